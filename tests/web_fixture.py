@@ -10,7 +10,6 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 
 import anyio
 import anyio.lowlevel
@@ -20,7 +19,6 @@ from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.domain.agent import Agent
-from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -40,28 +38,16 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies, WebTiming
+from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
 
-MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeServices]
-MakeGaps = Callable[[TemporaryStore, MemoryDurable, "HandClock"], GapServices]
+MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "ManualClock"], KnowledgeServices]
+MakeGaps = Callable[[TemporaryStore, MemoryDurable, "ManualClock"], GapServices]
 
 LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
-
-
-class HandClock(SystemClock):
-    """The system's clock with a date that a test may move."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def advance(self, by: timedelta) -> None:
-        self.time += by
 
 
 class Weather:
@@ -93,7 +79,7 @@ class WebFixture:
     app: Starlette
     model: ScriptedModel
     store: TemporaryStore
-    clock: HandClock
+    clock: ManualClock
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
@@ -171,7 +157,7 @@ async def open_web(
             policy=policy or GatePolicy(),
         )
     )
-    clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()
+    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
     assistant = AgentSettingsOverlay(store, clock)
     services = replace(build_services(runtime, store, durable, clock), assistant=assistant)
     turns = TurnRunner(runtime, services)

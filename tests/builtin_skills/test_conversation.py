@@ -9,7 +9,8 @@ import pytest
 
 from denizen.builtin_skills.conversation import MAX_PAGE_CHARS, skill
 from denizen.skill import HistoryMessage, SkillToolset
-from tests.skill_fixture import NOON, ServicesFixture, run, scope
+from tests.clock import NOON
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

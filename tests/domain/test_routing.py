@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -23,8 +23,8 @@ from denizen.domain.routing import (
     route_to_json,
     scale_steps,
 )
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANSWER = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "One lookup."}
 LONG = PreviousRoute(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0)
 

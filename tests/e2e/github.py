@@ -16,15 +16,14 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from denizen.adapters.github.markdown import from_body
-from denizen.domain.clock import SystemClock
 from denizen.testing.model_server import ModelAnswer, ScriptEntry
+from tests.clock import OffsetClock
 from tests.e2e.discord import Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, RecordedRequests
@@ -50,22 +49,12 @@ channels:
 {conduct}{rest}"""
 
 
-class AheadClock(SystemClock):
-    """GitHub's clock, which a test sets forward: ids of posts tell seconds apart."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def now(self) -> datetime:
-        return super().now() + self.ahead
-
-
 @dataclass(slots=True)
 class GitHubDeployment:
     """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
 
     github: GitHubServer
-    clock: AheadClock
+    clock: OffsetClock
     provider: Provider
     home: Home
     boats: Repository
@@ -151,7 +140,7 @@ class GitHubDeployment:
 @asynccontextmanager
 async def open_github_deployment(home: Home, provider: Provider) -> AsyncGenerator[GitHubDeployment]:
     """A GitHub with a small world, and a home that is pointed at it."""
-    clock = AheadClock()
+    clock = OffsetClock()
     async with open_github(clock=clock) as github:
         world = github.world
         ana, ben = world.add_user("ana"), world.add_user("ben")

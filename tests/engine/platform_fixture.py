@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 import anyio
 
@@ -13,7 +12,6 @@ from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
-from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
 from denizen.domain.proposal import LearningPolicy
@@ -36,6 +34,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.memory_channel import MemoryChannel, SentMessage
 from tests.memory_platform import START, MemoryPlatform
@@ -45,27 +44,13 @@ ADA = AgentName("ada")
 
 
 @dataclass
-class PlatformClock:
-    """Stands at the platform's time until it is moved."""
-
-    at: datetime = START
-    _real: SystemClock = field(default_factory=SystemClock)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic_s(self) -> float:
-        return self._real.monotonic_s()
-
-
-@dataclass
 class World:
     """What outlives a process: the platform, the store, the durable log."""
 
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: PlatformClock = field(default_factory=PlatformClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     general: Room = field(init=False)
 
     def __post_init__(self) -> None:

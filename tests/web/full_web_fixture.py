@@ -18,9 +18,10 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.auth import ApiKey
 from denizen.web.http.dependencies import GapServices, KnowledgeServices
+from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
-from tests.web_fixture import ADA, ANN, HandClock, WebFixture, open_web
+from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
 OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
 
@@ -60,7 +61,7 @@ class EchoShell:
 async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     houses: list[KnowledgeFixture] = []
 
-    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
         engine = KnowledgeFixture(root, store=store, durable=durable)
         houses.append(engine)
 
@@ -77,7 +78,7 @@ async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
             indexing=lambda: None,
         )
 
-    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: HandClock) -> GapServices:
+    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: ManualClock) -> GapServices:
         return GapServices(GapReport(store, clock), build_learning(houses[0]))
 
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))

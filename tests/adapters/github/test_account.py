@@ -118,7 +118,7 @@ async def test_an_edit_back_to_what_was_there_before_is_told_too(sim: GitHubFixt
     async with running(sim) as (account, heard):
         comment = sim.world.comment(sim.ben, issue, "one")
         for text in ("two", "one", "two"):
-            sim.clock.advance(seconds=2)
+            sim.clock.advance(2)
             sim.world.edit(sim.ben, issue, comment, text)
             for _ in range(2):
                 await account.take(*sim.payload())
@@ -367,6 +367,6 @@ async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_m
             group.start_soon(account.list_repositories)
     assert [each.name for each in await account.list_repositories()] == ["harbour/boats"]
     assert asked() == before + 1
-    sim.clock.advance(seconds=61)
+    sim.clock.advance(61)
     await account.list_repositories()
     assert asked() == before + 2

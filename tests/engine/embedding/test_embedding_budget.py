@@ -16,8 +16,8 @@ from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.engine.memory_fixture import WordEmbedder
-from tests.skill_fixture import StandingClock
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ TEXT = "one two three four"
 class BudgetFixture:
     embedder: WordEmbedder = field(default_factory=lambda: WordEmbedder(usd_per_token=CENT))
     store: TemporaryStore = field(default_factory=TemporaryStore)
-    clock: StandingClock = field(default_factory=StandingClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     policy: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
     assert len(fixture.embedder.asked) == 1
     (logged,) = caplog.records
     assert "My budget is used up" in vars(logged)["why"]
-    fixture.clock.time += timedelta(days=1)
+    fixture.clock.advance(days=1)
     assert await fixture.budgeted.embed_question(TEXT)
 
 

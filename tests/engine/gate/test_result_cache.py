@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -15,6 +14,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope
+from tests.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
@@ -26,17 +26,6 @@ LOOK = ToolSpec(
     "look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cache=CacheScope.ASKER
 )
 WRITE = replace(LOOK, name="write", read_only=False, cache=CacheScope.NONE)
-
-
-@dataclass
-class HandClock:
-    seconds: float = 0.0
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    def monotonic_s(self) -> float:
-        return self.seconds
 
 
 @dataclass
@@ -65,7 +54,7 @@ class GateWithToolset:
     """The gate with one toolset behind it."""
 
     tools: CountingToolset = field(default_factory=CountingToolset)
-    clock: HandClock = field(default_factory=HandClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     def __post_init__(self) -> None:
@@ -81,9 +70,9 @@ class GateWithToolset:
 async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_over():
     door = GateWithToolset()
     assert [await door.ask(q="x"), await door.ask(q="y"), await door.ask(q="x")] == ["answer 1", "answer 2", "answer 1"]
-    door.clock.seconds = 30 * 60 - 1
+    door.clock.advance(30 * 60 - 1)
     assert await door.ask(q="x") == "answer 1"
-    door.clock.seconds = 30 * 60
+    door.clock.advance(1)
     assert await door.ask(q="x") == "answer 3"
 
 
@@ -91,7 +80,7 @@ async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_ove
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
     door = GateWithToolset(policy=GatePolicy(keep_results_s=10))
     await door.ask()
-    door.clock.seconds = 10
+    door.clock.advance(10)
     assert await door.ask() == "answer 2"
     door.policy = GatePolicy(keep_results_s=0)
     assert [await door.ask(), await door.ask()] == ["answer 3", "answer 4"]
@@ -102,10 +91,10 @@ async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
     door = GateWithToolset(policy=GatePolicy(keep_results_s=100))
     await door.ask(q="x")
     await door.ask(q="y")
-    door.clock.seconds = SWEEP_S - 1
+    door.clock.advance(SWEEP_S - 1)
     await door.ask(replace(LOOK, cache=CacheScope.NONE))
     assert len(door.gate._kept) == 2
-    door.clock.seconds = SWEEP_S
+    door.clock.advance(1)
     await door.ask(replace(LOOK, cache=CacheScope.NONE))
     assert len(door.gate._kept) == 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,6 +35,7 @@ from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.ports.source import SnapshotUploader, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.repository import ENVIRONMENT
 from tests.timing import HANG_LIMIT_S
 
@@ -72,25 +72,6 @@ class WebFixture:
         """Nothing is open."""
 
 
-class KnowledgeClock:
-    """Goes on when it is told to, and counts the naps that somebody took on it."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 22, 12, tzinfo=UTC)
-        self.naps: list[float] = []
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic_s(self) -> float:
-        return self.time.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.time += timedelta(seconds=seconds)
-        await anyio.lowlevel.checkpoint()
-
-
 @dataclass
 class KnowledgeFixture:
     """`readers` replace those of their kind."""
@@ -98,7 +79,7 @@ class KnowledgeFixture:
     root: Path
     readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
     store: TemporaryStore = field(default_factory=TemporaryStore)
-    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
     remote: RemoteRepository | None = None
     repository: SnapshotUploader | None = None
@@ -141,7 +122,7 @@ class KnowledgeFixture:
         return await self.catalog.add(str(location), change, source_id=name)
 
     async def run(self, *only: str, reset: bool = False) -> SyncRun:
-        self.clock.time += timedelta(minutes=1)
+        self.clock.advance(minutes=1)
         with anyio.fail_after(HANG_LIMIT_S):
             return await self.sync.wait(await self.sync.start(only, reset=reset))
 

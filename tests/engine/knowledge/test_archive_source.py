@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -153,7 +152,7 @@ async def test_a_channel_that_is_closed_is_gone_within_a_look_and_no_older_snaps
     assert engine.on_disk("the heron") == engine.on_disk("the crane") == []
     assert await engine.run_due() == []
     engine.platform.set_readers(engine.general, None)
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     assert await engine.run_due() == ["harbour"]
     assert "the crane" in engine.words()
 
@@ -246,7 +245,7 @@ async def test_a_channel_of_a_server_that_the_account_left_is_shown_to_nobody_un
     engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=6)
     assert await engine.run_due() == ["harbour"]
     assert engine.on_disk("the heron") == []
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     assert await engine.run_due() == ["harbour"]
     assert "the heron" in engine.words()
 
@@ -485,7 +484,7 @@ async def test_posts_of_those_who_opted_out_are_left_out_even_where_they_are_kep
     assert "words of ana" not in engine.words() and "words of cleo" not in engine.words()
     async with engine.store.work() as work:
         await work.archive.opt_out("discord", OptOutKind.USER, "ben", now=engine.clock.now())
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     await engine.run_due()
     assert engine.files() == {}  # nothing is left of it
 
@@ -529,7 +528,7 @@ async def test_talk_of_which_nobody_made_sure_for_a_day_is_not_published_any_mor
     engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=100)
     assert "cannot be reached" in (await engine.run()).failed["harbour"]
     assert "the heron" in engine.words()
-    engine.clock.time += timedelta(days=1)
+    engine.clock.advance(days=1)
     await engine.run()
     assert engine.on_disk("the heron") == []
 
@@ -587,9 +586,9 @@ async def test_a_sync_that_is_forced_waits_for_no_schedule_and_the_own_schedule_
     await engine.say("the heron")
     await engine.add("discord:10", "harbour", sync_every_minutes=10)
     await engine.run_due()
-    engine.clock.time += timedelta(minutes=9)
+    engine.clock.advance(minutes=9)
     assert await engine.run_due() == []
-    engine.clock.time += timedelta(minutes=2)
+    engine.clock.advance(minutes=2)
     assert await engine.run_due() == ["harbour"]
 
 

@@ -454,7 +454,7 @@ async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Pa
     async with open_kit(tmp_path) as kit:
         post = await kit.talk()
         await kit.accept(await kit.propose(post))
-        kit.engine.clock.time += timedelta(minutes=5)
+        kit.engine.clock.advance(minutes=5)
         assert "Ten euros" in kit.on_disk()
         match how:
             case "forget":

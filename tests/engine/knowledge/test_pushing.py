@@ -117,7 +117,7 @@ async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing
     await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
     run = await engine.run()
     assert (run.status, remote.pushed) == (SyncStatus.DONE, [run.snapshot])
-    assert engine.clock.naps == [2, 4, 6, 8, 10]
+    assert engine.clock.sleeps == [2, 4, 6, 8, 10]
     remote.failures = 6
     run = await engine.run()
     assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])

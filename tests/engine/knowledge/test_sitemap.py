@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -85,7 +84,7 @@ async def test_a_site_whose_dates_are_the_same_is_not_read_again_and_one_without
         engine.web.asked.clear()
         await engine.run()
         assert engine.web.asked == [MAP]
-        engine.clock.time += timedelta(days=1)
+        engine.clock.advance(days=1)
         await engine.run()
         assert (f"{SITE}/a" in engine.web.asked) is after_a_day
     engine.web.put(MAP, listing(f"{SITE}/a", changed="2026-12-01"))

@@ -157,7 +157,7 @@ async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_w
     await engine.durable.start()
     await engine.add("owner/repo")
     assert (await engine.run()).status is SyncStatus.DONE
-    assert engine.clock.naps == [2, 4, 6, 8, 10]
+    assert engine.clock.sleeps == [2, 4, 6, 8, 10]
     await engine.durable.aclose()
 
 
@@ -213,7 +213,7 @@ async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(
     run = await engine.run()
     assert run.status is SyncStatus.FAILED
     assert sorted(run.failed) == ["branch", "folder", "gone", "path", "readme"]
-    assert (run.snapshot, engine.clock.naps) == ("", [])
+    assert (run.snapshot, engine.clock.sleeps) == ("", [])
     codes = {known.source.id: known.state.error_code for known in await engine.catalog.list_known() if known.state}
     assert codes == {
         "gone": "source_missing",
@@ -311,9 +311,9 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     assert (status.needs_sync, status.current) == (False, status.latest)
     async with engine.store.work() as work:  # as another process does
         await work.sources.remove(source.id)
-    engine.clock.time += timedelta(seconds=59)
+    engine.clock.advance(59)
     assert await engine.snapshots.status() is status
-    engine.clock.time += timedelta(seconds=1)
+    engine.clock.advance(1)
     assert (await engine.snapshots.status()).why == "What was read is not published yet."
 
 
@@ -328,13 +328,13 @@ async def test_a_snapshot_is_kept_for_seven_days_and_the_current_one_and_one_tha
         assert held is not None
         write(one, {"a.md": "22"})
         middle = (await engine.run()).snapshot
-        engine.clock.time += timedelta(days=8)
+        engine.clock.advance(days=8)
         write(one, {"a.md": "333"})
         last = (await engine.run()).snapshot
         assert [each.id for each in await engine.snapshots.list_snapshots()] == [last, held_id]
         assert (held / "docs/one/a.md").read_text() == "1"
         assert not (held.parent / middle).exists()
-    engine.clock.time += timedelta(days=8)
+    engine.clock.advance(days=8)
     await engine.run()
     assert [each.id for each in await engine.snapshots.list_snapshots()] == [last]
     assert await engine.snapshots.verify() == []
@@ -432,7 +432,7 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     assert newest.started_at - before.started_at >= timedelta(hours=1)
     await engine.run()
     assert not await regular.list_due()
-    engine.clock.time += timedelta(hours=2)
+    engine.clock.advance(hours=2)
     every[0] = None
     assert not await regular.list_due()
 
@@ -448,14 +448,14 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
     await engine.run()
     found: list[tuple[int, str]] = []
     for minute in range(1, 131):
-        engine.clock.time += timedelta(minutes=1)
+        engine.clock.advance(minutes=1)
         if due := await regular.list_due():
             found.append((minute, " ".join(due)))
             await engine.sync.wait(await engine.sync.start(due))
     assert [each for each in found if each[1] != "often"] == [(60, "common often"), (120, "common often rarely")]
     assert [minute for minute, _ in found] == list(range(10, 131, 10))
     every[0] = None
-    engine.clock.time += timedelta(hours=3)
+    engine.clock.advance(hours=3)
     assert await regular.list_due() == ["often", "rarely"]
 
 

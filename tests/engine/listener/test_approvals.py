@@ -115,7 +115,7 @@ async def test_too_late_is_told() -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
         approval = await pending(fixture)
         assert approval.expires_at is not None
-        fixture.world.clock.at = approval.expires_at
+        fixture.world.clock.time = approval.expires_at
         said = await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         assert said in (
             "This came too late: nobody approved it in time.",

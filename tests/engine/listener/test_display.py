@@ -143,7 +143,7 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     agent = Agent(ADA, history=HistorySettings(recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600)))
     async with open_platform(model=model, agents={ADA: agent}) as fixture:
         for minute in (0, 5, 25):
-            fixture.world.clock.at = START.replace(minute=minute)
+            fixture.world.clock.time = START.replace(minute=minute)
             fixture.world.platform.say(fixture.world.general, "ana", f"@ada minute {minute}")
             await fixture.settled()
     said = [text for text in texts(model.requests[-1]) if "minute" in text]
@@ -215,7 +215,7 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
     ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
         await fixture.settled()
-        fixture.world.clock.at = START.replace(minute=10)
+        fixture.world.clock.time = START.replace(minute=10)
         reset = fixture.world.platform.say(fixture.world.general, "ana", "@ada /reset")
         await fixture.settled()
         await fixture.until(lambda: bool(fixture.world.platform.reactions.get(reset.id)))
@@ -299,7 +299,7 @@ async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_aga
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "ana", "@ada sure?")
         await fixture.settled()
-        fixture.world.clock.at = START.replace(day=3)
+        fixture.world.clock.time = START.replace(day=3)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada and now?")
         await fixture.settled()
     assert ["fox.png" in str(request.messages) for request in model.requests] == [True, True, False]

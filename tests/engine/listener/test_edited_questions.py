@@ -150,7 +150,7 @@ async def test_deleting_one_of_several_missed_questions_leaves_the_others_their_
         world.platform.say(world.general, "bob", "nothing")
         await fixture.settled()
     asked = [world.platform.write(world.general, "ana", f"@ada question {n}") for n in range(3)]
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     gate = ReplyGate()
     async with open_platform(world, ScriptedModel(ScriptedReply("Sorry, all of you.", before=gate))) as fixture:
         await gate.reached.wait()

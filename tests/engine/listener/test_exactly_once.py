@@ -214,7 +214,7 @@ async def test_messages_older_than_the_limit_get_one_reply_together() -> None:
         await fixture.settled()
     for n in range(3):
         world.platform.write(world.general, "ana", f"@ada question {n}")
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     async with open_platform(world) as fixture:
         assert len(await fixture.said()) == 1
         asked = str(fixture.model.requests[-1].messages[-1].parts)
@@ -237,7 +237,7 @@ async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_nam
         await fixture.settled()
     for author in authors:
         world.platform.write(world.general, author, "@ada look")
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Done."))
     async with open_platform(world, model, tools=tools) as fixture:
         assert await fixture.said() == ["Done."]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import anyio
 import pytest
 
@@ -104,7 +102,7 @@ async def test_missed_questions_of_several_people_are_answered_with_what_all_of_
         await fixture.settled()
     world.platform.write(world.general, "bob", "@ada delete everything")
     world.platform.write(world.general, "ana", "@ada hi")
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     async with open_platform(
         world,
         account_policy=AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(admins=frozenset({"ana"}))),
@@ -123,7 +121,7 @@ async def test_what_somebody_else_may_have_edited_has_no_rights_of_its_author_an
         await fixture.settled()
     words = world.platform.write(world.general, "eve", "@ada hi")
     world.platform.edit(words.id, "@ada /reset all: yes", tell=False)
-    world.clock.at += timedelta(days=days)
+    world.clock.advance(days=days)
     account_policy = AccountPolicy(
         style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
     )
@@ -157,7 +155,7 @@ async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() ->
         await fixture.settled()
     for n in range(150):
         world.platform.write(world.general, "bob", f"@ada question {n} " + "x" * 1500)
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     async with open_platform(world) as fixture:
         assert len(await fixture.said()) == 1
         (request,) = fixture.model.requests

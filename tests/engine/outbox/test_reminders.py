@@ -82,7 +82,7 @@ class RemindersFixture:
 
     async def say(self, *, after: timedelta = timedelta()) -> Sequence[SentMessage]:
         """What the account has sent, once everything that is due by then was said."""
-        self.world.clock.at += after
+        self.world.clock.time += after
         await self.reminders.say_due()
         with anyio.fail_after(HANG_LIMIT_S):
             while await self.owed():  # noqa: ASYNC110 - the store has no event for it
@@ -157,7 +157,7 @@ async def test_what_was_due_while_nothing_ran_comes_after_the_restart_with_a_wor
     world = World()
     async with open_kit(tmp_path, world) as kit:
         await kit.remind("in 20 minutes", "tea")
-    world.clock.at += timedelta(hours=3)
+    world.clock.advance(hours=3)
     async with open_kit(tmp_path, world) as kit:
         [sent] = await kit.say()
     assert sent.content.text == "<@ana> Reminder (2 h 40 min late: I was not connected when it was due):\n> tea"
@@ -167,7 +167,7 @@ async def test_it_waits_for_its_account_and_says_how_late_it_is_then(tmp_path: P
     world = World()
     async with open_kit(tmp_path, world, connected=False) as kit:
         await kit.remind("in 20 minutes", "tea")
-        world.clock.at += timedelta(days=3)
+        world.clock.advance(days=3)
         assert await kit.reminders.say_due() == IDLE_S
         assert await kit.owed() == 0
     async with open_kit(tmp_path, world) as kit:
@@ -208,7 +208,7 @@ async def test_of_two_processes_one_says_it(tmp_path: Path) -> None:
             other.channels.add(other.account)
             for number in range(5):
                 await kit.remind("in 5 minutes", f"tea {number}", key=f"k{number}")
-            clock.at += timedelta(minutes=5)
+            clock.advance(minutes=5)
             async with anyio.create_task_group() as group:
                 group.start_soon(kit.reminders.say_due)
                 group.start_soon(other.reminders.say_due)
@@ -226,12 +226,12 @@ async def test_the_loop_sleeps_until_the_next_is_due_and_is_woken_by_a_new_one(t
         assert await kit.reminders.say_due() == IDLE_S
         await kit.remind("in 20 minutes", "late", key="k1")
         assert await kit.reminders.say_due() == IDLE_S
-        kit.world.clock.at += timedelta(minutes=19, seconds=50)
+        kit.world.clock.advance(minutes=19, seconds=50)
         assert await kit.reminders.say_due() == 10
         async with anyio.create_task_group() as group:
             group.start_soon(kit.reminders.run)
             await anyio.wait_all_tasks_blocked()
-            kit.world.clock.at += timedelta(seconds=10)
+            kit.world.clock.advance(10)
             await kit.remind("in 20 minutes", "wakes it", key="k2")
             with anyio.fail_after(HANG_LIMIT_S):
                 while not kit.account.sent:
@@ -244,7 +244,7 @@ async def test_an_account_that_comes_back_wakes_the_loop(tmp_path: Path) -> None
     world = World()
     async with open_kit(tmp_path, world, connected=False) as kit, anyio.create_task_group() as group:
         await kit.remind("in 20 minutes", "tea")
-        world.clock.at += timedelta(hours=1)
+        world.clock.advance(hours=1)
         group.start_soon(kit.reminders.run)
         await anyio.wait_all_tasks_blocked()
         group.start_soon(kit.outbox.run, kit.account)
@@ -258,7 +258,7 @@ async def test_an_account_that_comes_back_wakes_the_loop(tmp_path: Path) -> None
 async def test_a_call_that_runs_again_reminds_once(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         first = await kit.remind("in 20 minutes", "tea")
-        kit.world.clock.at += timedelta(minutes=1)
+        kit.world.clock.advance(minutes=1)
         assert await kit.remind("in 20 minutes", "tea") == first
         assert len(await kit.say(after=timedelta(minutes=30))) == 1
 

@@ -23,8 +23,9 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import ModelServer
 from denizen.testing.temporary_store import TemporaryStore
 from tests.adapters.models.wire_fixture import Wire, catalog
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
-from tests.engine.platform_fixture import PlatformClock
+from tests.memory_platform import START
 
 ROOM = Place("discord", "100")
 
@@ -35,7 +36,7 @@ class PersistentState:
 
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: PlatformClock = field(default_factory=PlatformClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     posts: int = 1000
 
 
@@ -87,10 +88,8 @@ class ProviderFixture:
 
     async def post(self, name: str, text: str, *, answers: str = "") -> str:
         self.past.posts += 1
-        author = Author(name, name, is_bot=bool(answers))
-        post = Post(
-            "discord", str(self.past.posts), ROOM.channel, author, text, self.past.clock.at, guild="1", reply_to=answers
-        )
+        author, now = Author(name, name, is_bot=bool(answers)), self.past.clock.now()
+        post = Post("discord", str(self.past.posts), ROOM.channel, author, text, now, guild="1", reply_to=answers)
         async with self.past.store.work() as work:
             await work.archive.put([post])
         return post.id

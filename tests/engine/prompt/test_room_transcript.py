@@ -316,7 +316,7 @@ async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() ->
     write_posts(world, 40)
     async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.clock.time = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /reset")
         await fixture.settled()
         of_ada = await ask(fixture)
@@ -330,7 +330,7 @@ async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_neve
     write_posts(world, 40)
     async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.clock.time = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /compact")
         assert "cannot be summarized" in (await fixture.said())[-1]
         world.platform.say(world.general, "ana", "@ada /new")

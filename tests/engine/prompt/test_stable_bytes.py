@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ async def three_turns(wired: ProviderFixture, server: ModelServer, number: int) 
     for question in ("hello", "look it up", "write it down"):
         await wired.ask(f"{question} {number}")
         await wired.remember(f"what Ana said: {question}, and {number} it was")
-        wired.past.clock.at += timedelta(minutes=2)
+        wired.past.clock.advance(minutes=2)
 
 
 @WIRES
@@ -66,13 +65,13 @@ async def test_the_prompt_keeps_its_bytes_through_tools_memories_reload_midnight
     wire: Wire, agent: Agent
 ) -> None:
     past = PersistentState()
-    past.clock.at = past.clock.at.replace(hour=22)
+    past.clock.time = past.clock.time.replace(hour=22)
     async with model_server(cache=PromptCache()) as server:
         async with open_provider_engine(server, wire, agent, past) as wired:
             await three_turns(wired, server, 1)
             await wired.reload()
             await three_turns(wired, server, 2)
-            past.clock.at += timedelta(hours=3)
+            past.clock.advance(hours=3)
             await three_turns(wired, server, 3)
         async with open_provider_engine(server, wire, agent, past) as wired:
             await three_turns(wired, server, 4)
@@ -110,7 +109,7 @@ async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cach
             server.script(ModelAnswer(text=f"It does. {number}"))
             await wired.ask(f"does it rain {number}?")
             cache.advance(60)
-            past.clock.at += timedelta(minutes=1)
+            past.clock.advance(minutes=1)
     late = cache.bills[9:]
     assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
 
@@ -121,7 +120,7 @@ async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hou
         for number in range(12):
             server.script(ModelAnswer(text="Yes."))
             await wired.ask(f"question {number}")
-            past.clock.at += timedelta(minutes=7)
+            past.clock.advance(minutes=7)
             cache.advance(420)
     assert all(bill.read > 0.9 * bill.input and bill.short == 0 for bill in cache.bills[3:])
 
@@ -132,7 +131,7 @@ async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agen
     past = PersistentState()
     async with model_server() as server, open_provider_engine(server, wire, agent, past) as wired:
         for day in (1, 1, 2):
-            past.clock.at = past.clock.at.replace(day=day)
+            past.clock.time = past.clock.time.replace(day=day)
             server.script(ModelAnswer(text="Yes."))
             await wired.ask("which day is it?")
         texts = [json.dumps(body["messages"]) for body in server.bodies]
@@ -174,7 +173,7 @@ def list_texts(body: Mapping[str, Any]) -> list[str]:
 async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
     agent = replace(ASSISTANT, history=replace(ASSISTANT.history, timestamps=TimestampPolicy("Asia/Tokyo")))
     past = PersistentState()
-    past.clock.at = past.clock.at.replace(day=1, hour=20)
+    past.clock.time = past.clock.time.replace(day=1, hour=20)
     async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent, past) as wired:
         server.script(ModelAnswer(text="Yes."))
         await wired.ask("which day is it?")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import anyio
@@ -12,10 +11,10 @@ import discord
 import pytest
 from discord import app_commands
 
-from denizen.domain.clock import SystemClock
 from denizen.testing.discord import DiscordPermission, DiscordServer, RefusedError, open_discord
 from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
 from denizen.testing.discord.state.messages import MessageKind
+from tests.clock import ManualClock
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
@@ -202,14 +201,6 @@ async def test_what_a_person_may_not_or_cannot_use_is_refused(sim: DiscordFixtur
             assert caught.value.number == number, name
 
 
-class HandClock(SystemClock):
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 11, 22, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.moment
-
-
 @contextmanager
 def expect_refusal(number: int) -> Generator[None, None, None]:
     with pytest.raises(discord.HTTPException) as caught:
@@ -218,7 +209,7 @@ def expect_refusal(number: int) -> Generator[None, None, None]:
 
 
 async def test_answers_have_their_deadlines() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     async with open_discord(clock=clock) as server:
         sim = build_discord_fixture(server)
         async with running(server, sim.ada, InteractionBot) as bot:
@@ -226,7 +217,7 @@ async def test_answers_have_their_deadlines() -> None:
             await server.until(lambda: bot.idle)
             with expect_refusal(10015):
                 await bot.idle[0].followup.send("before the first answer")
-            clock.moment += timedelta(seconds=4)
+            clock.advance(4)
             with expect_refusal(10062):
                 await bot.idle[0].response.send_message("late")
             assert not late.acknowledged
@@ -234,7 +225,7 @@ async def test_answers_have_their_deadlines() -> None:
             await server.until(lambda: len(bot.idle) == 2)
             await bot.idle[1].response.send_message("in time")
             assert in_time.text == "in time"
-            clock.moment += timedelta(minutes=16)
+            clock.advance(minutes=16)
             with expect_refusal(50027):
                 await bot.idle[1].followup.send("much later")
 

@@ -133,9 +133,8 @@ async def test_a_word_that_comes_too_late_is_a_conflict() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
-                from datetime import timedelta
 
-                web.clock.advance(timedelta(minutes=6))
+                web.clock.advance(minutes=6)
                 late = await post(web, "ann", f"/api/approvals/{ann.approval.id}", decision="approve")
                 assert (late.status_code, late.json()["error"]["code"]) == (409, "approval_expired")
         assert not web.weather.calls

@@ -22,14 +22,15 @@ from denizen.engine.knowledge.coverage import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.dependencies import GapServices
+from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, HandClock, open_web
+from tests.web_fixture import ADA, ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
-NOW = HandClock().now()
+NOW = ManualClock().now()
 GAP = KnowledgeGap(
     id="gap_1",
     agent=AgentName("ada"),
@@ -77,7 +78,7 @@ class GapFixture:
 async def open_gaps(root: Path) -> AsyncGenerator[GapFixture]:
     houses: list[KnowledgeFixture] = []
 
-    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> GapServices:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> GapServices:
         engine = KnowledgeFixture(root, store=store, durable=durable)
         houses.append(engine)
         return GapServices(GapReport(store, clock), build_learning(engine))

@@ -20,9 +20,10 @@ from denizen.web.http.auth import ApiKey
 from denizen.web.http.dependencies import KnowledgeServices
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.knowledge import StartedSync
+from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, LOCAL, HandClock, WebFixture, open_web
+from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,7 @@ async def open_knowledge_web(
 ) -> AsyncGenerator[KnowledgeWebFixture]:
     houses: list[KnowledgeFixture] = []
 
-    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
         engine = KnowledgeFixture(root, readers, store=store, durable=durable)
         houses.append(engine)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -155,7 +154,7 @@ async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
         status, told = await ann.post("/api/stats/usage", {"source": "loop"})
         assert (status, told["error"]["code"]) == (429, "reports_exhausted")
         assert (await ben.post("/api/stats/usage", {"source": "loop"}))[0] == 201
-        web.clock.advance(timedelta(minutes=1, seconds=1))
+        web.clock.advance(minutes=1, seconds=1)
         assert (await ann.post("/api/stats/usage", {"source": "loop"}))[0] == 201
     assert REPORTS_A_MINUTE < REPORTS_A_DAY
 
@@ -165,7 +164,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
         ann, ben, ada = callers(web)
         await ann.ask()
-        web.clock.advance(timedelta(days=2, hours=-3))
+        web.clock.advance(days=2, hours=-3)
         await ann.ask()
         await ben.ask()
         await ben.post("/api/stats/usage", REPORT)
@@ -199,7 +198,7 @@ async def test_the_trend_compares_with_as_many_days_before() -> None:
         await ann.ask()
         await ann.ask()
         first = await ada.sums(days=1)
-        web.clock.advance(timedelta(days=1))
+        web.clock.advance(days=1)
         for _ in range(3):
             await ann.ask()
         second = await ada.sums(days=1)
@@ -226,7 +225,7 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
         await ben.post("/api/stats/usage", REPORT)
         for computed in (False, True):
             if computed:
-                web.clock.advance(timedelta(days=1))
+                web.clock.advance(days=1)
                 assert (await ada.post("/api/stats/compute"))[0] == 200
             mine, theirs = await ann.sums("/api/stats/me"), await ben.sums("/api/stats/me", days=2)
             assert (mine.totals.messages, theirs.totals.messages) == (1, 3)
@@ -241,7 +240,7 @@ async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
         ann, _, ada = callers(web)
         await ann.ask()
         before = await ada.sums(days=2)
-        web.clock.advance(timedelta(days=1))
+        web.clock.advance(days=1)
         told = [await ada.post("/api/stats/compute") for _ in range(3)]
         named = await ada.post("/api/stats/compute", {"date": "2026-11-20"})
         after = await ada.sums(days=2)
