@@ -37,6 +37,7 @@ from denizen.testing.discord import (
 )
 from denizen.testing.discord.fixtures import build_discord_fixture
 from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.interactions import SimInteraction
 from denizen.testing.discord.world.world import SimWorld
 from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.home import Home, Server
@@ -215,6 +216,24 @@ class DiscordDeployment:
             for denizen in self.denizens:
                 error.add_note(denizen.log)
             raise
+
+    async def find_card(self) -> SimMessage:
+        """Returns the card that asks for an approval, once it is there."""
+        await self.until(lambda: any("Approval needed" in text for text in self.said()))
+        return next(post for post in self.posts() if "Approval needed" in post.content)
+
+    async def press(self, who: SimUser, message: SimMessage, label: str) -> SimInteraction:
+        """Presses the button with that label."""
+        buttons = [each for row in message.body.components for each in row["components"]]
+        custom_id = next(each["custom_id"] for each in buttons if each["label"] == label)
+        used = await self.world.press(who, message, custom_id, wait_s=HANG_LIMIT_S)
+        assert used.acknowledged
+        return used
+
+    async def run_command(self, who: SimUser, name: str, /, **options: str) -> SimMessage:
+        """Returns the answer to a slash command in the open channel."""
+        used = await self.world.run_command(who, self.general, name, options, wait_s=HANG_LIMIT_S)
+        return await used.until_answered(HANG_LIMIT_S)
 
     async def settle(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[str]:
         """Everything that was said there before is decided and answered: a last question has its answer. Texts before

@@ -62,10 +62,7 @@ async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has
         assert HERON in agents_see(deployment) and on_disk(deployment, "owl-44") == []
         listed = await to_thread.run_sync(add, "sources", "list")
         assert "Not everybody of the server may read the channel." in listed.out
-        told = await deployment.world.run_command(
-            deployment.ana, deployment.general, "memory forget", {"confirm": "yes"}, wait_s=30
-        )
-        await told.until_answered(30)
+        await deployment.run_command(deployment.ana, "memory forget", confirm="yes")
         assert on_disk(deployment, HERON) == []
         assert not deployment.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'")
         await deployment.until(lambda: CRANE in agents_see(deployment))

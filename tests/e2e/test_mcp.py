@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mcp")]
 
@@ -73,12 +72,12 @@ def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider)
 @pytest.mark.proves("L11")
 def test_an_interrupt_ends_the_servers_with_everything_else(furnished: Home) -> None:
     with furnished.serve() as server:
-        eventually(lambda: (server.get("/health").body["tools"] or 0) > 4)
+        wait_until(lambda: (server.get("/health").body["tools"] or 0) > 4)
         children = [child for child in psutil.Process(server.running.pid).children() if str(SMALL) in child.cmdline()]
         assert len(children) == 1
         ended = server.running.stop(signal.SIGINT)
         assert (ended.code, ended.told[-1]) == (0, "Stopped.")
-        assert not _is_alive(children[0].pid)
+        assert not psutil.pid_exists(children[0].pid)
 
 
 def test_commands_tell_how_the_servers_fare(furnished: Home) -> None:
@@ -107,11 +106,3 @@ def test_the_doctor_looks_at_every_server(furnished: Home) -> None:
     assert "ok    mcp server small: small 1.2.3 answers, 4 tools" in examined.out
     assert "FAIL  mcp server broken" in examined.out
     assert "broken" not in examined.err
-
-
-def _is_alive(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -15,9 +15,9 @@ from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.e2e.records import lock_database, read_turns
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -96,7 +96,7 @@ def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(
     with home.serve() as server:
         provider.requests.await_count(2)
         assert server.get("/health").status == 200
-        eventually(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
+        wait_until(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
     assert read_turns(home.store_url)[0][1] == [(Role.USER, "Hello"), (Role.ASSISTANT, "Done.")]
 
 

@@ -29,6 +29,7 @@ from tests.github_simulator.hooks import WebhookDelivery, make_ping, plan_delive
 from tests.github_simulator.rest import RestRequest, RestResponse, handle_request
 from tests.github_simulator.state import Hook, User
 from tests.github_simulator.world import GitHubWorld, WebhookEvent
+from tests.timing import HANG_LIMIT_S
 
 LIMIT = 5000
 _MAX_PAGE = 100
@@ -67,7 +68,7 @@ class GitHubServer:
         """Returns the requests with this method whose path matches the regular expression."""
         return [each for each in self.requests if each.method == method and re.search(route, each.path)]
 
-    async def until(self, predicate: Callable[[], object], timeout_s: float = 120) -> None:
+    async def until(self, predicate: Callable[[], object], timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits until it holds. Raises `NotReachedError`."""
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)

@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
-from tests.timing import HANG_LIMIT_S, controlled_clock
+from tests.timing import HANG_LIMIT_S, controlled_clock, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ PATH = os.environ["PATH"]
 
 
 async def run(
-    home: Path, *shell: str, text: str = "", timeout_s: float = 30.0, environ: Mapping[str, str] | None = None
+    home: Path, *shell: str, text: str = "", timeout_s: float = HANG_LIMIT_S, environ: Mapping[str, str] | None = None
 ) -> ToolResult:
     command = CustomCommand("it", "It.", shell=shell, timeout_s=timeout_s)
     toolset = CommandToolset([command], cwd=home, environ=environ or {"PATH": PATH})
@@ -106,9 +106,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def wait_until_ended(pid: int) -> None:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while is_alive(pid):
-            await anyio.lowlevel.checkpoint()
+    await anyio.to_thread.run_sync(wait_until, lambda: not is_alive(pid))
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
@@ -169,7 +167,7 @@ async def test_a_program_that_prints_without_end_is_stopped(tmp_path: Path) -> N
 
 async def test_exactly_as_much_as_is_read_is_not_too_much(tmp_path: Path) -> None:
     code = f"import sys; sys.stdout.write('x' * {READ_BYTES})"
-    done = await run_program(python(code), cwd=tmp_path, environ={}, timeout_s=30)
+    done = await run_program(python(code), cwd=tmp_path, environ={}, timeout_s=HANG_LIMIT_S)
     assert (len(done.text), done.exit_code, done.is_cut) == (READ_BYTES, 0, False)
 
 

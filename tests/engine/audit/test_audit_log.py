@@ -25,7 +25,7 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine
+from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine, wait_for_approvals
 from tests.engine.platform_fixture import World, open_platform
 
 pytestmark = pytest.mark.anyio
@@ -133,13 +133,8 @@ async def test_what_people_decide_is_in_the_log() -> None:
     async with open_engine(model, policy=policy, store=store) as engine, anyio.create_task_group() as tasks:
 
         async def say_no() -> None:
-            while True:
-                async with engine.store.work(write=False) as work:
-                    found = await work.approvals.list_approvals()
-                if found:
-                    await engine.turns.approvals.decide(found[0].id, ANA, ApprovalChoice.DENY, note="too much milk")
-                    return
-                await anyio.sleep(0.001)
+            [approval] = await wait_for_approvals(engine.store)
+            await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY, note="too much milk")
 
         tasks.start_soon(say_no)
         async for event in engine.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):

@@ -29,7 +29,6 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
 from denizen.engine.tools.toolbox import NestedCalls
-from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -44,6 +43,7 @@ from tests.engine.engine_fixture import (
     generation,
     message,
     open_engine,
+    wait_for_approvals,
 )
 from tests.timing import HANG_LIMIT_S, controlled_clock
 
@@ -70,16 +70,6 @@ def read_last_result(model: ScriptedModel) -> str:
     return [part.text for part in parts if getattr(part, "call_id", "")][-1]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-async def pending(store: Store, *, count: int = 1) -> list[Approval]:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while True:
-            async with store.work(write=False) as work:
-                found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
-            if len(found) >= count:
-                return found
-            await anyio.sleep(0.001)
-
-
 async def ask(engine: EngineFixture, *, watched: bool = True) -> list[TurnEvent]:
     reach = AskerReach.WATCHER if watched else AskerReach.NOBODY
     return await engine.watch("go", principal=ANA, reach=reach)
@@ -97,7 +87,7 @@ async def ask_and_decide(
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            [approval] = await pending(engine.store)
+            [approval] = await wait_for_approvals(engine.store)
             await engine.turns.approvals.decide(approval.id, voter, choice, note=note)
     return events
 
@@ -107,7 +97,7 @@ async def kill_while_waiting(engine: EngineFixture) -> Approval:
     found: list[Approval] = []
     async with anyio.create_task_group() as group:
         group.start_soon(ask, engine)
-        found += await pending(engine.store)
+        found += await wait_for_approvals(engine.store)
         await engine.durable.crash()
         group.cancel_scope.cancel()
     return found[0]
@@ -162,7 +152,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
     rule = ApprovalRule(Deciders.ROLE, "judge")
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
             await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert (
@@ -177,7 +167,7 @@ async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> 
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         say = engine.turns.approvals.decide
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
@@ -206,7 +196,7 @@ async def test_a_timeout_of_zero_waits_for_ever() -> None:
     policy = ask_for_tool(ApprovalRule(timeout_s=0))
     async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
         group.start_soon(ask, engine)
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         assert approval.expires_at is None
         group.cancel_scope.cancel()
 
@@ -269,7 +259,7 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
     rule = ApprovalRule(Deciders.QUORUM, "judge")
     async with open_engine(model, policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
         ruling = await engine.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
@@ -303,7 +293,7 @@ async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> N
     ) as engine:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, engine)
-            for approval in await pending(engine.store, count=MAX_PENDING):
+            for approval in await wait_for_approvals(engine.store, count=MAX_PENDING):
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY)
         parts = [part for sent in engine.model.requests[-1].messages for part in sent.parts]
         results = [part.text for part in parts if isinstance(part, ToolResultPart)]
@@ -325,7 +315,7 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 assert (await engine.say("and you?")).reply == "Meanwhile."
                 assert not finished
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -343,7 +333,7 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
         with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(run)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 clock.advance(2 * HANG_LIMIT_S)
                 await anyio.wait_all_tasks_blocked()
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -357,7 +347,7 @@ async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> 
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=forbid))
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert not engine.tools.calls
@@ -371,7 +361,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
         approval = await kill_while_waiting(engine)
     model = ScriptedModel(ScriptedReply("Done."))
     async with open_engine(model, store=store, log=log, policy=ask_for_tool()) as again:
-        assert await pending(store) == [approval]
+        assert await wait_for_approvals(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.request.turn_id)
@@ -401,7 +391,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
             with anyio.fail_after(HANG_LIMIT_S):
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
-                    [approval] = await pending(store)
+                    [approval] = await wait_for_approvals(store)
                     await there.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert len(here.tools.calls) == 1
 
@@ -412,7 +402,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                found += await pending(engine.store)
+                found += await wait_for_approvals(engine.store)
                 assert engine.turns.cancel(found[0].request.turn_id)
         approval = found[0]
         ruling = await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -424,7 +414,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
 async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
     other = call("write", q="bread")
     model = ScriptedModel(ScriptedReply(calls=(TURN, other)), ScriptedReply("Done."))
-    running, proceed = anyio.Event(), anyio.Event()
+    running, proceed, is_free = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def run(_: ToolCall, scope: CallScope) -> ToolResult:
         running.set()
@@ -432,23 +422,26 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
         return ToolResult("ok")
 
     async with open_engine(model, ToolsetFixture(run=run), policy=ask_for_tool()) as engine:
+
+        async def wait_for_queue() -> None:
+            async with engine.turns.hold(NAME, PLACE.conversation_id):
+                is_free.set()
+
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                first, second = await pending(engine.store, count=2)
+                first, second = await wait_for_approvals(engine.store, count=2)
                 assert first.request.args != second.request.args
                 lane_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
                 async with lane_is_free:
                     pass
                 await engine.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
                 await running.wait()
-                with anyio.move_on_after(0.02) as waiting:
-                    async with engine.turns.hold(NAME, PLACE.conversation_id):
-                        raise AssertionError("a call of the turn runs")
-                assert waiting.cancelled_caught
+                group.start_soon(wait_for_queue)
+                await anyio.wait_all_tasks_blocked()
+                assert not is_free.is_set(), "a call of the turn runs"
                 proceed.set()
-                async with engine.turns.hold(NAME, PLACE.conversation_id):
-                    pass
+                await is_free.wait()
                 await engine.turns.approvals.decide(second.id, ANA, ApprovalChoice.DENY)
         assert len(engine.tools.calls) == 1
 
@@ -469,7 +462,7 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
         with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 async with engine.turns.hold(NAME, PLACE.conversation_id):  # the queue is free meanwhile
                     clock.advance(2 * HANG_LIMIT_S)
                     await anyio.wait_all_tasks_blocked()

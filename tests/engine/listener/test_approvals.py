@@ -24,11 +24,10 @@ from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
-from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.engine_fixture import ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import START
-from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -40,16 +39,6 @@ def answer(request: ModelRequest) -> ScriptedReply:
     if "use a tool" in said and not any(word in said for word in ("Denied", "written", "found")):
         return ScriptedReply(calls=[call("write", q="this")])
     return ScriptedReply("Refused." if "Denied" in said else "Done.")
-
-
-async def pending(fixture: PlatformFixture) -> Approval:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while True:
-            async with fixture.store.work(write=False) as work:
-                found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
-            if found:
-                return found[0]
-            await anyio.sleep(0.001)
 
 
 def press(
@@ -69,7 +58,7 @@ def list_posts(world: World) -> list[str]:
 async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         question = fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: bool(fixture.ada.sent))
         [card] = fixture.ada.sent
         assert card.reply_to == question.id
@@ -88,7 +77,7 @@ async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
 async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         with pytest.raises(NotAllowed, match=r"not yours to decide. Only the one who asked"):
             await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
         assert not fixture.tools.calls
@@ -102,7 +91,7 @@ async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
         card, reply = await fixture.said()
         assert reply == "Refused."
@@ -113,7 +102,7 @@ async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
 async def test_too_late_is_told() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         assert approval.expires_at is not None
         fixture.world.clock.time = approval.expires_at
         said = await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
@@ -144,7 +133,7 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     ) as fixture:
         escalate(fixture)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: len(fixture.ada.sent) == 2)
         assert {sent.place for sent in fixture.ada.sent} == {world.general.place, desk.place}
         with pytest.raises(NotAllowed):
@@ -169,7 +158,7 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
         model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()
     ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: any("waits for approval of `write`" in text for text in list_posts(fixture.world)))
         assert not any("used `write`" in text for text in list_posts(fixture.world))
         await fixture.until(lambda: not fixture.ada.typing_in)

@@ -37,7 +37,7 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.platform_fixture import ADA, World
 from tests.memory_channel import MemoryChannel, SentMessage
 from tests.skill_fixture import ServicesFixture
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 
@@ -84,14 +84,12 @@ class RemindersFixture:
         """What the account has sent, once everything that is due by then was said."""
         self.world.clock.time += after
         await self.reminders.say_due()
-        with anyio.fail_after(HANG_LIMIT_S):
-            while await self.owed():  # noqa: ASYNC110 - the store has no event for it
-                await anyio.sleep(0.001)
+        await poll(self.owes_nothing)
         return self.account.sent
 
-    async def owed(self) -> int:
+    async def owes_nothing(self) -> bool:
         async with self.store.work(write=False) as work:
-            return len(await work.outbox.list_due(ADA, self.account.platform))
+            return not await work.outbox.list_due(ADA, self.account.platform)
 
 
 @asynccontextmanager
@@ -169,7 +167,7 @@ async def test_it_waits_for_its_account_and_says_how_late_it_is_then(tmp_path: P
         await kit.remind("in 20 minutes", "tea")
         world.clock.advance(days=3)
         assert await kit.reminders.say_due() == IDLE_S
-        assert await kit.owed() == 0
+        assert await kit.owes_nothing()
     async with open_kit(tmp_path, world) as kit:
         [sent] = await kit.say()
     assert "2 d 23 h late" in sent.content.text

@@ -105,4 +105,4 @@ async def test_typing_again_after_a_cancelled_sign_does_not_wait(sim: AccountFix
             await held.wait_reached()
         held.release()
         async with account.typing(sim.place()):
-            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)
+            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2)
