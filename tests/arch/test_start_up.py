@@ -70,5 +70,5 @@ def test_help_imports_no_command() -> None:
     }
 
 
-def test_a_heavy_import_would_be_seen() -> None:
+def test_a_heavy_import_is_found() -> None:
     assert "pydantic" in list_packages(modules_after("import pydantic"))

@@ -103,7 +103,7 @@ def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full:
         begin(full, home)
 
 
-def test_after_one_that_ended_comes_another(home: Home) -> None:
+def test_a_fork_server_that_ended_is_replaced(home: Home) -> None:
     ended = get_fork_server()
     ended.kill()
     assert home.do("--version").code == 0

@@ -48,7 +48,7 @@ async def test_chatting_gives_the_events() -> None:
     assert isinstance(events[-1], TurnFinishedEvent)
 
 
-async def test_sessions_messages_and_a_fresh_start() -> None:
+async def test_sessions_keep_their_messages_until_a_new_one_is_started() -> None:
     async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, open_client(web) as client:
         await client.ask(ChatRequest("one", session="a/b"))
         await client.ask(ChatRequest("two", session="a/b"))

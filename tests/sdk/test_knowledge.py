@@ -202,7 +202,7 @@ async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenCl
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3])
-async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp_path: Path, cuts: int) -> None:
+async def test_a_sync_is_followed_to_its_result_also_over_a_connection_that_breaks(tmp_path: Path, cuts: int) -> None:
     seen: list[SyncEvent] = []
     async with slow_sync(tmp_path, cuts) as (client, run, slow):
         async for event in client.follow_sync(run, pause_s=0):
@@ -272,7 +272,7 @@ async def follow(server: BrokenStreamServer) -> tuple[list[SyncEvent], ClientErr
                 return seen, error
 
 
-async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
+async def test_a_connection_that_stays_lost_ends_the_stream_with_the_error() -> None:
     server = BrokenStreamServer(None)
     seen, error = await follow(server)
     assert isinstance(error, NetworkError)

@@ -59,11 +59,11 @@ class EchoShell:
 
 @asynccontextmanager
 async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
-    houses: list[KnowledgeFixture] = []
+    engines: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
         engine = KnowledgeFixture(root, store=store, durable=durable)
-        houses.append(engine)
+        engines.append(engine)
 
         async def change(remote: RemoteRepository) -> None:
             engine.remote = remote
@@ -79,7 +79,7 @@ async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
         )
 
     def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: ManualClock) -> GapServices:
-        return GapServices(GapReport(store, clock), build_learning(houses[0]))
+        return GapServices(GapReport(store, clock), build_learning(engines[0]))
 
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     keys = [ADA, ANN, OWNER]

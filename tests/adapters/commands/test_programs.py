@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -197,7 +196,7 @@ def test_an_input_inside_of_code_is_refused_when_the_command_is_built(tmp_path: 
     assert '"sh", "{{input}}"]' in refused.value.fix
 
 
-async def test_the_way_around_it_works(tmp_path: Path) -> None:
+async def test_a_shell_program_may_take_the_input_as_its_argument(tmp_path: Path) -> None:
     result = await run(tmp_path, "sh", "-c", 'echo "$1"', "sh", "{{input}}", text="a; b")
     assert result.text == "a; b"
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -324,24 +324,25 @@ async def test_a_worker_that_was_killed_is_replaced(tier: str, documents: Sandbo
     machine = find_host_programs()
     async with open_pool(tier) as pool:
         await run(pool, documents, "ls")
-        for desk in pool._free:
-            os.killpg(desk.worker._process.pid, signal.SIGKILL)
+        for bound in pool._free:
+            os.killpg(bound.worker._process.pid, signal.SIGKILL)
         assert (await run(pool, documents, "echo x")).stdout == "x\n"
     worker = await start_worker(tier, open_view(documents), machine, SandboxLimits())
     await worker.aclose()
 
 
 async def test_a_call_that_is_cancelled_leaves_nothing_behind(tier: str, documents: SandboxFolder) -> None:
-    os.mkfifo(documents.root / "pipe")
+    pipe = documents.root / "pipe"
+    os.mkfifo(pipe)
     async with open_pool(tier) as pool:
-        async with anyio.create_task_group() as group:
-            group.start_soon(run, pool, documents, "cat pipe")
-            open_pipe = partial(os.open, documents.root / "pipe", os.O_WRONLY)  # waits for the one who reads
-            writer = await anyio.to_thread.run_sync(open_pipe, abandon_on_cancel=True)
-            group.cancel_scope.cancel()
-        os.close(writer)
+        with ExitStack() as stack:
+            async with anyio.create_task_group() as group:
+                group.start_soon(run, pool, documents, "cat pipe")
+                open_pipe = partial(pipe.open, "wb", buffering=0)  # waits for the one who reads
+                stack.enter_context(await anyio.to_thread.run_sync(open_pipe, abandon_on_cancel=True))
+                group.cancel_scope.cancel()
         assert (await run(pool, documents, "echo x")).stdout == "x\n"
-    assert not _readers(documents.root / "pipe")
+    assert not _readers(pipe)
 
 
 def test_nothing_outlives_a_service_that_was_killed(tier: str, documents: SandboxFolder) -> None:
@@ -392,8 +393,8 @@ async def test_a_pipeline_has_no_more_commands_than_there_is_memory_for(
 async def test_when_memory_runs_out_programs_inside_go_first(tier: str, documents: SandboxFolder) -> None:
     async with open_pool(tier) as pool:
         await run(pool, documents, "ls")
-        [desk] = pool._free
-        score = Path(f"/proc/{desk.worker._process.pid}/oom_score_adj")
+        [bound] = pool._free
+        score = Path(f"/proc/{bound.worker._process.pid}/oom_score_adj")
         assert score.read_text(encoding="ascii").strip() == "1000"
 
 

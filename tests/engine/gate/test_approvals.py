@@ -163,7 +163,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
         assert len(engine.tools.calls) == 1
 
 
-async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
+async def test_a_quorum_waits_for_the_second_vote_and_counts_nobody_twice() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
@@ -411,7 +411,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
         assert not engine.tools.calls
 
 
-async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
+async def test_two_calls_at_once_are_two_approvals_and_the_queue_is_free_only_while_both_wait() -> None:
     other = call("write", q="bread")
     model = ScriptedModel(ScriptedReply(calls=(TURN, other)), ScriptedReply("Done."))
     running, proceed, is_free = anyio.Event(), anyio.Event(), anyio.Event()
@@ -432,8 +432,8 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
                 group.start_soon(ask, engine)
                 first, second = await wait_for_approvals(engine.store, count=2)
                 assert first.request.args != second.request.args
-                lane_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
-                async with lane_is_free:
+                queue_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
+                async with queue_is_free:
                     pass
                 await engine.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
                 await running.wait()

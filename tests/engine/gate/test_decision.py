@@ -201,9 +201,9 @@ async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dange
     sure = replace(approval, grant_on_timeout=False)
     assert (await GateFixture().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
     assert (await GateFixture().about(spec(destructive=True), policy)).rule == sure
-    wary = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
-    assert (await GateFixture().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
-    assert (await GateFixture().about(wary, policy)).rule == approval
+    remembering = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
+    assert (await GateFixture().about(remembering, policy, at=scope(ANA, Taint.WEB))).rule == sure
+    assert (await GateFixture().about(remembering, policy)).rule == approval
 
 
 @pytest.mark.proves("TW8")

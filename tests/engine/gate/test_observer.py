@@ -90,8 +90,8 @@ async def test_an_observer_that_takes_too_long_denies() -> None:
 
     gate_fixture = GateFixture()
     observer = Observer(gate_fixture.store, gate_fixture.clock, consult)
-    hasty = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
-    opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), hasty)
+    short_policy = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
+    opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), short_policy)
     assert opinion is not None
     assert (opinion.opined, opinion.decided_by) == (ObserverVerdict.DENY, "observer-fault")
 

@@ -244,7 +244,7 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
         assert lost.value.fix == "Name another with --model."
 
 
-async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
+async def test_pictures_whose_addresses_have_expired_are_left_out() -> None:
     sees = Capabilities(images=True)
     first = ScriptedModel(ScriptedReply("a cat"), ScriptedReply("yes"), capabilities=sees)
     second = ScriptedModel(*[ScriptedReply("a dog")] * 3, capabilities=sees)

@@ -606,9 +606,9 @@ async def test_a_source_that_becomes_another_leaves_no_talk_behind(
 
 
 async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
-    engine = ArchiveSourceFixture(tmp_path, {SourceKind.GIT: moody})
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
+    engine = ArchiveSourceFixture(tmp_path, {SourceKind.GIT: reader})
     await engine.durable.start()
     await engine.say("the heron")
     await engine.add("discord:10", "harbour")
@@ -624,10 +624,10 @@ async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(regular.run)
-            await moody.reached.wait()
+            await reader.reached.wait()
             while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
                 await give_way()
             assert engine.on_disk("the heron") == []
-            moody.waits.set()
+            reader.waits.set()
             group.cancel_scope.cancel()
     await engine.durable.aclose()

@@ -44,7 +44,7 @@ NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
     indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
     files = LearnedFolder(engine.root / "home" / "learned")
-    shelf = LearningDeps(
+    deps = LearningDeps(
         files=files,
         catalog=engine.catalog,
         reading=engine.reading,
@@ -52,7 +52,7 @@ def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
         indexing=indexing,
         sync=engine.sync,
     )
-    return ProposalReviews(engine.store, engine.clock, shelf)
+    return ProposalReviews(engine.store, engine.clock, deps)
 
 
 @dataclass
@@ -287,7 +287,7 @@ async def test_an_author_who_refused_is_not_asked_again_with_another_text(tmp_pa
         assert await kit.open() == []
 
 
-async def test_its_author_takes_it_back_for_good(tmp_path: Path) -> None:
+async def test_a_proposal_is_withdrawn_for_good_by_the_author_of_the_answer(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         post = await kit.talk()
         proposal = await kit.propose(post)

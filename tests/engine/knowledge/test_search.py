@@ -143,12 +143,12 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: Search
         assert engine.indexing.progress == ReadingProgress("indexing")
         run = await engine.run()
         with anyio.fail_after(HANG_LIMIT_S):
-            stands = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
-            told += [stand async for stand in stands]
+            states = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
+            told += [state async for state in states]
         assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
         group.cancel_scope.cancel()
     assert told[-1].is_over
-    assert not any(stand.is_over for stand in told[:-1])
+    assert not any(state.is_over for state in told[:-1])
     engine.indexing.hurry()
     assert engine.indexing.progress is None, "nobody would index it here"
 

@@ -134,20 +134,20 @@ async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(
 
 
 async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    reader = UnreliableReader()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
     await engine.durable.start()
     await engine.add("owner/repo")
     first = await engine.run()
     second = await engine.run()
     assert (first.changed, second.changed) == (("repo",), ())
     assert first.snapshot == second.snapshot
-    assert moody.opened == 1
+    assert reader.opened == 1
     await engine.run(reset=True)
-    assert moody.opened == 2
+    assert reader.opened == 2
     await engine.catalog.edit("repo", SourceChange(branch="next"))
     await engine.run()
-    assert moody.opened == 3
+    assert reader.opened == 3
     await engine.durable.aclose()
 
 
@@ -163,14 +163,14 @@ async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_w
 
 @pytest.mark.proves("S25")
 async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    reader = UnreliableReader()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
     await engine.durable.start()
     await engine.add("owner/repo")
     notes = write(tmp_path / "notes", {"n.md": "1"})
     await engine.add(notes)
     await engine.run()
-    moody.failures = [reset_connection() for _ in range(6)]
+    reader.failures = [reset_connection() for _ in range(6)]
     write(notes, {"n.md": "22"})
     run = await engine.run()
     assert run.status is SyncStatus.PARTIAL
@@ -257,17 +257,17 @@ async def test_of_a_source_for_the_readme_only_that_is_read(engine: KnowledgeFix
 
 @pytest.mark.proves("S25")
 async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_on_with_the_rest(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
     log = MemoryLog()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}, durable=MemoryDurable(log))
     await engine.durable.start()
     notes = write(tmp_path / "notes", {"n.md": "1"})
     await engine.add(notes, "a-notes")
     await engine.add("owner/repo")
     run = await engine.sync.start()
     with anyio.fail_after(HANG_LIMIT_S):
-        await moody.reached.wait()
+        await reader.reached.wait()
         while (
             engine.sync.progress(run.id).get("a-notes") is None
             or engine.sync.progress(run.id)["a-notes"].stage != "read"
@@ -276,16 +276,16 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     await engine.durable.crash()
     write(notes, {"n.md": "changed since"})
 
-    moody.waits.set()
-    next_house = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, engine.store, engine.clock, MemoryDurable(log))
-    await next_house.durable.start()
-    next_house.durable.rescue()
+    reader.waits.set()
+    restarted = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}, engine.store, engine.clock, MemoryDurable(log))
+    await restarted.durable.start()
+    restarted.durable.rescue()
     with anyio.fail_after(HANG_LIMIT_S):
-        ended = await next_house.sync.wait(run)
+        ended = await restarted.sync.wait(run)
     assert ended.status is SyncStatus.DONE and ended.changed == ("a-notes", "repo")
-    assert next_house.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
-    assert [each.id for each in await next_house.sync.list_runs()] == [run.id]
-    await next_house.durable.aclose()
+    assert restarted.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
+    assert [each.id for each in await restarted.sync.list_runs()] == [run.id]
+    await restarted.durable.aclose()
 
 
 @pytest.mark.proves("S-kv-last-sync", "SW7")
@@ -460,24 +460,24 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
 
 
 async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
     await engine.durable.start()
     await engine.add("nuxt/docs")
     await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
     run = await engine.sync.start()
     with anyio.fail_after(HANG_LIMIT_S):
-        await moody.reached.wait()
-        stands: list[SyncState] = []
+        await reader.reached.wait()
+        states: list[SyncState] = []
         async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
-            async for stand in told:
-                stands.append(stand)
-                if stand.progress.get("notes") == ReadingProgress("read", 1, 1):
-                    moody.waits.set()
-    assert stands[0].progress["docs"] == ReadingProgress("looking")
-    assert all(stand.run.ended_at is None for stand in stands[:-1])
-    assert stands[-1].run.status is SyncStatus.DONE and stands[-1].run.changed == ("docs", "notes")
+            async for state in told:
+                states.append(state)
+                if state.progress.get("notes") == ReadingProgress("read", 1, 1):
+                    reader.waits.set()
+    assert states[0].progress["docs"] == ReadingProgress("looking")
+    assert all(state.run.ended_at is None for state in states[:-1])
+    assert states[-1].run.status is SyncStatus.DONE and states[-1].run.changed == ("docs", "notes")
     with pytest.raises(NotFound):
         await engine.sync.get("sync_none")
     await engine.durable.aclose()
@@ -490,18 +490,18 @@ async def test_a_sync_is_found_however_many_began_after_it(engine: KnowledgeFixt
         for number in range(60):
             await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=engine.clock.time))
     assert await engine.sync.get(run.id) == run
-    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)]
-    assert [stand.run for stand in stands] == [run]
+    states = [state async for state in follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)]
+    assert [state.run for state in states] == [run]
 
 
 async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(engine: KnowledgeFixture) -> None:
     await engine.add(write(engine.root / "notes", {"a.md": "A"}))
     run = await engine.run()
     steps = iter([ReadingProgress("indexing", 0, 2), ReadingProgress("indexing", 1, 2), None])
-    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: next(steps), sleep=engine.clock.sleep)]
-    assert [stand.progress.get(INDEX) for stand in stands] == [
+    states = [state async for state in follow_sync(engine.sync, run.id, lambda: next(steps), sleep=engine.clock.sleep)]
+    assert [state.progress.get(INDEX) for state in states] == [
         ReadingProgress("indexing", 0, 2),
         ReadingProgress("indexing", 1, 2),
         None,
     ]
-    assert [stand.is_over for stand in stands] == [False, False, True]
+    assert [state.is_over for state in states] == [False, False, True]

@@ -123,10 +123,10 @@ async def test_a_bot_that_asks_cannot_press_so_it_is_denied_at_once() -> None:
 
 async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     world = World()
-    desk = world.platform.add_room("owners")
+    owners_room = world.platform.add_room("owners")
     owners = ApprovalRule(Deciders.ROLE, "owner")
     rule = ToolRule("write", Decision.ASK, approval=owners)
-    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_place=Place("discord", desk.id)))
+    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_place=Place("discord", owners_room.id)))
     account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
     async with open_platform(
         world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy
@@ -135,7 +135,7 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
         [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: len(fixture.ada.sent) == 2)
-        assert {sent.place for sent in fixture.ada.sent} == {world.general.place, desk.place}
+        assert {sent.place for sent in fixture.ada.sent} == {world.general.place, owners_room.place}
         with pytest.raises(NotAllowed):
             await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
@@ -173,22 +173,22 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
 
 @dataclass
 class CrashingAccountFixture:
-    """One account that may die at any doing, and what its tool did."""
+    """One account that may die at any operation, and what its tool did."""
 
     world: World = field(default_factory=lambda: World(store=CrashingStore()))
     done: list[str] = field(default_factory=list[str])
     injector: CrashInjector = field(default_factory=CrashInjector)
 
-    async def live(self, *, at: int = 0, asks: bool = True) -> None:
-        """One life of the process, which dies at doing number `at`: somebody asks once, and presses what there is."""
+    async def run_process(self, *, at: int = 0, asks: bool = True) -> None:
+        """Runs a process, which dies at operation number `at`: somebody asks once, and presses what there is."""
         self.injector = CrashInjector(at)
         model, store = CrashingModel(otherwise=answer), self.world.store
         assert isinstance(store, CrashingStore)
         channel = CrashingChannel(self.world.platform, ADA)
         store.injector = model.injector = channel.injector = self.injector
         async with anyio.create_task_group() as group:
-            with anyio.CancelScope() as life:
-                group.start_soon(self._die, life)
+            with anyio.CancelScope() as process:
+                group.start_soon(self._die, process)
                 try:
                     async with self._open(model, channel) as fixture:
                         if asks:
@@ -209,9 +209,9 @@ class CrashingAccountFixture:
             agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=0))},
         )
 
-    async def _die(self, life: anyio.CancelScope) -> None:
+    async def _die(self, process: anyio.CancelScope) -> None:
         await self.injector.crashed.wait()
-        life.cancel()
+        process.cancel()
 
     async def _act(self, fixture: PlatformFixture) -> None:
         platform = self.world.platform
@@ -233,19 +233,19 @@ class CrashingAccountFixture:
 
 
 @pytest.mark.proves("P1", "P2", "VW2")
-async def test_dying_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
-    rehearsal = CrashingAccountFixture()
-    await rehearsal.live(asks=False)  # the rooms are read from the first start on
-    await rehearsal.live()
-    assert list_ends(rehearsal) == ["approved by Ana", "Done."]
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = CrashingAccountFixture()
-        await scene.live(asks=False)
-        await scene.live(at=at)
-        await scene.live()
-        assert list_ends(scene) == ["approved by Ana", "Done."], f"died at doing {at}"
-        assert len(set(scene.done)) == 1, f"died at doing {at}"
+async def test_a_crash_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
+    baseline = CrashingAccountFixture()
+    await baseline.run_process(asks=False)  # the rooms are read from the first start on
+    await baseline.run_process()
+    assert list_ends(baseline) == ["approved by Ana", "Done."]
+    for at in range(1, baseline.injector.count + 1):
+        scenario = CrashingAccountFixture()
+        await scenario.run_process(asks=False)
+        await scenario.run_process(at=at)
+        await scenario.run_process()
+        assert list_ends(scenario) == ["approved by Ana", "Done."], f"crashed at operation {at}"
+        assert len(set(scenario.done)) == 1, f"crashed at operation {at}"
 
 
-def list_ends(scene: CrashingAccountFixture) -> Sequence[str]:
-    return ["approved by Ana" if "approved by Ana" in text else text for text in list_posts(scene.world)]
+def list_ends(scenario: CrashingAccountFixture) -> Sequence[str]:
+    return ["approved by Ana" if "approved by Ana" in text else text for text in list_posts(scenario.world)]

@@ -30,15 +30,15 @@ LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 120 for n in range(6))
 
 @dataclass
 class CrashScenario:
-    """A world with one account that may die at any doing, and what its tools did."""
+    """A world with one account that may die at any operation, and what its tools did."""
 
     world: World = field(default_factory=lambda: World(store=CrashingStore()))
     done: set[str] = field(default_factory=set[str])
     injector: CrashInjector = field(default_factory=CrashInjector)
     account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(style=ReplyStyle(preview=False)))
 
-    async def live(self, act: Callable[[PlatformFixture], Awaitable[None]], *, at: int = 0) -> bool:
-        """One life of the process; False when it died at doing number `at`."""
+    async def run_process(self, act: Callable[[PlatformFixture], Awaitable[None]], *, at: int = 0) -> bool:
+        """Runs a process; False when it died at operation number `at`."""
         self.injector = CrashInjector(at)
         model = CrashingModel(otherwise=_answer)
         model.injector = self.injector
@@ -49,11 +49,11 @@ class CrashScenario:
         channel.injector = self.injector
         survived = False
         async with anyio.create_task_group() as group:
-            with anyio.CancelScope() as life:
+            with anyio.CancelScope() as process:
 
                 async def watch() -> None:
                     await self.injector.crashed.wait()
-                    life.cancel()
+                    process.cancel()
 
                 group.start_soon(watch)
                 try:
@@ -108,19 +108,19 @@ class SomethingSaid:
 async def _crash_everywhere(
     make: Callable[[], CrashScenario], act: Callable[[PlatformFixture], Awaitable[None]], *expected: list[str]
 ) -> None:
-    """Lives the scenario once to count its doings, then dies at each of them and lives again."""
-    rehearsal = make()
-    assert await rehearsal.live(_do_nothing)  # the rooms are read from the first start on
-    assert await rehearsal.live(act)
-    assert rehearsal.answers() == expected[0]
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = make()
-        assert await scene.live(_do_nothing)
+    """Runs the scenario once to count its operations, then crashes at each of them and runs again."""
+    baseline = make()
+    assert await baseline.run_process(_do_nothing)  # the rooms are read from the first start on
+    assert await baseline.run_process(act)
+    assert baseline.answers() == expected[0]
+    for at in range(1, baseline.injector.count + 1):
+        scenario = make()
+        assert await scenario.run_process(_do_nothing)
         acted = SomethingSaid(act)
-        await scene.live(acted, at=at)
-        assert await scene.live(_do_nothing if acted.done else act)
-        assert scene.answers() in expected, f"died at doing {at} of {rehearsal.injector.count}"
-        assert len(scene.done) == len(rehearsal.done), f"died at doing {at}"
+        await scenario.run_process(acted, at=at)
+        assert await scenario.run_process(_do_nothing if acted.done else act)
+        assert scenario.answers() in expected, f"crashed at operation {at} of {baseline.injector.count}"
+        assert len(scenario.done) == len(baseline.done), f"crashed at operation {at}"
 
 
 async def _do_nothing(fixture: PlatformFixture) -> None:
@@ -134,7 +134,7 @@ def _split_to_words(text: str) -> list[str]:
 
 
 @pytest.mark.proves("P1")
-async def test_dying_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_one_answer() -> None:
+async def test_a_crash_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_one_answer() -> None:
     async def act(fixture: PlatformFixture) -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool, then a long answer")
 
@@ -142,36 +142,36 @@ async def test_dying_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_
 
 
 @pytest.mark.proves("P1")
-async def test_dying_at_any_step_while_catching_up_leaves_one_answer_for_each_missed_message() -> None:
-    rehearsal = await _build_missed_scenario(CrashScenario())
-    assert await rehearsal.live(_do_nothing)
-    assert rehearsal.answers() == ["Short."] * 3
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = await _build_missed_scenario(CrashScenario())
-        await scene.live(_do_nothing, at=at)
-        assert await scene.live(_do_nothing)
-        assert scene.answers() == ["Short."] * 3, f"died at doing {at}"
+async def test_a_crash_at_any_step_while_catching_up_leaves_one_answer_for_each_missed_message() -> None:
+    baseline = await _build_missed_scenario(CrashScenario())
+    assert await baseline.run_process(_do_nothing)
+    assert baseline.answers() == ["Short."] * 3
+    for at in range(1, baseline.injector.count + 1):
+        scenario = await _build_missed_scenario(CrashScenario())
+        await scenario.run_process(_do_nothing, at=at)
+        assert await scenario.run_process(_do_nothing)
+        assert scenario.answers() == ["Short."] * 3, f"crashed at operation {at}"
 
 
-async def _build_missed_scenario(scene: CrashScenario) -> CrashScenario:
+async def _build_missed_scenario(scenario: CrashScenario) -> CrashScenario:
     """It lived before, and three messages came while it was down: two in a room, one in a direct talk."""
-    direct = scene.world.direct("bob")
+    direct = scenario.world.direct("bob")
 
     async def act(fixture: PlatformFixture) -> None:
         fixture.world.platform.say(fixture.world.general, "bob", "nothing for you")
         fixture.world.platform.say(direct, "bob", "hi")
 
-    assert await scene.live(act)
-    scene.world.platform.delete(*[p.post.id for p in scene.world.platform.posts.values() if p.post.author.is_bot])
-    scene.world.platform.write(scene.world.general, "ana", "@ada one")
-    scene.world.platform.write(scene.world.general, "bob", "not this")
-    scene.world.platform.write(scene.world.general, "bob", "@ada two")
-    scene.world.platform.write(direct, "bob", "three")
-    return scene
+    assert await scenario.run_process(act)
+    scenario.world.platform.delete(*[p.post.id for p in scenario.world.platform.posts.values() if p.post.author.is_bot])
+    scenario.world.platform.write(scenario.world.general, "ana", "@ada one")
+    scenario.world.platform.write(scenario.world.general, "bob", "not this")
+    scenario.world.platform.write(scenario.world.general, "bob", "@ada two")
+    scenario.world.platform.write(direct, "bob", "three")
+    return scenario
 
 
 @pytest.mark.proves("P1")
-async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothing_else(
+async def test_a_crash_at_any_step_with_a_live_preview_leaves_the_answer_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
@@ -184,7 +184,7 @@ async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothi
 
 
 @pytest.mark.proves("P1")
-async def test_dying_at_any_step_after_the_question_was_edited_leaves_the_answer_to_its_last_form() -> None:
+async def test_a_crash_at_any_step_after_the_question_was_edited_leaves_the_answer_to_its_last_form() -> None:
     async def act(fixture: PlatformFixture) -> None:
         asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada a long answer please")
         await fixture.settled()

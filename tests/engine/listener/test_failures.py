@@ -203,7 +203,7 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(err
     ],
     ids=["a greeting", "a command", "a refusal"],
 )
-async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_once(
+async def test_a_crash_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_once(
     text: str, account_policy: AccountPolicy
 ) -> None:
     async def nothing(fixture: PlatformFixture) -> None:
@@ -214,16 +214,16 @@ async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_o
         await fixture.world.platform.settled()
         await fixture.until(lambda: bool(fixture.ada.sent))
 
-    rehearsal = CrashScenario(account_policy=account_policy)
-    assert await rehearsal.live(nothing) and await rehearsal.live(act)
-    assert len(rehearsal.answers()) == 1
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = CrashScenario(account_policy=account_policy)
-        assert await scene.live(nothing)
+    baseline = CrashScenario(account_policy=account_policy)
+    assert await baseline.run_process(nothing) and await baseline.run_process(act)
+    assert len(baseline.answers()) == 1
+    for at in range(1, baseline.injector.count + 1):
+        scenario = CrashScenario(account_policy=account_policy)
+        assert await scenario.run_process(nothing)
         acted = SomethingSaid(act)
-        await scene.live(acted, at=at)
-        assert await scene.live(nothing if acted.done else act)
-        assert scene.answers() == rehearsal.answers(), f"died at doing {at} of {rehearsal.injector.count}"
+        await scenario.run_process(acted, at=at)
+        assert await scenario.run_process(nothing if acted.done else act)
+        assert scenario.answers() == baseline.answers(), f"crashed at operation {at} of {baseline.injector.count}"
 
 
 async def test_the_past_of_a_direct_talk_that_was_never_read_is_not_answered() -> None:

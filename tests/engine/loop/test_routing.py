@@ -379,8 +379,8 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
         await engine.say("Who wrote Hamlet?")
         async with engine.store.work(write=False) as work:
             now = engine.services.clock.now()
-            standing = (await work.spending.read([SERVER], now=now))[SERVER]
-        assert (standing.day_usd, standing.reserved_usd) == (USED.cost_usd, Decimal(0))
+            status = (await work.spending.read([SERVER], now=now))[SERVER]
+        assert (status.day_usd, status.reserved_usd) == (USED.cost_usd, Decimal(0))
 
 
 async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -> None:
@@ -392,8 +392,8 @@ async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -
         assert (done.status, done.failure.code) == (TurnStatus.FAILED, "prompt_too_large")
         assert done.usage == USED
         async with engine.store.work(write=False) as work:
-            standing = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]
-        assert standing.day_usd == USED.cost_usd
+            status = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]
+        assert status.day_usd == USED.cost_usd
 
 
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:

@@ -140,7 +140,7 @@ async def test_a_reminder_comes_when_it_is_due_where_it_was_asked_for_and_calls_
         assert len(await kit.say(after=timedelta(days=1))) == 1
 
 
-async def test_one_of_a_direct_talk_comes_there(tmp_path: Path) -> None:
+async def test_a_reminder_set_in_a_direct_talk_is_sent_there(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         direct = kit.world.direct("bob")
         result = await kit.call("remind", kit.scope(direct.place, who="bob"), when="in 1 hour", text="call home")
@@ -184,7 +184,7 @@ async def test_nothing_is_said_for_somebody_who_may_not_write_there_any_more(tmp
         assert len(await kit.say(after=timedelta(days=1))) == 1, "it is gone, not put off"
 
 
-async def test_one_waits_while_the_platform_cannot_tell_who_may_write(tmp_path: Path) -> None:
+async def test_a_reminder_waits_while_the_platform_cannot_tell_who_may_write(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         await kit.remind("in 20 minutes", "tea")
         kit.account.fail("may_write", Unavailable("Away.", code="away"))
@@ -219,7 +219,7 @@ async def test_of_two_processes_one_says_it(tmp_path: Path) -> None:
         await other_store.aclose()
 
 
-async def test_the_loop_sleeps_until_the_next_is_due_and_is_woken_by_a_new_one(tmp_path: Path) -> None:
+async def test_the_loop_waits_until_the_next_reminder_is_due_or_a_new_one_is_set(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         assert await kit.reminders.say_due() == IDLE_S
         await kit.remind("in 20 minutes", "late", key="k1")
@@ -238,7 +238,7 @@ async def test_the_loop_sleeps_until_the_next_is_due_and_is_woken_by_a_new_one(t
     assert [sent.content.text.splitlines()[-1] for sent in kit.account.sent] == ["> late"]
 
 
-async def test_an_account_that_comes_back_wakes_the_loop(tmp_path: Path) -> None:
+async def test_an_account_that_connects_again_has_its_reminders_looked_at(tmp_path: Path) -> None:
     world = World()
     async with open_kit(tmp_path, world, connected=False) as kit, anyio.create_task_group() as group:
         await kit.remind("in 20 minutes", "tea")

@@ -280,10 +280,10 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     write_posts(world, 200)
-    starter = world.platform.write(world.general, "bob", "shall we make a thread?")
+    first_post = world.platform.write(world.general, "bob", "shall we make a thread?")
     async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
+        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=first_post.id)
         world.platform.say(world.general, "ana", "later talk in the channel")
         await fixture.settled()
         first = await ask(fixture, "@ada here we are", room=thread)

@@ -125,7 +125,7 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
 
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")
-async def test_nobody_else_reads_or_changes_them() -> None:
+async def test_only_admins_read_or_change_settings_of_agents() -> None:
     async with open_agent_config() as server:
         for method, path in (
             ("GET", ""),

@@ -340,7 +340,7 @@ async def test_a_turn_that_was_stopped_by_somebody_else_is_a_conflict() -> None:
 # --- slow answers, and clients that leave ----------------------------------------------------------------------------
 
 
-async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> None:
+async def test_a_slow_stream_has_keep_alives_and_notices_as_comments() -> None:
     before = ReplyGate()
     model = ScriptedModel(ScriptedReply("Hello.", before=before, notices=["Loading the model"]))
     async with (

@@ -76,11 +76,11 @@ class GapFixture:
 
 @asynccontextmanager
 async def open_gaps(root: Path) -> AsyncGenerator[GapFixture]:
-    houses: list[KnowledgeFixture] = []
+    engines: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> GapServices:
         engine = KnowledgeFixture(root, store=store, durable=durable)
-        houses.append(engine)
+        engines.append(engine)
         return GapServices(GapReport(store, clock), build_learning(engine))
 
     async with open_web(keys=[ADA, ANN], make_gaps=make) as web, web.client() as client:
@@ -88,7 +88,7 @@ async def open_gaps(root: Path) -> AsyncGenerator[GapFixture]:
             for gap in (GAP, PRIVATE, replace(GAP, id="gap_3", asker="platform_user:discord:4")):
                 await work.gaps.add(gap)
             await work.proposals.add(PROPOSAL)
-        yield GapFixture(web.app, web.store, client, houses[0])
+        yield GapFixture(web.app, web.store, client, engines[0])
 
 
 async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp_path: Path) -> None:

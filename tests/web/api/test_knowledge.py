@@ -72,11 +72,11 @@ class KnowledgeWebFixture:
 async def open_knowledge_web(
     root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS
 ) -> AsyncGenerator[KnowledgeWebFixture]:
-    houses: list[KnowledgeFixture] = []
+    engines: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
         engine = KnowledgeFixture(root, readers, store=store, durable=durable)
-        houses.append(engine)
+        engines.append(engine)
 
         async def change(remote: RemoteRepository) -> None:
             engine.remote = remote
@@ -94,7 +94,7 @@ async def open_knowledge_web(
     async with open_web(keys=[OWNER, ADA, ANN], make_knowledge=make) as web, web.client() as client:
         transport = httpx2.ASGITransport(web.app)
         async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
-            yield KnowledgeWebFixture(client, sdk, houses[0], web)
+            yield KnowledgeWebFixture(client, sdk, engines[0], web)
 
 
 @pytest.mark.proves(

@@ -31,7 +31,7 @@ class BodySender:
         return Request({"type": "http", "method": "POST", "path": "/", "headers": []}, self.receive)
 
 
-async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place() -> None:
+async def test_bodies_of_webhooks_are_read_so_many_at_a_time_and_the_others_wait() -> None:
     bodies, senders = WebhookBodyReader(), [BodySender() for _ in range(MAX_WEBHOOKS_AT_ONCE + 1)]
     read: list[bytes] = []
 
