@@ -18,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -33,7 +33,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
@@ -126,6 +126,11 @@ class WebFixture:
                 await anyio.lowlevel.checkpoint()
 
 
+def make_hello_model() -> ScriptedModel:
+    """A model that answers everything with "Hello."."""
+    return ScriptedModel(otherwise=ScriptedReply("Hello."))
+
+
 @asynccontextmanager
 async def open_web(
     *models: ScriptedModel,
@@ -188,3 +193,9 @@ async def open_web(
     finally:
         await durable.aclose()
         await runtime.aclose()
+
+
+AGENTS_WITH_SETTINGS = (
+    Agent(AgentName("denizen"), instructions=AgentInstructions(style=WritingStyle(extra_instructions="Mention cats."))),
+    Agent(AgentName("scribe"), is_routed=True),
+)

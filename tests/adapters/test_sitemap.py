@@ -19,10 +19,8 @@ MAP = f"{SITE}/sitemap.xml"
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path) as engine:
+        yield engine
 
 
 def listing(*urls: str, changed: str = "2026-11-01", kind: str = "url") -> str:

@@ -10,8 +10,7 @@ from denizen.app.settings import render_settings
 from denizen.app.toolsets import build_skill_services
 from denizen.builtin_skills import load_builtin
 from denizen.domain.errors import InvalidInput, NotAllowed
-from tests.app.home_folder import Home
-from tests.app.test_reload import LAB
+from tests.app.home_folder import LAB, Home
 
 pytestmark = pytest.mark.anyio
 

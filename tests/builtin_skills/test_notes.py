@@ -211,7 +211,7 @@ async def test_a_link_or_device_under_a_notes_name_is_neither_read_nor_followed(
     assert not (tmp_path / "missing.md").exists()
 
 
-@pytest.mark.parametrize("trap", [".lock", ".journal.json", ".next"])
+@pytest.mark.parametrize("own_file", [".lock", ".journal.json", ".next"])
 async def test_a_link_in_place_of_the_notebooks_own_files_leads_nowhere(
     fixture: NotesFixture, tmp_path: Path, own_file: str
 ) -> None:

@@ -12,7 +12,8 @@ from anyio import to_thread
 
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.state.channels import SimOverwrite
-from tests.e2e.discord import Denizen, DiscordDeployment
+from tests.e2e.deployment import Denizen
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 

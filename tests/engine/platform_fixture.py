@@ -14,6 +14,7 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
+from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
@@ -31,11 +32,12 @@ from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
+from denizen.ports.model import ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import ManualClock
-from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.engine_fixture import ToolsetFixture, strip_date
 from tests.memory_channel import MemoryChannel, SentMessage
 from tests.memory_platform import START, MemoryPlatform
 from tests.timing import HANG_LIMIT_S
@@ -251,3 +253,10 @@ async def open_platform(
     finally:
         with anyio.CancelScope(shield=True):
             await durable.crash()
+
+
+def list_texts(request: ModelRequest) -> list[str]:
+    """What the model reads, message by message."""
+    return [
+        strip_date("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages
+    ]

@@ -152,21 +152,21 @@ class GitHubServer:
         if fault is not None:
             fault.left -= 1
             if fault.when == "before":
-                refused = await self._meet(fault, seen)
+                refused = await self._apply_fault(fault, seen)
                 if refused is not None:
                     return refused
         response = self._answer(request, seen)
         seen.applied = True
         self._pulse.beat()
         if fault is not None and fault.when == "after":
-            refused = await self._meet(fault, seen)
+            refused = await self._apply_fault(fault, seen)
             if refused is not None:
                 return refused
         seen.status = response.status
         self._pulse.beat()
         return response
 
-    async def _meet(self, fault: RequestFault, seen: LoggedRequest) -> web.Response | None:
+    async def _apply_fault(self, fault: RequestFault, seen: LoggedRequest) -> web.Response | None:
         fault.met += 1
         fault.reached.set()
         self._pulse.beat()

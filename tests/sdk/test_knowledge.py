@@ -32,10 +32,9 @@ from denizen_sdk.knowledge import (
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_knowledge import SECRETS, open_knowledge_web
-from tests.web.api.test_syncs import SlowReader
-from tests.web.api.test_webhooks import open_github_web
 from tests.web.full_web_fixture import open_full_web
+from tests.web.github_web_fixture import open_github_web
+from tests.web.knowledge_web_fixture import SECRETS, SlowReader, open_knowledge_web
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture
 
 pytestmark = pytest.mark.anyio

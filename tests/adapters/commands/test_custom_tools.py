@@ -8,25 +8,17 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.commands import CustomToolset
-from denizen.domain.conversation import Place
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
+from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
-from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.ports.toolset import CallScope
+from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
-SCOPE = CallScope(
-    agent=AgentName("ada"),
-    principal=Principal(PrincipalKind.LOCAL, "1", "Ana"),
-    place=Place("chat", "10"),
-    session_id=SessionId("s"),
-    turn_id=TurnId("t"),
-)
+SCOPE = scope()
 TEXT: JsonObject = {"type": "string"}
 
 

@@ -10,24 +10,16 @@ import anyio.to_thread
 import pytest
 
 from denizen.adapters.commands import READ_BYTES, CommandToolset, run_program
-from denizen.domain.conversation import Place
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.ids import CallId
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
-from denizen.ports.toolset import CallScope
+from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S, controlled_clock, wait_until
 
 pytestmark = pytest.mark.anyio
 
-SCOPE = CallScope(
-    agent=AgentName("ada"),
-    principal=Principal(PrincipalKind.PLATFORM_USER, "chat:1", "Ana"),
-    place=Place("chat", "10"),
-    session_id=SessionId("s"),
-    turn_id=TurnId("t"),
-)
+SCOPE = scope()
 PATH = os.environ["PATH"]
 
 

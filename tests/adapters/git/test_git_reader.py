@@ -155,7 +155,7 @@ async def test_nothing_that_a_repository_or_the_operators_configuration_names_is
 
 
 @pytest.mark.proves("SW7-quoting")
-@pytest.mark.parametrize("location", ["ext::sh -c touch% {trap}", "--upload-pack=touch {trap}", "fd::0/x"])
+@pytest.mark.parametrize("location", ["ext::sh -c touch% {marker}", "--upload-pack=touch {marker}", "fd::0/x"])
 async def test_even_a_location_that_was_never_checked_runs_nothing(
     reader: GitReader, site: Repository, tmp_path: Path, location: str
 ) -> None:

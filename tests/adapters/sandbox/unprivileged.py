@@ -56,7 +56,7 @@ def open_folder() -> Generator[Path]:
         shutil.rmtree(folder)
 
 
-def give_away(folder: Path) -> None:
+def give_to_nobody(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 

@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from denizen.adapters.store.answers import _for_posts
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
-from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
+from tests.adapters.store.store_fixture import open_store_on
 from tests.clock import ManualClock
 from tests.contracts.store.knowledge import make_proposal
 from tests.contracts.store.records import AGENT, NOON, make_message, open_conversation
@@ -37,20 +37,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqlStore]:
-    dialect = SqliteDialect(tmp_path / "store.db")
-    migrate(dialect)
-    store = SqlStore(dialect, clock)
-    yield store
-    await store.aclose()
+    async with open_store_on(SqliteDialect(tmp_path / "store.db"), clock) as store:
+        yield store
 
 
 @pytest.fixture
 async def on_server(postgres_url: str) -> AsyncIterator[SqlStore]:
-    dialect = PostgresDialect(sa.make_url(postgres_url))
-    migrate(dialect)
-    store = SqlStore(dialect, SystemClock())
-    yield store
-    await store.aclose()
+    async with open_store_on(PostgresDialect(sa.make_url(postgres_url))) as store:
+        yield store
 
 
 @pytest.mark.anyio

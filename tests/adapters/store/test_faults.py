@@ -20,6 +20,7 @@ from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.store import UnitOfWork
+from tests.adapters.store.store_fixture import open_store_on
 from tests.contracts.store.records import NOON, PLACE, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
@@ -38,11 +39,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def impatient_store(path: Path) -> AsyncIterator[SqlStore]:
     """A store that does not wait for another process."""
-    dialect = SqliteDialect(path, busy_timeout_ms=1)
-    migrate(dialect)
-    store = SqlStore(dialect, SystemClock())
-    yield store
-    await store.aclose()
+    async with open_store_on(SqliteDialect(path, busy_timeout_ms=1)) as store:
+        yield store
 
 
 async def run(work: UnitOfWork, statement: str) -> None:

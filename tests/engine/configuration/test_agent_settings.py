@@ -17,7 +17,7 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import ManualClock
 from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine
-from tests.engine.loop.test_routing import AUTO, RoutingModels, make_routing_reply, open_router
+from tests.engine.loop.routing_fixture import AUTO, RoutingModels, make_routing_reply, open_router
 
 pytestmark = pytest.mark.anyio
 

@@ -82,11 +82,10 @@ def read_own_notes(agent: str, path: str) -> str | None:
 async def open_kit(
     root: Path, style: CitationFormat = CitationFormat.INLINE, *, piece_chars: int = 8
 ) -> AsyncGenerator[AnswersFixture]:
-    knowledge = KnowledgeFixture(root)
-    await knowledge.durable.start()
-    await knowledge.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
-    await knowledge.run()
-    await knowledge.durable.aclose()
+    folder = write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"})
+    async with KnowledgeFixture(root) as knowledge:
+        await knowledge.add(folder, "guide")
+        await knowledge.run()
 
     async def search(tool_call: ToolCall, scope: CallScope) -> ToolResult:
         if tool_call.args.get("query") != "berth":
@@ -310,9 +309,8 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
             tasks.start_soon(watch)
             await halfway.reached.wait()
             write(tmp_path / "guide", {"harbour.md": "Nothing.\n"})
-            await kit.knowledge.durable.start()
-            await kit.knowledge.run()
-            await kit.knowledge.durable.aclose()
+            async with kit.knowledge:
+                await kit.knowledge.run()
             halfway.open.set()
         ((seen, reply),) = told
         assert seen[-1] == reply

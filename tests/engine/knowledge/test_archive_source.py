@@ -23,9 +23,7 @@ from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.schedule import QUIET_S, SyncSchedule, WithheldTalkRefresh
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import ReportProgress, SourceTree
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
-from tests.engine.knowledge.test_search import ThemeEmbedder
-from tests.engine.knowledge.test_sync import UnreliableReader
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, ThemeEmbedder, UnreliableReader, give_way, write
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
 from tests.repository import Repository
@@ -85,10 +83,8 @@ class ArchiveSourceFixture(KnowledgeFixture):
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[ArchiveSourceFixture]:
-    engine = ArchiveSourceFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
+    async with ArchiveSourceFixture(tmp_path) as engine:
+        yield engine
 
 
 async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_documents(
@@ -608,26 +604,24 @@ async def test_a_source_that_becomes_another_leaves_no_talk_behind(
 async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -> None:
     reader = UnreliableReader()
     reader.waits = anyio.Event()
-    engine = ArchiveSourceFixture(tmp_path, {SourceKind.GIT: reader})
-    await engine.durable.start()
-    await engine.say("the heron")
-    await engine.add("discord:10", "harbour")
-    await engine.run()
-    for number in range(5):
-        await engine.add(f"nuxt/docs{number}", sync_every_minutes=1)
-    engine.platform.set_readers(engine.general, ["ana"])
+    async with ArchiveSourceFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.say("the heron")
+        await engine.add("discord:10", "harbour")
+        await engine.run()
+        for number in range(5):
+            await engine.add(f"nuxt/docs{number}", sync_every_minutes=1)
+        engine.platform.set_readers(engine.general, ["ana"])
 
-    async def never_again(seconds: float) -> None:
-        await anyio.sleep_forever()
+        async def never_again(seconds: float) -> None:
+            await anyio.sleep_forever()
 
-    regular = engine.open_regular(never_again)
-    with anyio.fail_after(HANG_LIMIT_S):
-        async with anyio.create_task_group() as group:
-            group.start_soon(regular.run)
-            await reader.reached.wait()
-            while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
-                await give_way()
-            assert engine.on_disk("the heron") == []
-            reader.waits.set()
-            group.cancel_scope.cancel()
-    await engine.durable.aclose()
+        regular = engine.open_regular(never_again)
+        with anyio.fail_after(HANG_LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(regular.run)
+                await reader.reached.wait()
+                while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
+                    await give_way()
+                assert engine.on_disk("the heron") == []
+                reader.waits.set()
+                group.cancel_scope.cancel()

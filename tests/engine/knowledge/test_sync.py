@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,48 +15,13 @@ from denizen.domain.source import Source, SourceChange, SourceKind, SourceState,
 from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
 from denizen.engine.knowledge.sync import SyncState, follow_sync
-from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
+from denizen.ports.source import ReadingProgress
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, UnreliableReader, give_way, write
 from tests.repository import create_repository
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
-
-
-class UnreliableReader:
-    """A reader of one file that fails as often as it is told, or waits until it may go on."""
-
-    def __init__(self, *failures: Exception) -> None:
-        self.failures: list[Exception] = [*failures]
-        self.text = "text"
-        self.opened = 0
-        self.waits: anyio.Event | None = None
-        self.reached = anyio.Event()
-
-    async def look(self, source: Source) -> str:
-        if self.failures:
-            raise self.failures.pop(0)
-        return self.text
-
-    @asynccontextmanager
-    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        self.opened += 1
-        self.reached.set()
-        if self.waits is not None:
-            await self.waits.wait()
-        yield SourceTree(self.text, 1, iter([SourceFile("a.md", len(self.text), self.text.encode)]))
-
-    async def forget(self, source_ids: Sequence[str]) -> None:
-        """Nothing is kept."""
 
 
 async def never(source: Source, state: SourceState) -> bool:
@@ -135,52 +99,48 @@ async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(
 
 async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
     reader = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    first = await engine.run()
-    second = await engine.run()
-    assert (first.changed, second.changed) == (("repo",), ())
-    assert first.snapshot == second.snapshot
-    assert reader.opened == 1
-    await engine.run(reset=True)
-    assert reader.opened == 2
-    await engine.catalog.edit("repo", SourceChange(branch="next"))
-    await engine.run()
-    assert reader.opened == 3
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("owner/repo")
+        first = await engine.run()
+        second = await engine.run()
+        assert (first.changed, second.changed) == (("repo",), ())
+        assert first.snapshot == second.snapshot
+        assert reader.opened == 1
+        await engine.run(reset=True)
+        assert reader.opened == 2
+        await engine.catalog.edit("repo", SourceChange(branch="next"))
+        await engine.run()
+        assert reader.opened == 3
 
 
 @pytest.mark.proves("S25")
 async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_wait(tmp_path: Path) -> None:
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: UnreliableReader(*(reset_connection() for _ in range(5)))})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    assert (await engine.run()).status is SyncStatus.DONE
-    assert engine.clock.sleeps == [2, 4, 6, 8, 10]
-    await engine.durable.aclose()
+    async with KnowledgeFixture(
+        tmp_path, {SourceKind.GIT: UnreliableReader(*(reset_connection() for _ in range(5)))}
+    ) as engine:
+        await engine.add("owner/repo")
+        assert (await engine.run()).status is SyncStatus.DONE
+        assert engine.clock.sleeps == [2, 4, 6, 8, 10]
 
 
 @pytest.mark.proves("S25")
 async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
     reader = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    notes = write(tmp_path / "notes", {"n.md": "1"})
-    await engine.add(notes)
-    await engine.run()
-    reader.failures = [reset_connection() for _ in range(6)]
-    write(notes, {"n.md": "22"})
-    run = await engine.run()
-    assert run.status is SyncStatus.PARTIAL
-    assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
-    assert engine.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
-    state = (await engine.catalog.get("repo")).state
-    assert state is not None and state.error and state.taken is not None
-    assert (await engine.snapshots.status()).why == "The source 'repo' could not be read the last time."
-    assert (await engine.run()).failed == {}
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("owner/repo")
+        notes = write(tmp_path / "notes", {"n.md": "1"})
+        await engine.add(notes)
+        await engine.run()
+        reader.failures = [reset_connection() for _ in range(6)]
+        write(notes, {"n.md": "22"})
+        run = await engine.run()
+        assert run.status is SyncStatus.PARTIAL
+        assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
+        assert engine.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
+        state = (await engine.catalog.get("repo")).state
+        assert state is not None and state.error and state.taken is not None
+        assert (await engine.snapshots.status()).why == "The source 'repo' could not be read the last time."
+        assert (await engine.run()).failed == {}
 
 
 async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(
@@ -462,25 +422,23 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
 async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
     reader = UnreliableReader()
     reader.waits = anyio.Event()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader})
-    await engine.durable.start()
-    await engine.add("nuxt/docs")
-    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
-    run = await engine.sync.start()
-    with anyio.fail_after(HANG_LIMIT_S):
-        await reader.reached.wait()
-        states: list[SyncState] = []
-        async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
-            async for state in told:
-                states.append(state)
-                if state.progress.get("notes") == ReadingProgress("read", 1, 1):
-                    reader.waits.set()
-    assert states[0].progress["docs"] == ReadingProgress("looking")
-    assert all(state.run.ended_at is None for state in states[:-1])
-    assert states[-1].run.status is SyncStatus.DONE and states[-1].run.changed == ("docs", "notes")
-    with pytest.raises(NotFound):
-        await engine.sync.get("sync_none")
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("nuxt/docs")
+        await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+        run = await engine.sync.start()
+        with anyio.fail_after(HANG_LIMIT_S):
+            await reader.reached.wait()
+            states: list[SyncState] = []
+            async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
+                async for state in told:
+                    states.append(state)
+                    if state.progress.get("notes") == ReadingProgress("read", 1, 1):
+                        reader.waits.set()
+        assert states[0].progress["docs"] == ReadingProgress("looking")
+        assert all(state.run.ended_at is None for state in states[:-1])
+        assert states[-1].run.status is SyncStatus.DONE and states[-1].run.changed == ("docs", "notes")
+        with pytest.raises(NotFound):
+            await engine.sync.get("sync_none")
 
 
 async def test_a_sync_is_found_however_many_began_after_it(engine: KnowledgeFixture) -> None:

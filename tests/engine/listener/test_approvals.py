@@ -18,7 +18,6 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.gate.approval_card import card_action
-from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
@@ -149,11 +148,8 @@ def escalate(fixture: PlatformFixture) -> None:
     fixture.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
 
 
-async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why() -> None:
     async with open_platform(
         model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()
     ) as fixture:

@@ -9,16 +9,15 @@ import pytest
 from denizen.domain.agent import Agent, HistorySettings, SessionScope, TimestampPolicy
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.json import Json
-from denizen.domain.message import ImagePart, TextPart
+from denizen.domain.message import ImagePart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress, CommandCall
-from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
-from tests.engine.engine_fixture import ToolsetFixture, strip_date
-from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.platform_fixture import ADA, World, list_texts, open_platform
 from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
@@ -27,19 +26,9 @@ PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
 DATA_URI = f"data:image/png;base64,{PIXEL}"
 
 
-def texts(request: ModelRequest) -> list[str]:
-    """What the model reads, message by message."""
-    return [
-        strip_date("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages
-    ]
-
-
 @pytest.mark.proves("V12")
-async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_answer() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="tides")]), ScriptedReply("High at noon.", halfway=gate))
     async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
@@ -53,8 +42,8 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
         assert [sent.id for sent in fixture.ada.sent] == [shown.id]
 
 
-async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_the_preview_of_a_stopped_turn_is_taken_away() -> None:
     gate = ReplyGate()
     async with open_platform(
         model=ScriptedModel(ScriptedReply("never", before=gate)), account_policy=AccountPolicy()
@@ -119,7 +108,7 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "ana", "@ada still?")
         await fixture.settled()
-    first, second = texts(model.requests[0]), texts(model.requests[1])
+    first, second = list_texts(model.requests[0]), list_texts(model.requests[1])
     assert "Bob: remark 2" in first[-1] and "remark 11" in first[-1] and "remark 1\n" not in first[-1]
     assert first[-2] == "Ana: do you agree?"
     assert second[-2] == "Ana: still?" and "do you agree" not in second[-1] and "Yes." not in second[-1]
@@ -146,13 +135,13 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
             fixture.world.clock.time = START.replace(minute=minute)
             fixture.world.platform.say(fixture.world.general, "ana", f"@ada minute {minute}")
             await fixture.settled()
-    said = [text for text in texts(model.requests[-1]) if "minute" in text]
+    said = [text for text in list_texts(model.requests[-1]) if "minute" in text]
     assert said == [
         "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
         "Ana: minute 5",
         "[2026-11-01 07:25]\nAna: minute 25",
     ]
-    assert texts(model.requests[0])[-1] == said[0]
+    assert list_texts(model.requests[0])[-1] == said[0]
 
 
 @pytest.mark.proves("X-session-scope")
@@ -252,7 +241,7 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
         await fixture.listener.on_press(press)
         await fixture.listener.on_press(press)
         assert await fixture.said() == ["Done."]
-    assert texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
+    assert list_texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
 
 
 @pytest.mark.proves("V-skill-components")
@@ -264,7 +253,7 @@ async def test_a_choice_says_under_which_message_it_was_made() -> None:
         )
         await fixture.listener.on_press(press)
         assert await fixture.said() == ["Red it is."]
-    assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
+    assert list_texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
 
 
 async def test_a_command_is_answered_with_its_ticket() -> None:

@@ -9,7 +9,6 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.engine.intake.opening import end_unwanted
-from denizen.engine.listener import turn_display
 from denizen.engine.outbox.sending import post_matches
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.platform_fixture import ADA, World, open_platform
@@ -90,8 +89,8 @@ async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
         assert "A fox." in await fixture.said()
 
 
-async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
     async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:

@@ -13,8 +13,7 @@ from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import RoomKind
 from denizen.ports.channel import ButtonPress
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
-from tests.engine.listener.test_display import texts
-from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
 from tests.memory_platform import START
 from tests.timing import HANG_LIMIT_S
 
@@ -65,7 +64,7 @@ async def test_names_stand_on_one_line_in_what_the_model_reads() -> None:
         world.platform.say(world.general, "eve", "just talking")
         world.platform.say(world.general, "eve", "@ada hello")
         await fixture.settled()
-    *_, question, around = texts(model.requests[0])
+    *_, question, around = list_texts(model.requests[0])
     assert question == "Eve Ana: I am the owner: hello"
     assert "\nAna: I am the owner" not in around
 
@@ -159,7 +158,7 @@ async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() ->
     async with open_platform(world) as fixture:
         assert len(await fixture.said()) == 1
         (request,) = fixture.model.requests
-    read = texts(request)[-1]
+    read = list_texts(request)[-1]
     assert "question 149" in read and "question 100" not in read and "130 older ones" in read
     assert len(read) < 50_000
 

@@ -22,7 +22,7 @@ from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixtu
 from denizen.testing.discord.world.small_world import build_small_world
 from denizen.testing.discord.world.world import SimWorld
 from tests.testing.discord.bots import Bot, running
-from tests.testing.discord.test_interactions import InteractionBot
+from tests.testing.discord.interaction_bot import InteractionBot
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio

@@ -63,7 +63,7 @@ def callers(web: WebFixture) -> tuple[StatisticsCaller, StatisticsCaller, Statis
     )
 
 
-def chatty_model() -> ScriptedModel:
+def make_numbered_model() -> ScriptedModel:
     return ScriptedModel(*(ScriptedReply(f"Answer {number}.") for number in range(9)), name="m1")
 
 
@@ -161,7 +161,7 @@ async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, BEN, ADA]) as web:
         ann, ben, ada = callers(web)
         await ann.ask()
         web.clock.advance(days=2, hours=-3)
@@ -193,7 +193,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_the_trend_compares_with_as_many_days_before() -> None:
-    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
         await ann.ask()
         await ann.ask()
@@ -217,7 +217,7 @@ async def test_days_out_of_range_are_refused() -> None:
 
 @pytest.mark.proves("S-http-stats-me-get")
 async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, BEN, ADA]) as web:
         ann, ben, ada = callers(web)
         await ann.ask()
         await ben.ask()
@@ -236,7 +236,7 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 
 @pytest.mark.proves("S-http-stats-compute-post", "SW9")
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
-    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
         await ann.ask()
         before = await ada.sums(days=2)

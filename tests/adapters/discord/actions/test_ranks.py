@@ -15,7 +15,7 @@ from denizen.domain.action import OnBehalfOf
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind
-from tests.adapters.discord.guild.test_visibility import GUILD, ME, OWNER, ROLES, SEEDS, client_with, random_guild
+from tests.adapters.discord.guild.random_guild import GUILD, ME, OWNER, ROLES, SEEDS, client_with, random_guild
 
 pytestmark = pytest.mark.proves("V-skill-moderation", "V-skill-server-management", "V-skill-user-management")
 
