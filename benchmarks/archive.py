@@ -48,8 +48,8 @@ class RandomEmbedder:
     directions: list[list[float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        dice = random.Random(7)
-        self.directions = [[dice.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(2000)]
+        random_source = random.Random(7)
+        self.directions = [[random_source.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(2000)]
 
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
@@ -61,13 +61,13 @@ class RandomEmbedder:
         """Nothing is open."""
 
     def _mix(self, text: str) -> list[float]:
-        dice = random.Random(text)
-        one, two = dice.choice(self.directions), dice.choice(self.directions)
+        random_source = random.Random(text)
+        one, two = random_source.choice(self.directions), random_source.choice(self.directions)
         return [a + b / 2 for a, b in zip(one, two, strict=True)]
 
 
 def made_up_posts() -> Iterator[list[Post]]:
-    dice = random.Random(3)
+    random_source = random.Random(3)
     for start in range(0, POSTS, PAGE):
         yield [
             Post(
@@ -75,7 +75,7 @@ def made_up_posts() -> Iterator[list[Post]]:
                 str(10**17 + number),
                 str(number % ROOMS),
                 Author(str(number % 300), f"user {number % 300}"),
-                " ".join(dice.choices(WORDS, k=12)),
+                " ".join(random_source.choices(WORDS, k=12)),
                 at(number / 3600),
             )
             for number in range(start, start + PAGE)

@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ import anyio
 
 from benchmarks.figures import Figure, show
 from denizen.app.build import Denizen, OpenOptions, open_denizen
-from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
@@ -38,6 +36,7 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
 from denizen.testing.model_wire import ModelApi
 from denizen.testing.prompt_cache import PromptCache, list_blocks
+from tests.clock import ManualClock
 
 TURNS = 50
 TOOL_TURNS = 20
@@ -68,25 +67,6 @@ ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:1", "Ana")
 CHANNEL = Place("discord", "100")
 
 
-@dataclass
-class Clock:
-    """Stands until it is moved, and moves the vendor's with it."""
-
-    cache: PromptCache
-    at: datetime = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
-    _real: SystemClock = field(default_factory=SystemClock)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic_s(self) -> float:
-        return self._real.monotonic_s()
-
-    def advance(self, seconds: float) -> None:
-        self.at += timedelta(seconds=seconds)
-        self.cache.advance(seconds)
-
-
 @dataclass(frozen=True)
 class SentRequest:
     """A request: in which turn, when, in whose form, and its body."""
@@ -104,10 +84,16 @@ class Run:
     denizen: Denizen
     turns: TurnRunner
     server: ModelServer
-    clock: Clock
+    clock: ManualClock
+    cache: PromptCache
     pause_s: float
     model: str = ""
     sent: list[SentRequest] = field(default_factory=list[SentRequest])
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock of the agent and that of the vendor."""
+        self.clock.advance(seconds)
+        self.cache.advance(seconds)
 
     async def ask(self, number: int, turn_request: TurnRequest, *answers: ModelAnswer) -> str:
         self.server.script(*answers)
@@ -121,8 +107,8 @@ class Run:
             raise RuntimeError(f"turn {number} failed: {end.failure and end.failure.message}")
         for new in self.server.requests[before:]:
             api: ModelApi = "messages" if new.path.endswith("/messages") else "chat"
-            self.sent.append(SentRequest(number, self.clock.cache.now_s, api, new.body))
-        self.clock.advance(STEP_S * len(answers))
+            self.sent.append(SentRequest(number, self.cache.now_s, api, new.body))
+        self.advance(STEP_S * len(answers))
         return end.reply
 
 
@@ -141,7 +127,7 @@ async def talk_with_tools(run: Run) -> None:
             calls=[ModelCall("calculator", {"expression": f"{number} * 29"}, f"c{number}")],
         )
         await run.ask(number, turn_request, *([call] if is_tool_turn else []), answer)
-        run.clock.advance(run.pause_s)
+        run.advance(run.pause_s)
 
 
 async def take_part(run: Run) -> None:
@@ -165,7 +151,7 @@ async def take_part(run: Run) -> None:
         )
         reply = await run.ask(number, turn_request, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)
-        run.clock.advance(run.pause_s)
+        run.advance(run.pause_s)
 
 
 async def _post(run: Run, post_id: str, name: str, text: str, *, answers: str = "") -> None:
@@ -177,8 +163,7 @@ async def _post(run: Run, post_id: str, name: str, text: str, *, answers: str = 
 
 async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "") -> Run:
     """The conversation in a home folder of its own."""
-    cache = PromptCache()
-    clock = Clock(cache)
+    cache, clock = PromptCache(), ManualClock()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(model_server(cache=cache))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -191,7 +176,7 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
         denizen.services = replace(denizen.services, clock=clock, durable=durable)
         await durable.start()
         stack.push_async_callback(durable.aclose)
-        run = Run(denizen, turns, server, clock, pause_s, model)
+        run = Run(denizen, turns, server, clock=clock, cache=cache, pause_s=pause_s, model=model)
         await talk(run)
         return run
 

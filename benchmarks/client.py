@@ -56,14 +56,14 @@ def ask_in_a_row(client: Client, count: int, *, pause_s: float = 0.0) -> Sequenc
 def ask_side_by_side(process: Process, clients: int, each: int, *, model: str = "denizen") -> float:
     """Answers a second."""
 
-    def lane(_: int) -> None:
+    def ask_in_turn(_: int) -> None:
         client = Client(process, model=model)
         ask_in_a_row(client, each)
         client.close()
 
     started = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
-        list(pool.map(lane, range(clients)))
+        list(pool.map(ask_in_turn, range(clients)))
     return clients * each / (time.perf_counter() - started)
 
 

@@ -26,7 +26,7 @@ from denizen.testing.discord.state.changes import MessageSent, SimChange
 ANSWER = "".join(WORDS)
 NO_LIMIT = SimRateLimit(1_000_000_000, 1.0)
 ANSWERED_WITHIN_S = 60.0
-BREATH = 50
+SAID_AT_ONCE = 50
 """So many messages are said before the server looks at what else is to do."""
 PLAIN = "The gateway fell over again at noon, and nobody has looked at the logs of the worker yet. #{}"
 
@@ -67,14 +67,14 @@ class SimulatedGuild:
         for number in range(each):
             for channel in self._channels[:rooms]:
                 self._world.say(self._ana, channel, PLAIN.format(number))
-            if number % BREATH == 0:
+            if number % SAID_AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
         return began_s
 
     async def ask(self, rooms: int, each: int) -> float:
         """Each channel asks so many questions, each as soon as the one before is answered; seconds."""
 
-        async def lane(channel: SimChannel) -> None:
+        async def ask_in_turn(channel: SimChannel) -> None:
             for number in range(each):
                 await self._answered(self._question(channel, number))
 
@@ -82,7 +82,7 @@ class SimulatedGuild:
         with anyio.fail_after(ANSWERED_WITHIN_S):
             async with anyio.create_task_group() as group:
                 for channel in self._channels[:rooms]:
-                    group.start_soon(lane, channel)
+                    group.start_soon(ask_in_turn, channel)
         return time.monotonic() - started_s
 
     def question(self) -> int:

@@ -79,14 +79,14 @@ class DurableBenchmark:
         show(f"run of {count} steps", f"{cpu:.2f} ms CPU, {wall:.2f} ms wall")
 
     async def side_by_side(self) -> None:
-        async def lane(name: int) -> None:
+        async def run_in_turn(name: int) -> None:
             for number in range(RUNS // SIDE_BY_SIDE):
-                await self.run(f"lane-{name}-{number}", 1)
+                await self.run(f"beside-{name}-{number}", 1)
 
         cpu, wall = cpu_s(), time.perf_counter()
         async with anyio.create_task_group() as tasks:
             for name in range(SIDE_BY_SIDE):
-                tasks.start_soon(lane, name)
+                tasks.start_soon(run_in_turn, name)
         total = RUNS // SIDE_BY_SIDE * SIDE_BY_SIDE
         rate, cpu = total / (time.perf_counter() - wall), (cpu_s() - cpu) / total * 1e3
         show(f"{SIDE_BY_SIDE} side by side, 1 step each", f"{rate:.0f} runs/s, {cpu:.2f} ms CPU a run")

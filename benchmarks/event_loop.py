@@ -235,8 +235,8 @@ class ConnectedDenizen:
             outbox=community.outbox,
             bot_replies=BotReplyCounter(services.store),
         )
-        hasty = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
-        listener = AccountListener(context, replace(community.shared_services, backfiller=hasty))
+        backfiller = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
+        listener = AccountListener(context, replace(community.shared_services, backfiller=backfiller))
         async with anyio.create_task_group() as group:
             await group.start(listener.run)
             group.start_soon(account.run, listener)

@@ -44,13 +44,13 @@ def measure(folder: Path, model: Process) -> Iterator[Figure]:
 
 def texts(count: int) -> Iterator[str]:
     """Documents, always the same ones."""
-    dice = random.Random(7)
-    words = [f"{dice.getrandbits(24):x}" for _ in range(5000)]
+    random_source = random.Random(7)
+    words = [f"{random_source.getrandbits(24):x}" for _ in range(5000)]
     for number in range(count):
         lines = [f"# Document {number}"]
         size = 0
         while size < FILE_BYTES:
-            lines.append(" ".join(dice.choices(words, k=12)) + f" {dice.getrandbits(256):x}")
+            lines.append(" ".join(random_source.choices(words, k=12)) + f" {random_source.getrandbits(256):x}")
             size += len(lines[-1]) + 1
         yield "\n".join(lines)
 

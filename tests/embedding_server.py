@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.local_server import run_in_thread
 
 
 @dataclass
@@ -45,10 +46,6 @@ def serve_embeddings() -> Generator[EmbeddingServer]:
         def log_request(self, code: object = "-", size: object = "-") -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
-        found.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
+    with run_in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        found.url = f"http://127.0.0.1:{port}/v1"
         yield found
-        http.shutdown()
-        thread.join()

@@ -77,11 +77,26 @@ class Exchange(BaseHTTPRequestHandler):
         """Tests read `requests` instead."""
 
 
-class _Server(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
+    """A server whose clients may hang up early."""
+
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up early is what some tests are about."""
+        """Nothing is printed."""
+
+
+@contextmanager
+def run_in_thread(server: ThreadingHTTPServer) -> Generator[int]:
+    """The server answers within the block, on the port that is given."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -92,16 +107,12 @@ def serve(routes: Mapping[str, Answer], *, tls: ssl.SSLContext | None = None) ->
         pass
 
     Handler.routes = routes
-    server = _Server(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     local = Handler.local = LocalServer(server.server_address[1], scheme="https" if tls else "http")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield local
-    finally:
-        local.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with run_in_thread(server):
+        try:
+            yield local
+        finally:
+            local.closing.set()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def deaf_port() -> Generator[int]:
+def hold_unused_port() -> Generator[int]:
     """On loopback. It is kept meanwhile: no other process gets it, but who asks for it by number can listen there."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from denizen.domain.conversation import Place
@@ -16,20 +15,9 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill import HistoryMessage, SkillFolders, SkillServices, SkillToolset
+from tests.clock import ManualClock
 
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PLACE = Place("discord", "42")
-
-
-class StandingClock:
-    def __init__(self, now: datetime = NOON) -> None:
-        self.time = now
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic_s(self) -> float:
-        return 0.0
 
 
 class OfflineFetcher:
@@ -49,7 +37,7 @@ class ServicesFixture:
     """Makes services and remembers what was asked of them."""
 
     root: Path
-    clock: StandingClock = field(default_factory=StandingClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     fetcher: Fetcher = field(default_factory=OfflineFetcher)
     messages: list[HistoryMessage] = field(default_factory=list[HistoryMessage])
     searched: list[CallScope] = field(default_factory=list[CallScope])

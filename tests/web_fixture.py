@@ -10,7 +10,6 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 
 import anyio
 import anyio.lowlevel
@@ -19,8 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.domain.agent import Agent
-from denizen.domain.clock import SystemClock
+from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -35,7 +33,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
@@ -48,28 +46,16 @@ from denizen.web.http.dependencies import (
     WebTiming,
     find_no_problems,
 )
+from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
 
-MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeServices]
-MakeGaps = Callable[[TemporaryStore, MemoryDurable, "HandClock"], GapServices]
+MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "ManualClock"], KnowledgeServices]
+MakeGaps = Callable[[TemporaryStore, MemoryDurable, "ManualClock"], GapServices]
 
 LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
-
-
-class HandClock(SystemClock):
-    """The system's clock with a date that a test may move."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def advance(self, by: timedelta) -> None:
-        self.time += by
 
 
 class Weather:
@@ -101,7 +87,7 @@ class WebFixture:
     app: Starlette
     model: ScriptedModel
     store: TemporaryStore
-    clock: HandClock
+    clock: ManualClock
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
@@ -148,6 +134,11 @@ class WebFixture:
                 await anyio.lowlevel.checkpoint()
 
 
+def make_hello_model() -> ScriptedModel:
+    """A model that answers everything with "Hello."."""
+    return ScriptedModel(otherwise=ScriptedReply("Hello."))
+
+
 @asynccontextmanager
 async def open_web(
     *models: ScriptedModel,
@@ -180,7 +171,7 @@ async def open_web(
             policy=policy or GatePolicy(),
         )
     )
-    clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()
+    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
     assistant = AgentSettingsOverlay(store, clock)
     services = replace(build_services(runtime, store, durable, clock), assistant=assistant)
     turns = TurnRunner(runtime, services)
@@ -212,3 +203,9 @@ async def open_web(
     finally:
         await durable.aclose()
         await runtime.aclose()
+
+
+AGENTS_WITH_SETTINGS = (
+    Agent(AgentName("denizen"), instructions=AgentInstructions(style=WritingStyle(extra_instructions="Mention cats."))),
+    Agent(AgentName("scribe"), is_routed=True),
+)

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from html import escape
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.local_server import QuietServer, run_in_thread
 from tests.timing import HANG_LIMIT_S
 
 KEY = "AIza-a-key-for-tests-only-0123456789"
@@ -94,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif parts.path == "/watch":
             self._show(query["v"])
         elif parts.path == "/api/timedtext":
-            self._give_words(query["v"], query["lang"])
+            self._send_transcript(query["v"], query["lang"])
         else:
             self._say(404, "", "text/html")
 
@@ -159,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         failure = self.youtube.failures.get("watch")
         self._say(failure[0] if failure else 200, PAGE, "text/html; charset=utf-8")
 
-    def _give_words(self, video_id: str, language: str) -> None:
+    def _send_transcript(self, video_id: str, language: str) -> None:
         lines = self.youtube.find(video_id).lines[language]
         told = (f'<text start="{at}" dur="4.5">{escape(escape(words))}</text>' for at, words in lines)
         text = f'<?xml version="1.0" encoding="utf-8" ?><transcript>{"".join(told)}</transcript>'
@@ -205,13 +206,6 @@ def _error(status: int, reason: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": "No.", "errors": errors, "details": details}}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is killed hangs up."""
-
-
 @contextmanager
 def open_youtube() -> Generator[YouTube]:
     """Answers on a free port of loopback until the block ends."""
@@ -220,14 +214,8 @@ def open_youtube() -> Generator[YouTube]:
         pass
 
     youtube = Handler.youtube = YouTube()
-    server = _Server(("127.0.0.1", 0), Handler)
-    youtube.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield youtube
-    finally:
-        youtube.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with run_in_thread(QuietServer(("127.0.0.1", 0), Handler)) as youtube.port:
+        try:
+            yield youtube
+        finally:
+            youtube.closing.set()

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from scripts.python_sources import Module, get_last_name
 
 LEAST_LIMIT_S = 60
-_HAS_SHORT_LIMIT = re.compile(r"\bfail_after\(\s*[\d.]")
+_LIMIT_POSITIONS = {"fail_after": 0, "wait_for": 1}
+_LIMIT_KEYWORDS = frozenset({"timeout", "wait_s"})
+_MAY_HAVE_LIMIT = re.compile(r"\bfail_after\(|\bwait_for\(|\btimeout=|\bwait_s=")
 _READS_CLOCK = re.compile(r"\btime\.|\bfrom time\b")
 _CLOCKS = frozenset({"monotonic", "perf_counter", "perf_counter_ns", "process_time", "thread_time", "time", "sleep"})
 
@@ -32,13 +34,16 @@ def find_clock_readings(modules: Sequence[Module]) -> Iterator[str]:
 def find_short_limits(modules: Sequence[Module]) -> Iterator[str]:
     """A wait whose limit is a small number: a limit that only guards against hanging is `tests.timing.HANG_LIMIT_S`."""
     for module in modules:
-        if not _HAS_SHORT_LIMIT.search(module.text):
+        if not _MAY_HAVE_LIMIT.search(module.text):
             continue
         for node in module.nodes:
-            match node:
-                case ast.Call(func=func, args=[ast.Constant(value=int() | float() as limit_s), *_]) if (
-                    get_last_name(func) == "fail_after" and limit_s < LEAST_LIMIT_S
-                ):
-                    yield f"{module.path}::{module.walk.owners[node]} waits for {limit_s} s"
-                case _:
-                    pass
+            if not isinstance(node, ast.Call):
+                continue
+            position = _LIMIT_POSITIONS.get(get_last_name(node.func))
+            limits = [] if position is None else node.args[position : position + 1]
+            for limit in [*limits, *(each.value for each in node.keywords if each.arg in _LIMIT_KEYWORDS)]:
+                match limit:
+                    case ast.Constant(value=int() | float() as limit_s) if 0 < limit_s < LEAST_LIMIT_S:
+                        yield f"{module.path}::{module.walk.owners[node]} waits for {limit_s} s"
+                    case _:
+                        pass

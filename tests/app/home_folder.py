@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.app.settings import Settings, load_settings
+from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import Sender, TurnRequest
 
 
 @dataclass
@@ -51,3 +58,28 @@ class Home:
 
     def _variables(self, more: Mapping[str, str]) -> dict[str, str]:
         return {**self.environment, **more}
+
+
+LAB = """
+models:
+  providers: {lab: {kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}
+  aliases: {balanced: lab/one}
+"""
+
+
+@asynccontextmanager
+async def open_home(home: Home, text: str = LAB, choice: ModelChoice | None = None) -> AsyncGenerator[Denizen]:
+    home.write(text)
+    async with open_denizen(home.path, OpenOptions(choice or ModelChoice(), durable=False)) as denizen:
+        yield denizen
+
+
+def make_request(denizen: Denizen, text: str, key: str = "m1", *, agent: str = "") -> TurnRequest:
+    """A message of the operator at the terminal; without `agent` it is for the default one."""
+    return TurnRequest(
+        agent=AgentName(agent),
+        place=Place("terminal", "test"),
+        sender=Sender(Author("", "Ana"), denizen.operator),
+        parts=(TextPart(text),),
+        platform_id=key,
+    )

@@ -8,14 +8,9 @@ import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
-from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName
-from denizen.domain.message import Author, TextPart
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
-from denizen.domain.turn import Sender, TurnRequest
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
-from tests.app.home_folder import Home
-from tests.app.test_reload import LAB
+from tests.app.home_folder import LAB, Home, make_request
 
 pytestmark = pytest.mark.anyio
 
@@ -23,15 +18,7 @@ pytestmark = pytest.mark.anyio
 async def requests_for_hello(home: Home, config: str) -> list[PlannedRequest]:
     home.write(config)
     async with open_denizen(home.path, OpenOptions(ModelChoice(), durable=False)) as denizen:
-        place, author = Place("terminal", "test"), Author("", "Ana")
-        turn_request = TurnRequest(
-            agent=AgentName(""),
-            place=place,
-            sender=Sender(author, denizen.operator),
-            parts=(TextPart("hello"),),
-            platform_id="m1",
-        )
-        return await plan_requests(denizen.runtime, denizen.services, turn_request)
+        return await plan_requests(denizen.runtime, denizen.services, make_request(denizen, "hello"))
 
 
 def fixed_tokens(sent: PlannedRequest) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,16 +17,6 @@ from denizen.web.http.auth import check_exposure
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Generator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        handler.close()
-    root.handlers, root.level = handlers, level
 
 
 def fail_in_config(home: Home) -> None:

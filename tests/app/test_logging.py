@@ -16,16 +16,6 @@ FORGED = "2026-11-21T12:00:00Z [info     ] turn   status=done"
 NASTY = f"\x1b]0;owned\x07\x9b2J\n{FORGED}"
 
 
-@pytest.fixture(autouse=True)
-def restored() -> Generator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        handler.close()
-    root.handlers, root.level = handlers, level
-
-
 @contextmanager
 def wide_open_umask() -> Generator[None]:
     before = os.umask(0)

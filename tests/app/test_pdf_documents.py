@@ -12,14 +12,14 @@ from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
 from denizen.ports.source import ReadingProgress, SourceFile
 from tests.adapters.documents.pdf_files import encrypted_pdf, make_pdf
-from tests.skill_fixture import StandingClock
+from tests.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> FileLibrary:
-    return open_library(tmp_path, StandingClock())
+    return open_library(tmp_path, ManualClock())
 
 
 def files(given: dict[str, bytes]) -> Iterator[SourceFile]:

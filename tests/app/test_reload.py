@@ -1,30 +1,14 @@
 """Building a home and changing its configuration while it is open."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
-from tests.app.home_folder import Home
+from tests.app.home_folder import LAB, Home, open_home
 
 pytestmark = pytest.mark.anyio
-
-LAB = """
-models:
-  providers: {lab: {kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}
-  aliases: {balanced: lab/one}
-"""
-
-
-@asynccontextmanager
-async def open_home(home: Home, text: str = LAB, choice: ModelChoice | None = None) -> AsyncGenerator[Denizen]:
-    home.write(text)
-    async with open_denizen(home.path, OpenOptions(choice or ModelChoice(), durable=False)) as denizen:
-        yield denizen
 
 
 @pytest.mark.proves("T2", "T1")

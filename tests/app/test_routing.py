@@ -8,12 +8,10 @@ import pytest
 
 from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
-from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
-from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import Sender, Turn, TurnRequest
+from denizen.domain.turn import Turn
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, model_server
-from tests.app.home_folder import Home
+from tests.app.home_folder import Home, make_request
 
 pytestmark = pytest.mark.anyio
 
@@ -35,15 +33,7 @@ def make_routing_answer(complexity: str, steps: int, model: str) -> ModelAnswer:
 
 
 async def ask(denizen: Denizen, text: str, key: str) -> Turn:
-    place, author = Place("terminal", "test"), Author("", "Ana")
-    request = TurnRequest(
-        agent=AgentName("ada"),
-        place=place,
-        sender=Sender(author, denizen.operator),
-        parts=(TextPart(text),),
-        platform_id=key,
-    )
-    done = await denizen.turns.ask(request)
+    done = await denizen.turns.ask(make_request(denizen, text, key))
     return (await denizen.queries.get_turn(done.turn_id)).turn
 
 

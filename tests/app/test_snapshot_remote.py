@@ -11,8 +11,7 @@ from denizen.domain.errors import Conflict
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceChange
 from denizen.ports.sandbox import ShellView
-from tests.app.home_folder import Home
-from tests.app.test_reload import LAB, open_home
+from tests.app.home_folder import LAB, Home, open_home
 from tests.repository import create_repository
 
 pytestmark = pytest.mark.anyio

@@ -7,12 +7,10 @@ import pytest
 from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName
-from denizen.domain.message import Author, TextPart
 from denizen.domain.summary import Summary
-from denizen.domain.turn import Sender, TurnRequest, TurnStatus
+from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import JsonBody, ModelAnswer, ModelServer, model_server
-from tests.app.home_folder import Home
+from tests.app.home_folder import Home, make_request
 
 pytestmark = pytest.mark.anyio
 
@@ -27,15 +25,7 @@ agents: {{ada: {{tools: [], limits: {{max_history_tokens: 1000}}}}}}
 
 async def ask(denizen: Denizen, number: int) -> None:
     text = f"q{number} " + "word " * 70
-    author = Author("", "Ana")
-    request = TurnRequest(
-        agent=AgentName("ada"),
-        place=PLACE,
-        sender=Sender(author, denizen.operator),
-        parts=(TextPart(text),),
-        platform_id=f"m{number}",
-    )
-    assert (await denizen.turns.ask(request)).status is TurnStatus.DONE
+    assert (await denizen.turns.ask(make_request(denizen, text, f"m{number}"))).status is TurnStatus.DONE
 
 
 async def load_summaries(denizen: Denizen) -> list[Summary]:

@@ -49,7 +49,7 @@ def test_what_may_fit_a_tool_of_a_server_is_not_held_against_anybody(home: Home,
 
 
 @pytest.mark.anyio
-async def test_it_is_told_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_name_that_no_tool_has_is_logged_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     home.write(LAB + MISSPELT)
     with caplog.at_level(logging.WARNING):
         async with open_denizen(home.path, OpenOptions(durable=False)):

@@ -10,8 +10,7 @@ from denizen.app.settings import render_settings
 from denizen.app.toolsets import build_skill_services
 from denizen.builtin_skills import load_builtin
 from denizen.domain.errors import InvalidInput, NotAllowed
-from tests.app.home_folder import Home
-from tests.app.test_reload import LAB
+from tests.app.home_folder import LAB, Home
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +46,7 @@ async def test_web_search_is_there_with_a_provider_and_cards_when_they_are_enabl
     assert "make_embed" in await load_tool_names(home, LAB + "tools: {cards: {enabled: true}}\n")
 
 
-async def test_one_that_an_agent_names_is_there_and_says_itself_what_it_lacks(home: Home) -> None:
+async def test_a_skill_that_an_agent_names_is_there_and_says_itself_what_it_lacks(home: Home) -> None:
     named = LAB + "agents: {ada: {tools: [web_search, remind, calculator]}}\n"
     assert {"web_search", "remind"} <= await load_tool_names(home, named)
 

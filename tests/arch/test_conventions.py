@@ -272,8 +272,18 @@ def test_a_short_limit_of_a_wait_is_found() -> None:
             with anyio.fail_after(5): ...
             with anyio.fail_after(HANG_LIMIT_S): ...
             with anyio.fail_after(90), fail_after(0.5): ...
+        async def test_b():
+            subprocess.run(["x"], timeout=10)
+            httpx2.Client(timeout=HANG_LIMIT_S).get("/", timeout=None)
+            await asyncio.wait_for(done.wait(), 2)
+            await world.run_command("x", wait_s=0)
     """
-    assert check(suite.find_short_limits, source) == ["test_a waits for 5 s", "test_a waits for 0.5 s"]
+    assert check(suite.find_short_limits, source) == [
+        "test_a waits for 5 s",
+        "test_a waits for 0.5 s",
+        "test_b waits for 10 s",
+        "test_b waits for 2 s",
+    ]
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ def test_the_readme_begins_with_a_title_one_sentence_and_the_two_commands() -> N
     assert block.splitlines() == ["```sh", "make run", "make test", "```"]
 
 
-def test_the_two_commands_exist() -> None:
+def test_the_two_commands_of_the_readme_are_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("run", "test"):
         assert re.search(rf"^{target}:.*\n\t", makefile, re.MULTILINE)

@@ -81,5 +81,5 @@ def test_opening_a_home_for_a_question_imports_no_web_server() -> None:
     assert list_packages(modules) & {"starlette", "uvicorn"} == set()
 
 
-def test_a_heavy_import_would_be_seen() -> None:
+def test_a_heavy_import_is_found() -> None:
     assert "pydantic" in list_packages(modules_after("import pydantic"))

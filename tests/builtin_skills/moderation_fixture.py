@@ -31,7 +31,7 @@ SKILLS = ("moderation", "server", "members")
 class ModerationFixture:
     """All tools of the three skills, in #general; the account is an administrator. `files` is what the web has."""
 
-    harbour: AccountFixture
+    sim: AccountFixture
     folder: Path
     toolsets: dict[str, SkillToolset] = field(default_factory=dict[str, SkillToolset])
     specs: dict[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
@@ -43,9 +43,9 @@ class ModerationFixture:
         where = replace(
             scope(key=key or f"call-{next(self._numbers)}"),
             principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name),
-            place=Place("discord", str(self.harbour.general.id)),
+            place=Place("discord", str(self.sim.general.id)),
             account=AgentName("ada"),
-            guild=str(self.harbour.guild.id),
+            guild=str(self.sim.guild.id),
         )
         return await run(self.toolsets[tool], tool, args, where)
 
@@ -71,14 +71,12 @@ class ModerationFixture:
 async def open_moderation(folder: Path) -> AsyncGenerator[ModerationFixture]:
     """What was asked of Discord meanwhile fits its published schema, where that is here."""
     async with open_discord() as discord:
-        harbour = AccountFixture(discord)
-        harbour.guild.set_roles(
-            harbour.ada.user, [harbour.guild.add_role("all", permissions=DiscordPermission.ADMINISTRATOR)]
-        )
-        async with running(harbour) as (account, _):
+        sim = AccountFixture(discord)
+        sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("all", permissions=DiscordPermission.ADMINISTRATOR)])
+        async with running(sim) as (account, _):
             channels = ConnectedAccounts()
             channels.add(account)
-            built = ModerationFixture(harbour, folder)
+            built = ModerationFixture(sim, folder)
             services = _services(built, channels)
             for name in SKILLS:
                 toolset = SkillToolset(load_builtin(name), services)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -198,7 +197,7 @@ async def test_messages_are_counted(fixture: ArchiveSkillFixture) -> None:
     assert await fixture.lines("archive_stats", {}) == ["Kim: 2", "Ana: 1"]
     assert await fixture.lines("archive_stats", {"by": "room"}) == ["general: 3"]
     assert await fixture.lines("archive_stats", {"by": "day", "room": "general", "days": 1}) == ["2026-11-01: 3"]
-    engine.clock.move(days=9)
+    engine.clock.advance(days=9)
     assert (await fixture.ask("archive_stats", {"room": "staff"})).is_error
 
 
@@ -342,5 +341,5 @@ async def test_the_scope_of_the_call_decides_and_not_who_the_model_says_it_is(fi
     unknown = await run(fixture.toolset, "search_archive", {"words": "door", "room": "nowhere"}, stranger)
     assert result == unknown
     assert result.is_error
-    engine.clock.time += timedelta(days=1)
+    engine.clock.advance(days=1)
     assert "staff door" in str(await fixture.lines("search_archive", {"words": "door"}, who="bea", room=engine.staff))

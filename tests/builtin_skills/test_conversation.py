@@ -9,7 +9,8 @@ import pytest
 
 from denizen.builtin_skills.conversation import MAX_PAGE_CHARS, skill
 from denizen.skill import HistoryMessage, SkillToolset
-from tests.skill_fixture import NOON, ServicesFixture, run, scope
+from tests.clock import NOON
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +55,7 @@ async def test_nothing_found_is_said(services: ServicesFixture) -> None:
     assert "window" in result.text
 
 
-async def test_the_limit_is_kept(services: ServicesFixture) -> None:
+async def test_a_search_of_the_conversation_keeps_to_its_limit(services: ServicesFixture) -> None:
     toolset = SkillToolset(skill, services.services())
     text = (await run(toolset, "search_conversation", {"words": "door", "limit": 1})).text
     assert text.count("\n") == 2

@@ -30,16 +30,16 @@ class DiscordFixture:
     fits its published schema, where that is here.
     """
 
-    def __init__(self, harbour: AccountFixture, toolsets: dict[str, SkillToolset]) -> None:
-        self.harbour = harbour
+    def __init__(self, sim: AccountFixture, toolsets: dict[str, SkillToolset]) -> None:
+        self.sim = sim
         self._toolsets = toolsets
 
     async def call(self, tool: str, /, **args: Json) -> ToolResult:
-        ana = self.harbour.ana
+        ana = self.sim.ana
         where = replace(
             scope(key=f"{tool} {args}"),
             principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{ana.id}", "Ana"),
-            place=Place("discord", str(self.harbour.general.id)),
+            place=Place("discord", str(self.sim.general.id)),
             account=AgentName("ada"),
         )
         return await run(self._toolsets[tool], tool, args, where)
@@ -50,19 +50,19 @@ class DiscordFixture:
         return result.text
 
     def last(self) -> SimMessage:
-        return self.harbour.mine()[-1]
+        return self.sim.mine()[-1]
 
 
 @asynccontextmanager
 async def fixture(folder: Path) -> AsyncGenerator[DiscordFixture]:
     async with open_discord() as discord:
-        harbour = AccountFixture(discord)
+        sim = AccountFixture(discord)
         powers = DiscordPermission.ADMINISTRATOR
-        harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("all", permissions=powers)])
-        harbour.guild.add_channel("news", kind="announcement")
-        harbour.guild.add_channel("help", kind="forum", tags=["bug"])
-        harbour.guild.add_role("red")
-        async with running(harbour) as (account, _):
+        sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("all", permissions=powers)])
+        sim.guild.add_channel("news", kind="announcement")
+        sim.guild.add_channel("help", kind="forum", tags=["bug"])
+        sim.guild.add_role("red")
+        async with running(sim) as (account, _):
             channels = ConnectedAccounts()
             channels.add(account)
             services = replace(
@@ -70,7 +70,7 @@ async def fixture(folder: Path) -> AsyncGenerator[DiscordFixture]:
                 scoped=ScopedServices(open_platform=PlatformActionRunner(channels).open),
             )
             toolsets = [SkillToolset(load_builtin(name), services) for name in ("discord", "components")]
-            yield DiscordFixture(harbour, {spec.name: each for each in toolsets for spec in await each.list_tools()})
+            yield DiscordFixture(sim, {spec.name: each for each in toolsets for spec in await each.list_tools()})
         path = find_schema()
         faults = [fault for request in discord.requests for fault in Schema(path).faults(request)] if path else []
         assert not faults, "\n".join(faults[:10])
@@ -78,11 +78,11 @@ async def fixture(folder: Path) -> AsyncGenerator[DiscordFixture]:
 
 async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> None:
     async with fixture(tmp_path) as ana:
-        harbour = ana.harbour
+        sim = ana.sim
         told = await ana.do("send_message", text="hello @Ben", embed={"title": "Ferry", "fields": {"Pier": "3"}})
         sent = ana.last()
         assert f"/{sent.id}" in told
-        assert sent.mentioned.users == [harbour.ben]
+        assert sent.mentioned.users == [sim.ben]
         assert sent.body.embeds[0]["fields"][0]["value"] == "3"
         await ana.do("edit_message", message=str(sent.id), text="bye")
         await ana.do("pin_message", message=str(sent.id))
@@ -90,21 +90,21 @@ async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> N
         await ana.do("pin_message", message=str(sent.id), unpin=True)
         assert not sent.pinned
         await ana.do("delete_own_message", message=str(sent.id))
-        said = harbour.world.say(harbour.ben, harbour.general, "spam")
+        said = sim.world.say(sim.ben, sim.general, "spam")
         await ana.do("delete_message", message=str(said.id))
         assert sent.state.deleted
         assert said.state.deleted
-        news = harbour.guild.channel("news")
-        notice = harbour.world.say(harbour.ada.user, news, "we open")
-        link = f"https://discord.com/channels/{harbour.guild.id}/{news.id}/{notice.id}"
+        news = sim.guild.channel("news")
+        notice = sim.world.say(sim.ada.user, news, "we open")
+        link = f"https://discord.com/channels/{sim.guild.id}/{news.id}/{notice.id}"
         await ana.do("crosspost_message", message=link)
         assert notice.flags & 1
 
 
 async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> None:
     async with fixture(tmp_path) as ana:
-        harbour = ana.harbour
-        said = harbour.say("pizza?")
+        sim = ana.sim
+        said = sim.say("pizza?")
         assert await ana.do("read_reactions", message=str(said.id)) == "There are no reactions."
         await ana.do("react", message=str(said.id), emoji="🍕")
         assert "🍕 1\nby Ada" in await ana.do("read_reactions", message=str(said.id), emoji="🍕")
@@ -114,7 +114,7 @@ async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> 
         polled = ana.last()
         assert polled.body.poll is not None
         assert polled.body.poll.multiple
-        harbour.world.vote(harbour.ben, polled, 2)
+        sim.world.vote(sim.ben, polled, 2)
         stands = await ana.do("read_poll", message=str(polled.id))
         assert stands.startswith("<untrusted")
         assert "Tea?\n- yes: 0\n- no: 1\nIt ends" in stands
@@ -124,18 +124,18 @@ async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> 
 
 async def test_threads_and_posts_are_opened_and_changed(tmp_path: Path) -> None:
     async with fixture(tmp_path) as ana:
-        harbour = ana.harbour
-        forum = harbour.guild.channel("help")
+        sim = ana.sim
+        forum = sim.guild.channel("help")
         told = await ana.do("create_thread", name="Lunch", text="Where?")
-        (thread,) = harbour.guild.threads.values()
+        (thread,) = sim.guild.threads.values()
         assert f"<#{thread.id}>" in told
         await ana.do("add_to_thread", member="Ben", thread=str(thread.id))
         await ana.do("edit_thread", thread=str(thread.id), name="Dinner", archived=True)
         assert thread.thread is not None
         assert (thread.name, thread.thread.archived) == ("Dinner", True)
-        assert harbour.ben.id in thread.thread.members
+        assert sim.ben.id in thread.thread.members
         await ana.do("create_forum_post", channel="help", title="It leaks", text="There", tags=["bug"])
-        assert [each.name for each in harbour.guild.threads.values() if each.parent is forum] == ["It leaks"]
+        assert [each.name for each in sim.guild.threads.values() if each.parent is forum] == ["It leaks"]
 
 
 async def test_choices_and_role_menus_are_posted(tmp_path: Path) -> None:

@@ -211,18 +211,18 @@ async def test_a_link_or_device_under_a_notes_name_is_neither_read_nor_followed(
     assert not (tmp_path / "missing.md").exists()
 
 
-@pytest.mark.parametrize("trap", [".lock", ".journal.json", ".next"])
+@pytest.mark.parametrize("own_file", [".lock", ".journal.json", ".next"])
 async def test_a_link_in_place_of_the_notebooks_own_files_leads_nowhere(
-    fixture: NotesFixture, tmp_path: Path, trap: str
+    fixture: NotesFixture, tmp_path: Path, own_file: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.write_text("{}")
     fixture.folder.mkdir(parents=True)
-    (fixture.folder / trap).symlink_to(outside)
+    (fixture.folder / own_file).symlink_to(outside)
     try:
         await fixture("append_note", {"name": "a", "text": "x"}, key="call_1")
     except OSError:
-        assert trap == ".lock"
+        assert own_file == ".lock"
     assert outside.read_text() == "{}"
 
 

@@ -24,7 +24,7 @@ def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) 
     assert [each.number for each in book.find_warnings("7")] == [2, 3, 4]
 
 
-def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
+def test_each_guild_has_its_own_warnings(tmp_path: Path) -> None:
     WarningLog(tmp_path, "42").add(make_warning())
     assert WarningLog(tmp_path, "43").find_warnings() == []
     for wrong in ("", "..", "../42", "a"):
@@ -47,7 +47,7 @@ def test_nobody_collects_warnings_without_end(tmp_path: Path) -> None:
     book.add(make_warning(member="9"))
 
 
-def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
+def test_damaged_warnings_are_not_overwritten(tmp_path: Path) -> None:
     book = WarningLog(tmp_path, "42")
     for text in ("[{", "[1]", '[{"number": 1, "who": 2}]', "{}x"):
         (tmp_path / "42.json").write_text(text)
@@ -60,10 +60,10 @@ def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
 async def test_only_the_newest_tries_are_kept_and_none_of_calls_without_a_key(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
         tries = tmp_path / "ada" / "moderation" / ".tries"
-        await it.do(it.harbour.ana, "kick_member", key="call", member=str(it.harbour.ben.id))
+        await it.do(it.sim.ana, "kick_member", key="call", member=str(it.sim.ben.id))
         [first] = tries.iterdir()
         for number in range(KEPT + 5):
             (tries / f"{number:032}").write_text("x")
-        await it.do(it.harbour.ana, "kick_member", key="other", member=str(it.harbour.ben.id))
+        await it.do(it.sim.ana, "kick_member", key="other", member=str(it.sim.ben.id))
         assert len(list(tries.iterdir())) == KEPT
         assert not first.exists()

@@ -20,7 +20,7 @@ def last_id(text: str) -> int:
 
 async def test_channels_are_made_changed_listed_and_deleted(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
-        ana, guild = it.harbour.ana, it.harbour.guild
+        ana, guild = it.sim.ana, it.sim.guild
         made = last_id(await it.do(ana, "create_channel", name="bow", topic="front", private_to=["Ana"]))
         await it.do(ana, "edit_channel", channel=str(made), name="stern", nsfw=True)
         assert (guild.channels[made].name, guild.channels[made].settings.nsfw) == ("stern", True)
@@ -36,7 +36,7 @@ async def test_channels_are_made_changed_listed_and_deleted(tmp_path: Path) -> N
 
 async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
-        ana, guild = it.harbour.ana, it.harbour.guild
+        ana, guild = it.sim.ana, it.sim.guild
         it.files["https://web.example/a.png"] = PNG
         before = len(guild.channels), len(guild.roles)
         for key in ("first", "first", "second"):
@@ -54,17 +54,17 @@ async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> Non
                 location="pier",
             )
         assert (len(guild.channels) - before[0], len(guild.roles) - before[1]) == (2, 2)
-        assert len(guild.expressions.emojis) == len(guild.events) == len(it.harbour.world.store.webhooks) == 2
+        assert len(guild.expressions.emojis) == len(guild.events) == len(it.sim.world.store.webhooks) == 2
 
 
-async def test_roles_and_permissions(tmp_path: Path) -> None:
+async def test_roles_and_permissions_are_created_changed_and_deleted(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
-        ana, guild = it.harbour.ana, it.harbour.guild
+        ana, guild = it.sim.ana, it.sim.guild
         role = guild.roles[last_id(await it.do(ana, "create_role", name="crew", permissions=["Kick Members"]))]
         await it.do(ana, "edit_role", role=str(role.id), forbid=["kick members"], color="#112233")
         assert (role.permissions.value, role.color) == (0, 0x112233)
         await it.do(ana, "set_channel_permission", channel="general", who=role.mention, deny=["Send Messages"])
-        assert role.id in it.harbour.general.overwrites
+        assert role.id in it.sim.general.overwrites
         assert "crew (id" in await it.do(ana, "list_roles")
         assert "is deleted" in await it.do(ana, "delete_role", role=role.mention)
         assert "Harbour (id" in await it.do(ana, "server_info")
@@ -72,7 +72,7 @@ async def test_roles_and_permissions(tmp_path: Path) -> None:
 
 async def test_emojis_come_from_pictures_that_are_small_enough(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
-        ana = it.harbour.ana
+        ana = it.sim.ana
         it.files |= {"https://web.example/big.png": PNG + b"x" * 300_000, "https://web.example/a.png": PNG}
         for url, why in (("https://web.example/none.png", "HTTP 404"), ("https://web.example/big.png", "256 KB")):
             assert why in await it.refused(ana, "create_emoji", name="anchor", url=url)
@@ -83,9 +83,9 @@ async def test_emojis_come_from_pictures_that_are_small_enough(tmp_path: Path) -
         assert "anchor is deleted" in await it.do(ana, "delete_emoji", emoji="anchor")
 
 
-async def test_invitations_events_and_webhooks(tmp_path: Path) -> None:
+async def test_invitations_events_and_webhooks_are_created_listed_and_deleted(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
-        ana = it.harbour.ana
+        ana = it.sim.ana
         assert await it.do(ana, "list_invites") == "There are no invitations."
         url = (await it.do(ana, "create_invite", hours=1)).split()[0]
         assert url.rpartition("/")[2] in await it.do(ana, "list_invites")
@@ -102,7 +102,7 @@ async def test_invitations_events_and_webhooks(tmp_path: Path) -> None:
         assert "called off" in await it.do(ana, "cancel_event", event="Race")
         assert await it.do(ana, "list_webhooks") == "There are no webhooks."
         made = await it.do(ana, "create_webhook", name="news")
-        token = next(iter(it.harbour.world.store.webhooks.values())).token
+        token = next(iter(it.sim.world.store.webhooks.values())).token
         listed = await it.do(ana, "list_webhooks")
         assert token not in made + listed
         assert "news (id" in listed

@@ -12,10 +12,9 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
 from denizen.builtin_skills.shell import skill
-from denizen.domain.clock import SystemClock
-from denizen.domain.errors import Unavailable
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import ScopedServices, SkillToolset, ToolResult
+from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -46,11 +45,7 @@ class ShellFixture:
 
 @pytest.fixture
 async def fixture(tmp_path: Path) -> AsyncGenerator[ShellFixture]:
-    async with SandboxPool(SystemClock()) as sandbox:
-        try:
-            await sandbox.check()
-        except Unavailable as error:
-            pytest.skip(f"no sandbox here: {error.why}")
+    async with open_sandbox() as sandbox:
         fixture = ShellFixture(tmp_path, sandbox)
         fixture.add("knowledge/rules.md", "# Rules\nNo shoes | no pets\n")
         fixture.add("agents/denizen/knowledge/diary.md", "Sun is good.\n")

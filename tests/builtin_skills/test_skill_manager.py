@@ -48,12 +48,12 @@ async def test_an_owner_creates_reads_edits_lists_and_deletes_skills_which_stay_
 
 @pytest.mark.proves("VW6")
 async def test_nothing_of_a_written_skill_runs(tmp_path: Path) -> None:
-    trap = tmp_path / "ran"
+    marker = tmp_path / "ran"
     files = python_example("dice")
-    files["skill.py"] += f"\nopen({str(trap)!r}, 'w').close()\n"
+    files["skill.py"] += f"\nopen({str(marker)!r}, 'w').close()\n"
     await manage(tmp_path, "create_skill", name="dice", files=files)
     await manage(tmp_path, "edit_skill", name="dice", file="other.py", text=files["skill.py"])
-    assert not trap.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.proves("TW8")

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from denizen.builtin_skills.time import skill
 from denizen.domain.json import JsonObject
 from denizen.skill import SkillToolset
-from tests.skill_fixture import ServicesFixture, StandingClock, run
+from tests.clock import ManualClock
+from tests.skill_fixture import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 def services(tmp_path: Path) -> ServicesFixture:
-    return ServicesFixture(tmp_path, StandingClock(datetime(2026, 11, 21, 23, 30, 5, tzinfo=UTC)))
+    return ServicesFixture(tmp_path, ManualClock(datetime(2026, 11, 21, 23, 30, 5, tzinfo=UTC)))
 
 
 @pytest.mark.proves("L-tool-get-current-time")

@@ -18,7 +18,7 @@ FEW = CORPUS[:3]
 
 @pytest.fixture(autouse=True)
 def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them are played in tests/security."""
+    """All of them are run in tests/testing/security."""
     monkeypatch.setattr(corpus, "CORPUS", FEW)
 
 

@@ -53,7 +53,7 @@ EVENTS: list[ChatEvent] = [
 ]
 
 
-def is_tame(text: str) -> bool:
+def is_harmless(text: str) -> bool:
     return all(char in "\n\t" or char.isprintable() for char in text.replace("\ufffd", "?"))
 
 
@@ -65,7 +65,7 @@ def test_control_characters_leave_a_mark_and_carriage_returns_vanish() -> None:
 
 def test_json_for_a_terminal_reads_back_as_it_was() -> None:
     written = printable_json({"answer": NASTY + "ü\ud83d"})
-    assert is_tame(written)
+    assert is_harmless(written)
     assert "ü" in written
     assert json.loads(written) == {"answer": NASTY + "ü\ud83d"}
 
@@ -80,8 +80,8 @@ def test_ask_prints_no_control_sequences(
         printer.show(event)
     printer.finish(end)
     out, err = capsys.readouterr()
-    assert is_tame(out)
-    assert is_tame(err)
+    assert is_harmless(out)
+    assert is_harmless(err)
     assert "owned" in out + err
 
 
@@ -101,7 +101,7 @@ def test_chat_prints_no_control_sequences(end: TurnFinishedEvent | TurnFailedEve
     view = TurnView(Console(file=screen, force_terminal=False, width=200))
     for event in (*EVENTS, end):
         view.show(event)
-    assert is_tame(screen.getvalue())
+    assert is_harmless(screen.getvalue())
     assert "owned" in screen.getvalue()
 
 
@@ -162,7 +162,7 @@ def test_a_trace_shows_what_a_model_made_up_without_obeying_it(tmp_path: Path) -
     anyio.run(fill, home)
     shown = CliRunner().invoke(trace, ["t"], obj=home)
     assert shown.exit_code == 0, shown.output
-    assert is_tame(shown.output)
+    assert is_harmless(shown.output)
     assert "look step 9" in shown.output
 
 
@@ -175,4 +175,4 @@ def test_an_error_from_outside_is_explained_without_its_control_sequences(
 
     monkeypatch.setattr("denizen.cli.agents.command", failing)
     assert run(["agents"]) == 4
-    assert is_tame(capsys.readouterr().err)
+    assert is_harmless(capsys.readouterr().err)

@@ -90,7 +90,9 @@ def with_request(approval: Approval, **changes: Any) -> Approval:
         (ApprovalRule(Deciders.ROLE, "role:7"), person("x", "role:7"), True),
     ],
 )
-def test_who_may_decide(rule: ApprovalRule, voter: Principal, counts: bool) -> None:
+def test_a_vote_counts_only_of_the_people_that_the_rule_names(
+    rule: ApprovalRule, voter: Principal, counts: bool
+) -> None:
     ruling = decide_approval(make_approval(rule), voter, ApprovalChoice.ONCE, now=NOW)
     assert ruling.outcome is (VoteOutcome.DECIDED if counts else VoteOutcome.REFUSED)
     assert (ruling.approval.status is ApprovalStatus.APPROVED) == counts
@@ -163,7 +165,9 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
         (ApprovalRule(people=frozenset({"x"})), AskerReach.ELSEWHERE, False, True),
     ],
 )
-def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: AskerReach, watched: bool, can: bool) -> None:
+def test_a_call_waits_only_where_the_asker_or_others_can_decide(
+    rule: ApprovalRule, reach: AskerReach, watched: bool, can: bool
+) -> None:
     assert can_be_asked(rule, reach, is_watched=watched) == can
 
 

@@ -19,8 +19,8 @@ from denizen.domain.audit import (
     chain_head,
     find_chain_fault,
 )
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVENTS = st.lists(
     st.builds(
         AuditEvent,

@@ -30,7 +30,7 @@ from denizen.domain.budget import (
 WARN_AT = Decimal("0.8")
 ADA = BudgetScope(BudgetScopeKind.AGENT, "ada")
 ANA = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")
-HARBOUR = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
+GUILD = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_limits_of_one_stand_in_for_those_of_all_where_they_say_something() -> N
     assert policy.get_limits(BudgetScope(BudgetScopeKind.USER, "platform_user:discord:2")) == BudgetLimits(
         Decimal(1), Decimal(10)
     )
-    assert policy.plan_limits([SERVER, HARBOUR, ADA]) == (
+    assert policy.plan_limits([SERVER, GUILD, ADA]) == (
         BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(50)),
         BudgetLimit(ADA, BudgetPeriod.DAY, Decimal(2)),
     )
@@ -113,7 +113,7 @@ class MemoryLedger:
         self.spent: dict[tuple[BudgetScope, str], Decimal] = {}
         self.reserved: dict[int, tuple[Decimal, tuple[BudgetScope, ...], datetime]] = {}
 
-    def standing(self, scope: BudgetScope) -> BudgetStatus:
+    def find_status(self, scope: BudgetScope) -> BudgetStatus:
         days = {day: usd for (whose, day), usd in self.spent.items() if whose == scope}
         month = [usd for day, usd in days.items() if day >= month_start(self.now)]
         held = [usd for usd, scopes, until in self.reserved.values() if scope in scopes and until > self.now]
@@ -145,7 +145,7 @@ LIMITS = [
 
 
 @given(EVENTS)
-def test_no_order_of_reserving_settling_dying_and_waiting_gets_past_a_limit(
+def test_no_order_of_reserving_settling_crashing_and_waiting_gets_past_a_limit(
     events: list[tuple[str, int, object]],
 ) -> None:
     """A request ends before its reservation does, and costs at most what was reserved; days and months pass."""
@@ -155,8 +155,8 @@ def test_no_order_of_reserving_settling_dying_and_waiting_gets_past_a_limit(
             assert isinstance(more, tuple)
             wanted = Decimal(amount) / 100
             limits = [limit for limit in LIMITS if limit.scope in more]
-            standings = {limit.scope: book.standing(limit.scope) for limit in limits}
-            if decide_request(limits, standings, wanted, warn_at=WARN_AT).refused_by is None:
+            statuses = {limit.scope: book.find_status(limit.scope) for limit in limits}
+            if decide_request(limits, statuses, wanted, warn_at=WARN_AT).refused_by is None:
                 count += 1
                 book.reserved[count] = (wanted, more, book.now + timedelta(minutes=15))
                 alive.add(count)
@@ -174,5 +174,5 @@ def test_no_order_of_reserving_settling_dying_and_waiting_gets_past_a_limit(
                 assert isinstance(more, int)
                 book.settle(number, book.reserved[number][0] * more / 100)
         for limit in LIMITS:
-            at = book.standing(limit.scope)
+            at = book.find_status(limit.scope)
             assert at.spent(limit.period) + at.reserved_usd <= limit.usd

@@ -1,7 +1,7 @@
 """Talk as documents: days, threads, an index, and nothing in it that could pass for somebody else's words."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +10,9 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.channel_documents import ChannelDocuments, RoomPosts, write_channel_documents
 from denizen.domain.message import Author
 from denizen.domain.room import Attachment, Post, PostChanges, Room, RoomKind
+from tests.clock import NOON
 
 POLICY = ArchivePolicy(post_links={"discord": "https://discord.com/channels/{guild}/{room}/{post}"})
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GENERAL = Room("discord", "10", "general", guild="1", guild_name="Harbour")
 THREAD = Room("discord", "101", "Sails & masts", RoomKind.THREAD, "1", "Harbour", "10", "general")
 

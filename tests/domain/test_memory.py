@@ -1,7 +1,6 @@
 """Who may hear of a memory again, and which of them fit a question."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,8 @@ from denizen.domain.memory import CORE, Audience, Memory, MemoryOrigin, may_come
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.vector import find_nearest, pack_vector
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 IN_GENERAL, IN_STAFF = MemoryOrigin("discord", "general"), MemoryOrigin("discord", "staff")
 IN_PRIVATE, BY_OPERATOR = MemoryOrigin("discord", "dm", private=True), MemoryOrigin()
 

@@ -1,7 +1,7 @@
 """What is told of a post, in whatever order, ends in the same post."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from denizen.domain.message import Author
 from denizen.domain.mirror import plan_renewal, renew_room
 from denizen.domain.room import Post, PostChanges, Room
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FIRST = Post("discord", "1", "10", Author("1", "Ana"), "text 0", NOON)
 LATER = [
     replace(FIRST, text=f"text {hour}", changes=PostChanges(edited_at=NOON + timedelta(hours=hour)))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.moment import FORMS, parse_moment
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ROME = ZoneInfo("Europe/Rome")
 
 

@@ -118,14 +118,14 @@ def test_what_the_reviewer_wrote_takes_the_place_of_the_answer_and_is_told_of_as
     assert '\nedited_by: "local:operator"\n' in text
     assert "Ten" not in text
     assert "Said by" not in text
-    lonely = render_proposal(replace(PROPOSAL, decision=EDITED, question=""), "local:operator")
-    assert "# After Ben (id 2)\n" in lonely
+    without_question = render_proposal(replace(PROPOSAL, decision=EDITED, question=""), "local:operator")
+    assert "# After Ben (id 2)\n" in without_question
 
 
 def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -> None:
-    lonely = replace(PROPOSAL, question="")
-    assert name_file(lonely, ()) == "2026-11-22-ten-euros-for-a-night.md"
-    assert "# What Ben (id 2) said\n" in render_proposal(lonely, "local:operator")
+    without_question = replace(PROPOSAL, question="")
+    assert name_file(without_question, ()) == "2026-11-22-ten-euros-for-a-night.md"
+    assert "# What Ben (id 2) said\n" in render_proposal(without_question, "local:operator")
 
 
 def test_a_nickname_does_not_pass_for_somebody_else() -> None:
@@ -182,7 +182,7 @@ def test_an_emoji_is_the_same_however_it_is_drawn_or_named() -> None:
     assert not is_same_emoji("📚", "📖")
 
 
-def test_what_nobody_sees_goes() -> None:
+def test_invisible_characters_are_removed_from_a_proposal() -> None:
     assert clean_proposal_text(" a\u202eb\x00\ud800\r\nc ", 10) == "ab\nc"
     assert clean_proposal_text("abcdef", 3) == "abc"
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.reminder import Reminder, format_span, reminder_id, reminder_text
-
-NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+from tests.clock import NOON
 
 
 def reminder(text: str) -> Reminder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -23,8 +23,8 @@ from denizen.domain.routing import (
     route_to_json,
     scale_steps,
 )
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANSWER = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "One lookup."}
 LONG = PreviousRoute(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0)
 
@@ -40,7 +40,7 @@ def test_a_complexity_stands_for_steps_and_a_model(complexity: str, steps: int, 
 
 @pytest.mark.proves("S2")
 @pytest.mark.parametrize("steps", [1, 30])
-def test_an_answer_within_its_limits_counts(steps: int) -> None:
+def test_an_answer_within_its_limits_is_read(steps: int) -> None:
     route = parse_route({**ANSWER, "max_steps": steps, "reason": "x" * 200})
     assert route == Route(Complexity.SIMPLE, steps, "fast", "x" * 200)
 
@@ -64,7 +64,7 @@ def test_an_answer_within_its_limits_counts(steps: int) -> None:
     ],
     ids=str,
 )
-def test_an_answer_outside_of_them_does_not(wrong: dict[str, object]) -> None:
+def test_an_answer_outside_of_its_limits_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
         parse_route({**ANSWER, **wrong})
 
@@ -91,7 +91,7 @@ def test_a_turn_has_two_tool_calls_fewer_than_steps() -> None:
     assert [max_calls(steps) for steps in (1, 2, 3, 4, 25)] == [1, 1, 1, 2, 23]
 
 
-def test_a_word_or_two_after_a_longer_piece_of_work_belongs_to_it() -> None:
+def test_one_or_two_words_after_a_longer_answer_are_a_follow_up() -> None:
     for said in ("yes", "Thanks!", "ok, do that", "да, пожалуйста", "好的,继续"):
         assert is_follow_up(said, LONG, NOON)
     for said in ("Why does the build fail on Windows?", "now do it for all files", "東京の明日の天気はどうですか"):
@@ -99,7 +99,7 @@ def test_a_word_or_two_after_a_longer_piece_of_work_belongs_to_it() -> None:
     assert keep_route(LONG).routed_by is RoutedBy.KEPT
 
 
-def test_it_does_not_when_nothing_longer_went_before_or_the_cache_is_cold() -> None:
+def test_without_a_longer_answer_before_or_with_a_cold_cache_nothing_is_a_follow_up() -> None:
     assert not is_follow_up("yes", None, NOON)
     assert not is_follow_up("yes", replace(LONG, route=Route.of(Complexity.SIMPLE, "")), NOON)
     assert not is_follow_up("yes", LONG, NOON + timedelta(seconds=301))

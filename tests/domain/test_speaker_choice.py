@@ -103,7 +103,7 @@ def test_of_those_who_may_join_in_each_rule_goes_before_the_next(known: list[Spe
         assert speakers == ()
 
 
-def test_one_alone_answers_however_eager_it_is() -> None:
+def test_a_single_candidate_answers_however_eager_it_is() -> None:
     assert decide_speakers([make_unasked_candidate("ada", eagerness=0)]) == ("ada",)
     assert decide_speakers([]) == ()
 

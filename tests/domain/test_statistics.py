@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 
 import anyio
@@ -30,8 +30,8 @@ from denizen.domain.statistics import (
 )
 from denizen.domain.usage import Usage
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SPAN = DayRange(date(2026, 11, 18), date(2026, 11, 21))
 REPORT = UsageReport("use_1", "api_key:ann", "sdk", NOON)
 

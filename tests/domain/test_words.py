@@ -31,7 +31,7 @@ def test_words_are_runs_of_letters_and_digits_without_case_and_accents(text: str
 
 
 @given(anything)
-def test_the_words_of_words_are_themselves(text: str) -> None:
+def test_splitting_words_again_changes_nothing(text: str) -> None:
     words = split_words(text)
     assert split_words(" ".join(words)) == words
     assert all(word and not word.isspace() and "\x00" not in word for word in words)
@@ -67,14 +67,14 @@ def test_an_excerpt_without_any_of_the_words_is_the_beginning() -> None:
     assert make_excerpt("short", ["zebra"]) == "short"
 
 
-def test_a_mountain_of_marks_on_one_letter_counts_as_a_few() -> None:
+def test_very_many_marks_on_one_letter_count_as_a_few() -> None:
     """Ordering them takes time that grows with the square of their number."""
     assert split_words("e" + "\u0316\u0301" * 50_000 + " b") == ["e"]
     assert split_words("e" + "\u0316\u0301" * 500 + " b")[1:] == ["b"]
     assert split_words("\u1e69") == split_words("s\u0323\u0307") == ["s"]
 
 
-def test_a_mountain_of_characters_that_consist_of_marks_counts_as_a_few() -> None:
+def test_very_many_characters_that_consist_of_marks_count_as_a_few() -> None:
     for mountain in ("\u0f73\uff9e", "\u0f73", "\u0f81\u0f75\u0f72"):
         (word,) = split_words("e" + mountain * 500)
         assert len(word) <= 1 + MAX_MARKS

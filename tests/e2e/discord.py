@@ -14,34 +14,23 @@ Nothing sleeps: everything is waited for, and what is waited for in vain is show
 from __future__ import annotations
 
 import os
-import signal
-import sqlite3
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from denizen.domain.clock import Clock
-from denizen.testing.discord import (
-    DiscordServer,
-    NotReachedError,
-    SimApplication,
-    SimChannel,
-    SimMessage,
-    SimUser,
-    open_discord,
-)
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage, SimUser, open_discord
 from denizen.testing.discord.fixtures import build_discord_fixture
 from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.interactions import SimInteraction
 from denizen.testing.discord.world.world import SimWorld
-from denizen.testing.model_server import ModelAnswer, ScriptEntry
-from tests.e2e.home import Home, Server
-from tests.e2e.process import ProcessResult
-from tests.e2e.provider import HeldAnswer, Provider, RecordedRequests
+from denizen.testing.model_server import ModelAnswer
+from tests.e2e.deployment import SETTLED, Denizen, Deployment
+from tests.e2e.home import Home
+from tests.e2e.provider import HeldAnswer, Provider
 from tests.timing import HANG_LIMIT_S
 
 CONFIG = """\
@@ -58,45 +47,9 @@ channels:
     preview: {preview}
 {conduct}{rest}"""
 
-SETTLED = "That was all."
-
 
 @dataclass(slots=True)
-class Denizen:
-    """One `denizen run`."""
-
-    server: Server
-
-    @property
-    def log(self) -> str:
-        return self.server.running.err.text
-
-    def lines(self, *words: str) -> list[str]:
-        """The lines of the log with all of these words."""
-        return [line for line in self.log.splitlines() if all(word in line for word in words)]
-
-    async def kill(self) -> None:
-        """`kill -9`; nothing when it has ended."""
-        await self._wait(self.server.running.kill)
-
-    async def stop(self) -> ProcessResult:
-        """As a service manager would."""
-        return await self._wait(partial(self.server.running.stop, signal.SIGTERM))
-
-    def signal(self, number: signal.Signals) -> None:
-        self.server.running.signal(number)
-
-    async def finish(self) -> ProcessResult:
-        """Waits for its end."""
-        return await self._wait(self.server.running.finish)
-
-    async def _wait(self, end: Callable[[], ProcessResult]) -> ProcessResult:
-        """In a thread: Discord goes on meanwhile."""
-        return await to_thread.run_sync(end)
-
-
-@dataclass(slots=True)
-class DiscordDeployment:
+class DiscordDeployment(Deployment):
     """Ana owns the guild, Ben is in it; there is one open channel and one bot, Ada, of the agent `ada`."""
 
     discord: DiscordServer
@@ -108,6 +61,10 @@ class DiscordDeployment:
     ben: SimUser
     ada: SimApplication
     denizens: list[Denizen] = field(default_factory=list[Denizen])
+
+    @property
+    def simulator(self) -> DiscordServer:
+        return self.discord
 
     @property
     def world(self) -> SimWorld:
@@ -162,18 +119,9 @@ class DiscordDeployment:
         """Another home folder, on the same Discord."""
         return Home(self.home.folder.with_name(name), dict(self.home.variables))
 
-    def script(self, *entries: ScriptEntry | str) -> None:
-        """Scripts the next answers of the model; a text is an answer."""
-        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
-
     def hold(self, text: str) -> HeldAnswer:
         """An answer of the model that waits for `release`."""
         return self.provider.hold(ModelAnswer(text=text))
-
-    @property
-    def requests(self) -> RecordedRequests:
-        """The requests to the model."""
-        return self.provider.requests
 
     # --- processes ---------------------------------------------------------------------------------------------------
 
@@ -207,14 +155,23 @@ class DiscordDeployment:
     def said(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[str]:
         return [message.content for message in self.posts(where, by=by)]
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
-        """Waits for it. Raises NotReachedError, with what everybody said."""
-        try:
-            await self.discord.until(predicate, timeout_s)
-        except NotReachedError as error:
-            for denizen in self.denizens:
-                error.add_note(denizen.log)
-            raise
+    async def find_card(self) -> SimMessage:
+        """Returns the card that asks for an approval, once it is there."""
+        await self.until(lambda: any("Approval needed" in text for text in self.said()))
+        return next(post for post in self.posts() if "Approval needed" in post.content)
+
+    async def press(self, who: SimUser, message: SimMessage, label: str) -> SimInteraction:
+        """Presses the button with that label."""
+        buttons = [each for row in message.body.components for each in row["components"]]
+        custom_id = next(each["custom_id"] for each in buttons if each["label"] == label)
+        used = await self.world.press(who, message, custom_id, wait_s=HANG_LIMIT_S)
+        assert used.acknowledged
+        return used
+
+    async def run_command(self, who: SimUser, name: str, /, **options: str) -> SimMessage:
+        """Returns the answer to a slash command in the open channel."""
+        used = await self.world.run_command(who, self.general, name, options, wait_s=HANG_LIMIT_S)
+        return await used.until_answered(HANG_LIMIT_S)
 
     async def settle(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[str]:
         """Everything that was said there before is decided and answered: a last question has its answer. Texts before
@@ -226,14 +183,6 @@ class DiscordDeployment:
         *earlier, last = self.said(where, by=by)
         assert last == SETTLED
         return earlier
-
-    # --- the store ---------------------------------------------------------------------------------------------------
-
-    def rows(self, query: str, home: Home | None = None) -> list[Any]:
-        """Of the store's file, while a process works on it."""
-        database = (home or self.home).folder / "denizen.db"
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            return connection.execute(query).fetchall()
 
 
 @asynccontextmanager

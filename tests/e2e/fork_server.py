@@ -197,13 +197,13 @@ def _fork_until_the_end(requests: socket.socket, children: dict[int, socket.sock
     for end in (woken, wakes):
         end.setblocking(False)
     signal.set_wakeup_fd(wakes.fileno())
-    signal.signal(signal.SIGCHLD, _only_wake)
+    signal.signal(signal.SIGCHLD, _ignore_signal)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([requests, woken], [], [])
         if woken in ready:
             woken.recv(4096)
-            _tell_of_ended(children)
+            _report_ended(children)
         if requests not in ready:
             continue
         data, descriptors, _, _ = socket.recv_fds(requests, _MOST_BYTES, 4)
@@ -223,7 +223,7 @@ def _fork_until_the_end(requests: socket.socket, children: dict[int, socket.sock
                 each.close()
             children.clear()
             _end_with(own)
-            _become(streams, **json.loads(data))
+            _prepare_child(streams, **json.loads(data))
             return
         for descriptor in streams:
             os.close(descriptor)
@@ -234,11 +234,11 @@ def _fork_until_the_end(requests: socket.socket, children: dict[int, socket.sock
             answers.close()
 
 
-def _only_wake(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """Handles the signal by doing nothing: without a handler it would not wake the process."""
 
 
-def _tell_of_ended(children: dict[int, socket.socket]) -> None:
+def _report_ended(children: dict[int, socket.socket]) -> None:
     while children:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
@@ -260,7 +260,7 @@ def _end_with(parent: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _become(streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str) -> None:
+def _prepare_child(streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str) -> None:
     """A process as it is after `python -m denizen` began."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -285,10 +285,10 @@ def _main() -> None:
     try:
         runpy.run_module("denizen", run_name="__main__", alter_sys=True)
     except SystemExit as ended:
-        _leave(ended.code)
+        _exit_child(ended.code)
 
 
-def _leave(code: object) -> Never:
+def _exit_child(code: object) -> Never:
     """As the interpreter ends, but without taking everything apart that was imported, for 0.3 s."""
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()

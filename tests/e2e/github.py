@@ -12,28 +12,22 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from denizen.adapters.github.markdown import from_body
-from denizen.domain.clock import SystemClock
-from denizen.testing.model_server import ModelAnswer, ScriptEntry
-from tests.e2e.discord import Denizen
+from tests.clock import OffsetClock
+from tests.e2e.deployment import SETTLED, Denizen, Deployment
 from tests.e2e.home import Home
-from tests.e2e.provider import Provider, RecordedRequests
-from tests.github_simulator import App, GitHubServer, GitHubWorld, Issue, NotReachedError, Repository, User, open_github
+from tests.e2e.provider import Provider
+from tests.github_simulator import App, GitHubServer, GitHubWorld, Issue, Repository, User, open_github
 from tests.github_simulator.state import Talk
-from tests.timing import HANG_LIMIT_S
 
 SECRET = "a-secret-of-the-webhook"
-SETTLED = "That was all."
 
 CONFIG = """\
 models:
@@ -50,22 +44,12 @@ channels:
 {conduct}{rest}"""
 
 
-class AheadClock(SystemClock):
-    """GitHub's clock, which a test sets forward: ids of posts tell seconds apart."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def now(self) -> datetime:
-        return super().now() + self.ahead
-
-
 @dataclass(slots=True)
-class GitHubDeployment:
+class GitHubDeployment(Deployment):
     """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
 
     github: GitHubServer
-    clock: AheadClock
+    clock: OffsetClock
     provider: Provider
     home: Home
     boats: Repository
@@ -73,6 +57,10 @@ class GitHubDeployment:
     ben: User
     app: App
     denizens: list[Denizen] = field(default_factory=list[Denizen])
+
+    @property
+    def simulator(self) -> GitHubServer:
+        return self.github
 
     @property
     def world(self) -> GitHubWorld:
@@ -96,15 +84,6 @@ class GitHubDeployment:
         file = self.home.folder / name
         file.write_text(text, encoding="utf-8")
         os.chmod(file, 0o600)  # noqa: PTH101
-
-    def script(self, *entries: ScriptEntry | str) -> None:
-        """What the model says next; a text is an answer."""
-        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
-
-    @property
-    def requests(self) -> RecordedRequests:
-        """What the model was asked."""
-        return self.provider.requests
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[Denizen]:
@@ -133,25 +112,11 @@ class GitHubDeployment:
         assert last == SETTLED
         return earlier
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
-        """Waits for it. Raises NotReachedError, with what everybody said."""
-        try:
-            await self.github.until(predicate, timeout_s)
-        except NotReachedError as error:
-            for denizen in self.denizens:
-                error.add_note(denizen.log)
-            raise
-
-    def rows(self, query: str) -> list[Any]:
-        """Of the store's file, while a process works on it."""
-        with closing(sqlite3.connect(f"file:{self.home.folder / 'denizen.db'}?mode=ro", uri=True)) as connection:
-            return connection.execute(query).fetchall()
-
 
 @asynccontextmanager
 async def open_github_deployment(home: Home, provider: Provider) -> AsyncGenerator[GitHubDeployment]:
     """A GitHub with a small world, and a home that is pointed at it."""
-    clock = AheadClock()
+    clock = OffsetClock()
     async with open_github(clock=clock) as github:
         world = github.world
         ana, ben = world.add_user("ana"), world.add_user("ben")

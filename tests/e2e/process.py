@@ -205,13 +205,3 @@ def read_home(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
-
-
-def eventually(is_true: Callable[[], bool]) -> None:
-    """Looks until it is true, for what does not tell."""
-    patience = threading.Event()
-    for _ in range(int(HANG_LIMIT_S / 0.02)):
-        if is_true():
-            return
-        patience.wait(0.02)
-    raise AssertionError("it did not become true")

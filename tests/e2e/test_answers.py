@@ -17,9 +17,9 @@ from denizen.engine.knowledge.coverage import MAX_GAPS
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.contracts.store.knowledge import make_gap
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.repository import create_repository
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -159,4 +159,4 @@ def test_a_running_server_indexes_what_another_process_reads(
             answered = server.ask("When?", key=f"q{len(provider.server.bodies)}")
             return "[docs/notes/ferry.md:1]" in answered.body["choices"][0]["message"]["content"]
 
-        eventually(knows_the_ferry)
+        wait_until(knows_the_ferry)

@@ -8,8 +8,8 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home, get_completion_text, receive
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -117,7 +117,7 @@ def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home,
             listed[:] = home.do("approvals", "list", "--json").out.splitlines()
             return bool(listed)
 
-        eventually(is_listed)
+        wait_until(is_listed)
         [waits] = [json.loads(line) for line in listed]
         assert (waits["call"]["tool"], waits["status"], waits["may_decide"]) == ("calculator", "pending", True)
         assert "6 * 6" in home.do("approvals", "list").out

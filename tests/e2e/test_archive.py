@@ -14,8 +14,9 @@ from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
 from denizen.ports.archive import Backfill
 from tests.e2e.home import Home
-from tests.e2e.process import ProcessResult, eventually
+from tests.e2e.process import ProcessResult
 from tests.embedding_server import serve_embeddings
+from tests.timing import wait_until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
@@ -75,10 +76,10 @@ async def test_posts_get_their_meaning_while_denizen_runs_and_lose_it_with_the_s
     with serve_embeddings() as server:
         home.write(CONFIG.format(url=server.url, embeddings="true"))
         with home.serve():
-            eventually(lambda: tells("2 posts are found by meaning too"))
+            wait_until(lambda: tells("2 posts are found by meaning too"))
             assert [body["input"] for _, _, body in server.asked] == [[texts[0], texts[2]]]
             home.write(CONFIG.format(url=server.url, embeddings="false"))
-            eventually(lambda: _count_vectors(home) == 0)
+            wait_until(lambda: _count_vectors(home) == 0)
         assert tells("0 posts are found by meaning too")
     assert "embeddings: 1 requests, 9 tokens in" in _lines(home.do("usage", "--by", "source"))
 

@@ -16,7 +16,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import start
 from tests.e2e.provider import Provider
 from tests.engine.engine_fixture import strip_date
-from tests.ports import deaf_port
+from tests.ports import hold_unused_port
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
@@ -149,7 +149,7 @@ def test_a_provider_that_does_not_answer_ends_the_question_with_the_reason_and_t
 
 
 def test_a_server_that_is_not_there_is_said_to_be_unreachable(home: Home) -> None:
-    with deaf_port() as port:
+    with hold_unused_port() as port:
         answered = home.do("ask", "--base-url", f"http://127.0.0.1:{port}/v1", "--model", "tiny", "Hello")
     assert answered.ending == (4, "")
     assert "error: The provider 'chosen' cannot be reached." in answered.err

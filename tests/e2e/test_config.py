@@ -8,8 +8,8 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, Server, get_completion_text
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -103,7 +103,7 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
     home.configure(provider.server.openai_url)
     with home.serve() as server:
         home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
-        eventually(lambda: generation(server) == 2)
+        wait_until(lambda: generation(server) == 2)
         home.write(BROKEN)
         said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
         assert f"{home.config}:2:14: a `{{`" in said[0]
@@ -115,7 +115,7 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         assert generation(server) == 2
         assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
         home.configure(provider.server.openai_url)
-        eventually(lambda: generation(server) == 3)
+        wait_until(lambda: generation(server) == 3)
         assert get_completion_text(server.ask("And now?", key="m2")) == "1."
         ended = server.running.stop(signal.SIGTERM)
     assert ended.code == 0

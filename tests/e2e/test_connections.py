@@ -14,9 +14,8 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, Server, get_completion_text
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -57,7 +56,7 @@ def test_half_open_connections_beyond_the_descriptors_leave_others_their_answers
             client.sendall(PARTIAL)
         assert get_status(server, source="127.0.0.2") == 200
         held.close()
-        eventually(lambda: get_status(server) == 200)
+        wait_until(lambda: get_status(server) == 200)
         provider.script(ModelAnswer(text="Still here."))
         assert get_completion_text(server.ask("Hello", key="m1")) == "Still here."
         assert server.running.stop(signal.SIGTERM).code == 0
@@ -87,7 +86,7 @@ def test_without_descriptors_everything_waits_and_goes_on_when_there_are_some(ho
             waiting.sendall(PARTIAL)
             server.running.err.await_text("the configuration cannot be watched now")
             server.running.err.await_text("reading sources regularly ended")
-        eventually(lambda: get_status(server) == 200)
+        wait_until(lambda: get_status(server) == 200)
         assert get_completion_text(server.ask("Hello", key="m1")) == "Still here."
         home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
         server.running.err.await_text("configuration reloaded")

@@ -12,7 +12,7 @@ from denizen.testing.discord import GatewayIntent
 from tests.e2e.discord import Denizen, DiscordDeployment, open_deployment, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.ports import deaf_port
+from tests.ports import hold_unused_port
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -145,7 +145,7 @@ async def test_a_discord_that_fails_for_a_while_gets_the_answer_once(deployment:
 
 
 async def test_a_discord_that_is_away_at_the_start_is_waited_for(home: Home, provider: Provider) -> None:
-    with deaf_port() as port:
+    with hold_unused_port() as port:
         async with open_deployment(home, provider) as away:
             away.configure()
             home.variables |= point_at(f"http://127.0.0.1:{port}/api/v10", f"ws://127.0.0.1:{port}/gateway")

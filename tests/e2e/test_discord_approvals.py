@@ -7,6 +7,7 @@ import pytest
 from denizen.testing.discord import SimMessage, SimUser
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P2", "VW2", "T-approval-discord")]
 
@@ -28,24 +29,9 @@ def read_notes(deployment: DiscordDeployment) -> str:
     return "".join(file.read_text() for file in deployment.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
-def buttons(card: SimMessage) -> dict[str, str]:
-    """The ids of a card's buttons by their labels."""
-    return {each["label"]: each["custom_id"] for row in card.body.components for each in row["components"]}
-
-
-async def find_card(deployment: DiscordDeployment) -> SimMessage:
-    await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
-    return next(post for post in deployment.posts() if "Approval needed" in post.content)
-
-
-async def press(deployment: DiscordDeployment, who: SimUser, card: SimMessage, label: str) -> None:
-    used = await deployment.world.press(who, card, buttons(card)[label])
-    assert used.acknowledged
-
-
-async def read_press_answer(deployment: DiscordDeployment, who: SimUser, card: SimMessage, custom_id: str) -> str:
+async def read_press_answer(deployment: DiscordDeployment, who: SimUser, card: SimMessage, label: str) -> str:
     """Returns the answer to a press of that button, which only the one who pressed it sees."""
-    used = await deployment.world.press(who, card, custom_id)
+    used = await deployment.press(who, card, label)
     await deployment.until(lambda: used.response.messages)
     assert used.response.messages[0].origin.seen_by is who
     return used.response.messages[0].content
@@ -56,7 +42,7 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: Disco
     deployment.script(ModelAnswer(calls=[NOTE]))
     async with deployment.run() as first:
         question = deployment.ask(deployment.ana, "put milk on the list")
-        card = await find_card(deployment)
+        card = await deployment.find_card()
         assert card.reference is not None
         assert card.reference.message_id == question.id
         assert '"- milk"' in card.content
@@ -64,7 +50,7 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: Disco
     assert not read_notes(deployment)
     deployment.script("Noted.")
     async with deployment.run():
-        await press(deployment, deployment.ana, card, "Approve")
+        await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
         await deployment.until(lambda: not card.body.components)
         assert "approved by" in card.content
@@ -79,15 +65,14 @@ async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_de
     deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with deployment.run():
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await find_card(deployment)
-        ids = buttons(card)
-        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, ids["Approve"])
+        card = await deployment.find_card()
+        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, "Approve")
         assert not read_notes(deployment)
         edit = deployment.discord.faults.hold("PATCH", times=1)  # the card keeps its buttons a while
-        await press(deployment, deployment.ana, card, "Approve")
+        await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: read_notes(deployment))
         assert "decided already: approved by" in await read_press_answer(
-            deployment, deployment.ana, card, ids["For an hour here"]
+            deployment, deployment.ana, card, "For an hour here"
         )
         edit.release()
         await deployment.until(lambda: "Noted." in deployment.said())
@@ -100,10 +85,10 @@ async def test_a_no_asks_why_and_tells_the_model(deployment: DiscordDeployment) 
     deployment.script(ModelAnswer(calls=[NOTE]), "As you wish.")
     async with deployment.run():
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await find_card(deployment)
-        opened = await deployment.world.press(deployment.ana, card, buttons(card)["Deny"])
+        card = await deployment.find_card()
+        opened = await deployment.press(deployment.ana, card, "Deny")
         assert opened.response.modal is not None
-        await deployment.world.submit_modal(deployment.ana, opened, {"why": "we have milk"})
+        await deployment.world.submit_modal(deployment.ana, opened, {"why": "we have milk"}, wait_s=HANG_LIMIT_S)
         await deployment.until(lambda: "As you wish." in deployment.said())
         assert "we have milk" in str(deployment.requests[-1])
         assert "we have milk" in card.content
@@ -116,7 +101,7 @@ async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -
     deployment.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
     async with deployment.run() as first:
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await find_card(deployment)
+        card = await deployment.find_card()
         await first.kill()
     async with deployment.run():
         await deployment.until(lambda: "Nobody said yes." in deployment.said())

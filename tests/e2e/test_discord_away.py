@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from denizen.domain.clock import SystemClock
 from denizen.testing.discord.gateway.sessions import GatewaySession
 from denizen.testing.model_server import HangingAnswer
+from tests.clock import OffsetClock
 from tests.e2e.discord import DiscordDeployment, open_deployment
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
-
-
-class MovedClock(SystemClock):
-    """The machine's clock, set back or forward."""
-
-    def __init__(self, moved: timedelta) -> None:
-        self.moved = moved
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.moved
 
 
 async def run_once(deployment: DiscordDeployment) -> None:
@@ -102,14 +92,14 @@ async def test_more_than_a_thousand_missed_messages_are_read_in_order_and_mirror
 async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_ones_their_own(
     home: Home, provider: Provider
 ) -> None:
-    clock = MovedClock(timedelta(hours=-3))
+    clock = OffsetClock(timedelta(hours=-3))
     async with open_deployment(home, provider, clock=clock) as deployment:
         deployment.configure(conduct=["missed_limit_minutes: 30"])
         deployment.world.say(deployment.ben, deployment.general, "before")
         await run_once(deployment)
         old = [deployment.ask(deployment.ana, f"old {number}") for number in range(3)]
         deployment.world.say(deployment.ben, deployment.general, "not for you")
-        clock.moved = timedelta()
+        clock.offset = timedelta()
         new = deployment.ask(deployment.ben, "new one")
         deployment.script("Sorry.", "Sorry.")
         async with deployment.run():

@@ -7,25 +7,19 @@ from __future__ import annotations
 import signal
 from typing import Literal
 
-import anyio
 import pytest
 
 from denizen.testing.discord import SimMessage
 from denizen.testing.discord.rest.request_log import FaultTime, RequestFault
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
+from tests.e2e.deployment import wait_until_reached
 from tests.e2e.discord import DiscordDeployment
-from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
 POSTS = r"/channels/\d+/messages$"
 PIECES = [letter * 1500 for letter in "ABC"]
 LONG = "\n".join(PIECES)
-
-
-async def wait_until_reached(fault: RequestFault) -> None:
-    with anyio.fail_after(HANG_LIMIT_S):
-        await fault.wait_reached()
 
 
 async def hold_post(deployment: DiscordDeployment, number: int, when: FaultTime) -> RequestFault:
@@ -147,12 +141,12 @@ async def test_killed_with_a_status_message_there(known: bool, deployment: Disco
     deployment.script(HangingAnswer())
     async with deployment.run() as first:
         deployment.ask(deployment.ana, "think about it")
-        await deployment.until(lambda: deployment.requests)
         if known:
             await deployment.until(deployment.said)
             await deployment.until(lambda: deployment.rows("SELECT 1 FROM deliveries WHERE platform_id != ''"))
         else:
             await hold_post(deployment, 1, "after")
+        await deployment.until(lambda: deployment.requests)
         await first.kill()
     [status] = deployment.posts()
     deployment.script(LONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
+from denizen.testing.discord import DiscordPermission, SimUser
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
 
@@ -28,12 +28,10 @@ def add_members(deployment: DiscordDeployment) -> tuple[SimUser, SimUser]:
 
 async def approve(deployment: DiscordDeployment, who: SimUser) -> str:
     """Presses the button of the card, and returns what stood on it."""
-    await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
-    card: SimMessage = next(post for post in deployment.posts() if "Approval needed" in post.content)
-    words = card.content
-    ids = {each["label"]: each["custom_id"] for row in card.body.components for each in row["components"]}
-    await deployment.world.press(who, card, ids["Approve"])
-    return words
+    card = await deployment.find_card()
+    text = card.content
+    await deployment.press(who, card, "Approve")
+    return text
 
 
 def bans(deployment: DiscordDeployment) -> list[str]:

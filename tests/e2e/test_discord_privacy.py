@@ -107,8 +107,7 @@ async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_a
         return deployment.requests[-1].body["model"]
 
     async def choose(who: SimUser, command: str, **options: str) -> str:
-        done = await deployment.world.run_command(who, deployment.general, command, options, wait_s=30)
-        return (await done.until_answered(30)).content
+        return (await deployment.run_command(who, command, **options)).content
 
     async with deployment.run():
         await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))

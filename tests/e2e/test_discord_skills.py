@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
+from denizen.testing.discord import DiscordPermission
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -20,17 +21,6 @@ gate:
 NEWS = ModelCall("send_message", {"channel": "news", "text": "The ferry is late. @everyone"})
 
 
-def buttons(message: SimMessage) -> dict[str, str]:
-    """The ids of a message's buttons by their labels."""
-    return {each["label"]: each["custom_id"] for row in message.body.components for each in row["components"]}
-
-
-async def approve(deployment: DiscordDeployment, who: SimUser) -> None:
-    await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
-    card = next(post for post in deployment.posts() if "Approval needed" in post.content)
-    await deployment.world.press(who, card, buttons(card)["Approve"])
-
-
 @pytest.mark.proves("V-skill-discord", "P1")
 async def test_a_message_that_was_approved_stands_once_though_the_process_was_killed_over_it(
     deployment: DiscordDeployment,
@@ -41,7 +31,7 @@ async def test_a_message_that_was_approved_stands_once_though_the_process_was_ki
     async with deployment.run() as first:
         deployment.ask(deployment.ben, "tell them that the ferry is late")
         sending = deployment.discord.faults.hold("POST", f"/channels/{news.id}/messages", when="after")
-        await approve(deployment, deployment.ben)
+        await deployment.press(deployment.ben, await deployment.find_card(), "Approve")
         await sending.wait_reached()
         assert len(deployment.said(news)) == 1
         await first.kill()
@@ -63,7 +53,7 @@ async def test_who_may_not_write_there_gets_nothing_written_whatever_was_approve
     deployment.script(ModelAnswer(calls=[NEWS]), "There is no such channel.")
     async with deployment.run():
         deployment.ask(deployment.ben, "tell them that the ferry is late")
-        await approve(deployment, deployment.ben)
+        await deployment.press(deployment.ben, await deployment.find_card(), "Approve")
         await deployment.until(lambda: "There is no such channel." in deployment.said())
     assert not deployment.said(secret)
     assert "There is no channel 'news' that you can see" in str(deployment.requests[-1])
@@ -81,7 +71,7 @@ async def test_what_somebody_chooses_is_told_to_the_agent_after_a_restart_too(de
     posted = next(each for each in deployment.posts() if each.body.components)
     deployment.script("Pier 3 it is.")
     async with deployment.run():
-        await deployment.world.press(deployment.ben, posted, buttons(posted)["Pier 3"])
+        await deployment.press(deployment.ben, posted, "Pier 3")
         await deployment.until(lambda: "Pier 3 it is." in deployment.said())
     said = deployment.requests[-1].body["messages"][-1]["content"]
     assert '[chose, under your message "Which pier?":] Pier 3' in str(said)
@@ -100,8 +90,8 @@ async def test_members_give_themselves_roles_without_the_model(deployment: Disco
         await deployment.until(lambda: "There it is." in deployment.said())
         asked = len(deployment.requests)
         posted = next(each for each in deployment.posts() if each.body.components)
-        used = await deployment.world.press(deployment.ben, posted, buttons(posted)["sailor"])
-        (told,) = await used.until_followups()
+        used = await deployment.press(deployment.ben, posted, "sailor")
+        (told,) = await used.until_followups(timeout_s=HANG_LIMIT_S)
         assert (told.content, told.origin.seen_by) == ("You have now: sailor.", deployment.ben)
         assert sailor.id in guild.members[deployment.ben.id].roles
         assert len(deployment.requests) == asked

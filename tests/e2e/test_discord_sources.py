@@ -12,7 +12,8 @@ from anyio import to_thread
 
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.state.channels import SimOverwrite
-from tests.e2e.discord import Denizen, DiscordDeployment
+from tests.e2e.deployment import Denizen
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -62,10 +63,7 @@ async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has
         assert HERON in agents_see(deployment) and on_disk(deployment, "owl-44") == []
         listed = await to_thread.run_sync(add, "sources", "list")
         assert "Not everybody of the server may read the channel." in listed.out
-        told = await deployment.world.run_command(
-            deployment.ana, deployment.general, "memory forget", {"confirm": "yes"}, wait_s=30
-        )
-        await told.until_answered(30)
+        await deployment.run_command(deployment.ana, "memory forget", confirm="yes")
         assert on_disk(deployment, HERON) == []
         assert not deployment.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'")
         await deployment.until(lambda: CRANE in agents_see(deployment))

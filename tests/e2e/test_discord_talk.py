@@ -105,13 +105,9 @@ async def test_slash_commands_ask_the_agent_and_tell_what_can_be_done(deployment
     async with deployment.run():
         await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
         deployment.script("Forty-two.")
-        asked = await deployment.world.run_command(
-            deployment.ana, deployment.general, "ask", {"text": "the number?"}, wait_s=30
-        )
-        answer = await asked.until_answered(30)
+        answer = await deployment.run_command(deployment.ana, "ask", text="the number?")
         assert (answer.content, answer.ephemeral) == ("Forty-two.", False)
-        help_ = await deployment.world.run_command(deployment.ben, deployment.general, "help", wait_s=30)
-        told = await help_.until_answered(30)
+        told = await deployment.run_command(deployment.ben, "help")
         assert told.ephemeral
         assert "`/ask`" in told.content
         assert "`/allow`" not in told.content

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.e2e.fork_server import Child, ForkServer, ForkServerGoneError, get_fork_server
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -36,14 +36,6 @@ def full() -> Generator[ForkServer]:
     opened = ForkServer(ONCE_FULL)
     yield opened
     opened.close()
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def open_files() -> int:
@@ -72,7 +64,7 @@ def test_a_process_that_nobody_waits_for_does_not_end_it(home: Home) -> None:
     dropped = begin(forks, home)
     dropped._answers.close()
     close(dropped)
-    eventually(lambda: not is_there(dropped.pid))
+    wait_until(lambda: not psutil.pid_exists(dropped.pid))
     assert home.do("--version").code == 0
     assert get_fork_server() is forks
 
@@ -111,7 +103,7 @@ def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full:
         begin(full, home)
 
 
-def test_after_one_that_ended_comes_another(home: Home) -> None:
+def test_a_fork_server_that_ended_is_replaced(home: Home) -> None:
     ended = get_fork_server()
     ended.kill()
     assert home.do("--version").code == 0

@@ -4,13 +4,11 @@ whole and in order, and nothing else (promise 1).
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
-from denizen.testing.discord.rest.request_log import RequestFault
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
+from tests.e2e.deployment import wait_until_reached
 from tests.e2e.github import GitHubDeployment
-from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
@@ -18,11 +16,6 @@ COMMENTS = r"/issues/\d+/comments$"
 PIECES = [letter * 900 for letter in "ABC"]
 LONG = "\n".join(PIECES)
 SHORT = ["message_limit: 1000"]
-
-
-async def wait_until_reached(fault: RequestFault) -> None:
-    with anyio.fail_after(HANG_LIMIT_S):
-        await fault.wait_reached()
 
 
 async def test_killed_before_the_model_answered(github_deployment: GitHubDeployment) -> None:

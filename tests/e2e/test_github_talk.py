@@ -173,16 +173,16 @@ async def test_what_is_asked_while_no_webhook_comes_is_answered_once_after_the_s
     github_deployment: GitHubDeployment,
 ) -> None:
     github_deployment.configure()
-    github_deployment.clock.ahead = timedelta(seconds=-5)
+    github_deployment.clock.offset = timedelta(seconds=-5)
     old = github_deployment.world.open_issue(
         github_deployment.ana, github_deployment.boats, "Old", "@denizen from before it was ever there?"
     )
-    github_deployment.clock.ahead = timedelta()
+    github_deployment.clock.offset = timedelta()
     async with github_deployment.run() as first:
         assert await github_deployment.settle(old) == []
         await first.stop()
     github_deployment.github.sends_webhooks = False
-    github_deployment.clock.ahead += timedelta(seconds=1)
+    github_deployment.clock.offset += timedelta(seconds=1)
     new = github_deployment.world.open_issue(
         github_deployment.ana, github_deployment.boats, "New", "@denizen is anybody there?"
     )

@@ -13,9 +13,9 @@ from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.e2e.records import count_rows, lock_database, read_turns
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 pytest_plugins = ["tests.postgres"]
@@ -74,7 +74,7 @@ def test_a_message_written_down_but_not_begun_is_answered_after_the_restart(home
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="Done."))
     with home.serve() as first, lock_database(home.folder / "durable.db"), closing(first.send("Hello", key="m1")):
-        eventually(lambda: count_rows(home.folder / "denizen.db", "turns") == 1)
+        wait_until(lambda: count_rows(home.folder / "denizen.db", "turns") == 1)
         first.running.kill()
     assert len(provider.requests) == 0
     finish_after_restart(home, provider, requests=1)
@@ -90,9 +90,9 @@ def test_a_tool_whose_effect_was_not_recorded_has_it_once(home: Home, provider: 
         with (notes / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             stack.enter_context(closing(first.send("Hello", key="m1")))
-            eventually(lambda: count_rows(home.folder / "durable.db", "operation_outputs") == 1)
+            wait_until(lambda: count_rows(home.folder / "durable.db", "operation_outputs") == 1)
             stack.enter_context(lock_database(home.folder / "durable.db"))
-        eventually((home.folder / NOTE).exists)
+        wait_until((home.folder / NOTE).exists)
         first.running.kill()
     finish_after_restart(home, provider, requests=2)
     assert (home.folder / NOTE).read_text() == "- milk\n"
@@ -105,6 +105,6 @@ def test_an_answer_that_was_not_written_down_is_not_asked_for_again(home: Home, 
         provider.requests.await_count(1)
         with lock_database(home.folder / "denizen.db"):
             answer.release()
-            eventually(lambda: count_rows(home.folder / "durable.db", "operation_outputs") == 1)
+            wait_until(lambda: count_rows(home.folder / "durable.db", "operation_outputs") == 1)
             first.running.kill()
     finish_after_restart(home, provider, requests=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mcp")]
 
@@ -33,7 +32,7 @@ mcp:
 
 
 @pytest.fixture
-def furnished(home: Home, provider: Provider) -> Home:
+def mcp_home(home: Home, provider: Provider) -> Home:
     """A home with one server that works, one that does not, and one that is off."""
     home.variables |= {"TOOL_KEY": "tool-key-value", "OPENAI_API_KEY": "sk-not-for-servers"}
     home.configure(provider.server.openai_url, rest=SERVERS)
@@ -41,11 +40,11 @@ def furnished(home: Home, provider: Provider) -> Home:
 
 
 @pytest.mark.proves("L6", "LW5", "LW4")
-def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(furnished: Home, provider: Provider) -> None:
+def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(mcp_home: Home, provider: Provider) -> None:
     provider.script(
         ModelAnswer(calls=[ModelCall("small_environment", {}, id="c1")]), ModelAnswer(text="It sees little.")
     )
-    asked = furnished.do("ask", "What does it see?")
+    asked = mcp_home.do("ask", "What does it see?")
     assert asked.ending == (0, "It sees little.\n")
     first, second = provider.server.bodies
     assert {"small_pid", "small_roll"} <= {tool["function"]["name"] for tool in first["tools"]}
@@ -54,10 +53,10 @@ def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(furnished
 
 
 @pytest.mark.proves("LW2", "L-result-cache")
-def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider) -> None:
+def test_a_kept_result_answers_another_turn(mcp_home: Home, provider: Provider) -> None:
     roll = ModelAnswer(calls=[ModelCall("small_roll", {"sides": 6}, id="c1")])
     provider.script(roll, ModelAnswer(text="One."), roll, ModelAnswer(text="Two."))
-    with furnished.serve() as server:
+    with mcp_home.serve() as server:
         for number in "12":
             server.ask("Roll", key=number)
     results = [
@@ -67,22 +66,22 @@ def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider)
         if message["role"] == "tool"
     ]
     assert len(results) >= 2 and len(set(results)) == 1
-    assert (furnished.folder / "starts.txt").read_text().split() == ["start"]
+    assert (mcp_home.folder / "starts.txt").read_text().split() == ["start"]
 
 
 @pytest.mark.proves("L11")
-def test_an_interrupt_ends_the_servers_with_everything_else(furnished: Home) -> None:
-    with furnished.serve() as server:
-        eventually(lambda: (server.get("/health").body["tools"] or 0) > 4)
+def test_an_interrupt_ends_the_servers_with_everything_else(mcp_home: Home) -> None:
+    with mcp_home.serve() as server:
+        wait_until(lambda: (server.get("/health").body["tools"] or 0) > 4)
         children = [child for child in psutil.Process(server.running.pid).children() if str(SMALL) in child.cmdline()]
         assert len(children) == 1
         ended = server.running.stop(signal.SIGINT)
         assert (ended.code, ended.told[-1]) == (0, "Stopped.")
-        assert not _is_alive(children[0].pid)
+        assert not psutil.pid_exists(children[0].pid)
 
 
-def test_commands_tell_how_the_servers_fare(furnished: Home) -> None:
-    listed = furnished.do("mcp", "list")
+def test_commands_tell_how_the_servers_fare(mcp_home: Home) -> None:
+    listed = mcp_home.do("mcp", "list")
     assert listed.code == 4
     assert listed.out.splitlines() == [
         "off   off",
@@ -91,27 +90,19 @@ def test_commands_tell_how_the_servers_fare(furnished: Home) -> None:
         "      fix: Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers.",
     ]
     assert listed.err == "", "what the lines say is not in the log too"
-    tested = furnished.do("mcp", "test", "small", "--schema")
+    tested = mcp_home.do("mcp", "test", "small", "--schema")
     assert (tested.code, tested.err) == (0, "")
     assert "small 1.2.3 answers." in tested.out
     assert "small_roll" in tested.out and '"sides"' in tested.out
-    off = furnished.do("mcp", "test", "off")
+    off = mcp_home.do("mcp", "test", "off")
     assert off.code == 2 and "It is switched off" in off.err
-    broken = furnished.do("mcp", "test", "broken")
+    broken = mcp_home.do("mcp", "test", "broken")
     assert broken.code == 4 and "The MCP server 'broken' cannot be reached." in broken.err
 
 
-def test_the_doctor_looks_at_every_server(furnished: Home) -> None:
-    examined = furnished.do("doctor", "--offline")
+def test_the_doctor_looks_at_every_server(mcp_home: Home) -> None:
+    examined = mcp_home.do("doctor", "--offline")
     assert examined.code == 4
     assert "ok    mcp server small: small 1.2.3 answers, 4 tools" in examined.out
     assert "FAIL  mcp server broken" in examined.out
     assert "broken" not in examined.err
-
-
-def _is_alive(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -7,8 +7,8 @@ import pytest
 from denizen.testing.model_server import ModelAnswer
 from denizen.testing.model_wire import ModelCall
 from tests.e2e.home import Home, Server, get_completion_text
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -26,12 +26,12 @@ def test_a_running_server_takes_up_a_skill_that_is_enabled_and_drops_one_that_ch
     with home.serve() as server:
         assert "dice_roll" not in tools(server)
         assert home.do("skill", "enable", "dice", "--yes").code == 0
-        eventually(lambda: "dice_roll" in tools(server))
+        wait_until(lambda: "dice_roll" in tools(server))
         with (home.folder / "skills" / "dice" / "skill.py").open("a", encoding="utf-8") as stream:
             stream.write("# changed\n")
         said = server.running.err.await_text(r".*skill left out.*\n")[0]
         assert "denizen skill enable dice" in said
-        eventually(lambda: "dice_roll" not in tools(server))
+        wait_until(lambda: "dice_roll" not in tools(server))
 
 
 @pytest.mark.proves("V-skill-system")

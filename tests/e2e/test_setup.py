@@ -9,8 +9,9 @@ import pytest
 
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.home import Home
-from tests.e2e.process import ProcessResult, RunningProcess, eventually
+from tests.e2e.process import ProcessResult, RunningProcess
 from tests.e2e.provider import Provider
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -202,7 +203,7 @@ def test_a_wizard_that_is_left_writes_nothing(home: Home) -> None:
     with home.start_in_terminal("setup") as wizard:
         wizard.out.await_text(r"Number or name \[1\]: ")
         # Python's `input` does not notice a signal between its prompt and its wait before the next line.
-        eventually(lambda: psutil.Process(wizard.pid).status() == psutil.STATUS_SLEEPING)
+        wait_until(lambda: psutil.Process(wizard.pid).status() == psutil.STATUS_SLEEPING)
         wizard.type("\x03")
         assert wizard.finish().code == 130
     assert not home.folder.exists()

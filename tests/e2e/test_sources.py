@@ -13,10 +13,9 @@ import pytest
 
 from tests.adapters.documents.pdf_files import make_pdf
 from tests.e2e.home import Home
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.repository import Repository, create_repository
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, wait_until
 from tests.youtube import KEY, open_youtube
 
 pytestmark = pytest.mark.e2e
@@ -85,7 +84,7 @@ def test_an_agent_of_a_running_server_can_look_things_up_as_soon_as_they_are_rea
         assert "read_knowledge" not in {tool["name"] for tool in server.get("/api/tools").body}
         assert home.do("sources", "add", str(docs), "--kind", "git").code == 0
         assert home.do("sources", "sync").code == 0
-        eventually(lambda: "read_knowledge" in {tool["name"] for tool in server.get("/api/tools").body})
+        wait_until(lambda: "read_knowledge" in {tool["name"] for tool in server.get("/api/tools").body})
 
 
 class SlowServer:
@@ -152,12 +151,12 @@ def test_a_sync_of_a_server_that_was_killed_is_finished_by_the_next_one(
         with home.serve() as first:
             run = first.post("/api/sync").body["run"]
             slow.await_question()
-            eventually(lambda: first.get("/api/sync").body[0]["progress"].get("site", {}).get("stage") == "read")
+            wait_until(lambda: first.get("/api/sync").body[0]["progress"].get("site", {}).get("stage") == "read")
             assert first.running.kill().code == -signal.SIGKILL
         assert not (home.folder / "knowledge-snapshots/current.json").exists()
         slow.answer()
         with home.serve() as second:
-            eventually(lambda: second.get("/api/sync").body[0]["ended_at"] is not None)
+            wait_until(lambda: second.get("/api/sync").body[0]["ended_at"] is not None)
             [ended] = second.get("/api/sync").body
     assert (ended["id"], ended["status"]) == (run, "partial")
     assert ended["changed"] in ([], ["site"])  # read and not noted yet, it is found unchanged
@@ -232,7 +231,7 @@ def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comment
         assert server.get("/api/snapshot/config").body["repository"] == ""
         told = server.put("/api/snapshot/config", repository=str(tmp_path / "mirror"))
         assert (told.status, told.body["branch"]) == (200, "kept")
-        eventually(lambda: any(run["ended_at"] for run in server.get("/api/sync").body))
+        wait_until(lambda: any(run["ended_at"] for run in server.get("/api/sync").body))
         [run] = server.get("/api/sync").body
         assert (run["id"], run["status"], run["failed"]) == (told.body["run"], "done", {})
         assert server.get("/api/snapshot/config").body["repository"] == str(tmp_path / "mirror")
@@ -254,10 +253,10 @@ def test_a_push_has_a_running_server_read_that_source(home: Home, provider: Prov
         assert "site: ${SYNC_SECRET_SITE}" in home.config.read_text() and secret not in home.config.read_text()
         wrong = server.hook("site", b"{}", "x" * 40)
         assert (wrong.status, wrong.body["error"]["code"]) == (401, "credentials_wrong")
-        eventually(lambda: server.hook("site", b"{}", secret).status == 202)
-        eventually(lambda: agents_see_if_any(home) == {"docs/site/guide/a.md": "# Roses"})
+        wait_until(lambda: server.hook("site", b"{}", secret).status == 202)
+        wait_until(lambda: agents_see_if_any(home) == {"docs/site/guide/a.md": "# Roses"})
         assert home.do("sources", "webhook", "site", "--remove").code == 0
-        eventually(lambda: server.hook("site", b"{}", secret).status == 401)
+        wait_until(lambda: server.hook("site", b"{}", secret).status == 401)
         assert secret not in server.running.err.text
 
 

@@ -49,7 +49,7 @@ def test_every_module_of_the_command_line_imports_all_that_it_needs() -> None:
     assert fails_alone("denizen.cli") == ("", "")
 
 
-def test_a_module_that_does_not_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_imports_too_little_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "house").mkdir()
     (tmp_path / "house/__init__.py").touch()
     (tmp_path / "house/a.py").write_text("import xml.dom")
@@ -61,14 +61,16 @@ def test_a_module_that_does_not_would_be_seen(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("command", LOOKS)
-def test_a_command_brings_all_that_it_needs(command: str, home: Home, provider: Provider) -> None:
+def test_a_command_imports_all_that_it_needs(command: str, home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     done = home.do(*command.split(), anew=True)
     assert done.code != BUG, done.err
     assert "Traceback" not in done.err
 
 
-def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp_path: Path) -> None:
+def test_commands_that_read_find_and_tell_import_all_that_they_need(
+    home: Home, provider: Provider, tmp_path: Path
+) -> None:
     home.configure(provider.server.openai_url)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/roses.md").write_text("# Roses\n\nCut them in March.\n")
@@ -80,7 +82,9 @@ def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp
     assert "question: When do I cut roses?" in run_command(home, "trace", "--last")
 
 
-def test_so_do_those_that_set_up_and_serve_and_end_when_told_to(home: Home, provider: Provider) -> None:
+def test_commands_that_set_up_and_serve_import_all_that_they_need_and_end_when_told_to(
+    home: Home, provider: Provider
+) -> None:
     options = ("--base-url", provider.server.openai_url, "--model", "tiny")
     provider.script(*[ModelAnswer(text="Hello.")] * 2)
     assert home.do("setup", "--non-interactive", *options, anew=True).code == 0

@@ -18,9 +18,9 @@ from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, ServerResponse
-from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.e2e.records import lock_database, read_turns
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 pytest_plugins = ["tests.postgres"]
@@ -100,7 +100,7 @@ def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(
     with home.serve() as server:
         provider.requests.await_count(2)
         assert server.get("/health").status == 200
-        eventually(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
+        wait_until(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
     assert read_turns(home.store_url)[0][1] == [(Role.USER, "Hello"), (Role.ASSISTANT, "Done.")]
 
 
@@ -122,7 +122,7 @@ def test_a_server_is_not_ready_while_another_process_holds_a_database_locked(hom
             with lock_database(home.folder / file):
                 answer = server.get("/ready")
                 assert (answer.status, answer.body["not_ready"]) == (503, [part])
-            eventually(lambda: server.get("/ready").status == 200)
+            wait_until(lambda: server.get("/ready").status == 200)
         assert server.get("/health").status == 200
 
 
@@ -138,7 +138,7 @@ def test_a_server_is_not_ready_while_its_postgres_is_gone(home: Home, postgres_s
                 name = urlsplit(url).path.removeprefix("/")
                 connection.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
                 connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
-            eventually(lambda: set(server.get("/ready").body["not_ready"]) == {"store", "durable_log"})
+            wait_until(lambda: set(server.get("/ready").body["not_ready"]) == {"store", "durable_log"})
             assert server.get("/health").status == 200
 
 

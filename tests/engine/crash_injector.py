@@ -42,10 +42,10 @@ class CrashingStore(TemporaryStore):
     injector = CrashInjector()
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
-        return self._mortal(write=write)
+        return self._open_unit(write=write)
 
     @asynccontextmanager
-    async def _mortal(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
+    async def _open_unit(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         if write:
             await self.injector.tick(shielded=True)
         async with super().work(write=write) as work:

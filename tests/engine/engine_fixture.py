@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from denizen.domain.agent import Agent
+from denizen.domain.approval import Approval, ApprovalStatus
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.events import TurnEvent, TurnFinished
@@ -26,10 +27,12 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.turn import TurnRunner
+from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
+from tests.timing import poll
 
 NAME = AgentName("ada")
 PLACE = Place("terminal", "test")
@@ -99,6 +102,17 @@ class EngineFixture:
 
     async def session(self, place: Place = PLACE) -> Sequence[Message]:
         return await Queries(self.runtime, self.services).list_messages(place, NAME, limit=1000)
+
+
+async def wait_for_approvals(store: Store, *, count: int = 1) -> list[Approval]:
+    """Returns the pending approvals, once there are so many."""
+
+    async def look() -> list[Approval]:
+        async with store.work(write=False) as work:
+            found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
+        return found if len(found) >= count else []
+
+    return await poll(look)
 
 
 SENDER = [each.name for each in fields(Sender)]

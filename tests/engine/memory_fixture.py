@@ -24,9 +24,10 @@ from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
-from tests.skill_fixture import ServicesFixture, StandingClock
+from tests.skill_fixture import ServicesFixture
 
 ADA = AgentName("ada")
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Ana")
@@ -82,7 +83,7 @@ class MemoryFixture:
     root: Path
     store: TemporaryStore = field(default_factory=TemporaryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
-    clock: StandingClock = field(default_factory=StandingClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     channels: ConnectedAccounts = field(default_factory=ConnectedAccounts)
     embedder: WordEmbedder | None = None
     policy: RecallPolicy = field(default_factory=RecallPolicy)

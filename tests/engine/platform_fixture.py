@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 import anyio
 
@@ -13,9 +12,9 @@ from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
-from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
+from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
@@ -33,29 +32,17 @@ from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
+from denizen.ports.model import ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import ToolsetFixture
+from tests.clock import ManualClock
+from tests.engine.engine_fixture import ToolsetFixture, strip_date
 from tests.memory_channel import MemoryChannel, SentMessage
 from tests.memory_platform import START, MemoryPlatform
 from tests.timing import HANG_LIMIT_S
 
 ADA = AgentName("ada")
-
-
-@dataclass
-class PlatformClock:
-    """Stands at the platform's time until it is moved."""
-
-    at: datetime = START
-    _real: SystemClock = field(default_factory=SystemClock)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def monotonic_s(self) -> float:
-        return self._real.monotonic_s()
 
 
 @dataclass
@@ -65,7 +52,7 @@ class World:
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: PlatformClock = field(default_factory=PlatformClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     general: Room = field(init=False)
 
     def __post_init__(self) -> None:
@@ -269,3 +256,10 @@ async def open_platform(
     finally:
         with anyio.CancelScope(shield=True):
             await durable.crash()
+
+
+def list_texts(request: ModelRequest) -> list[str]:
+    """What the model reads, message by message."""
+    return [
+        strip_date("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages
+    ]

@@ -370,10 +370,10 @@ class LockedStore(TemporaryStore):
     faults = 0
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
-        return self._troubled() if write and self.faults else super().work(write=write)
+        return self._open_unit() if write and self.faults else super().work(write=write)
 
     @asynccontextmanager
-    async def _troubled(self) -> AsyncGenerator[UnitOfWork]:
+    async def _open_unit(self) -> AsyncGenerator[UnitOfWork]:
         self.faults -= 1
         async with super().work() as work:
             yield work

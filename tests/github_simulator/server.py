@@ -29,6 +29,7 @@ from tests.github_simulator.hooks import WebhookDelivery, make_ping, plan_delive
 from tests.github_simulator.rest import RestRequest, RestResponse, handle_request
 from tests.github_simulator.state import Hook, User
 from tests.github_simulator.world import GitHubWorld, WebhookEvent
+from tests.timing import HANG_LIMIT_S
 
 LIMIT = 5000
 _MAX_PAGE = 100
@@ -67,7 +68,7 @@ class GitHubServer:
         """Returns the requests with this method whose path matches the regular expression."""
         return [each for each in self.requests if each.method == method and re.search(route, each.path)]
 
-    async def until(self, predicate: Callable[[], object], timeout_s: float = 120) -> None:
+    async def until(self, predicate: Callable[[], object], timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits until it holds. Raises `NotReachedError`."""
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)
@@ -151,21 +152,21 @@ class GitHubServer:
         if fault is not None:
             fault.left -= 1
             if fault.when == "before":
-                refused = await self._meet(fault, seen)
+                refused = await self._apply_fault(fault, seen)
                 if refused is not None:
                     return refused
         response = self._answer(request, seen)
         seen.applied = True
         self._pulse.beat()
         if fault is not None and fault.when == "after":
-            refused = await self._meet(fault, seen)
+            refused = await self._apply_fault(fault, seen)
             if refused is not None:
                 return refused
         seen.status = response.status
         self._pulse.beat()
         return response
 
-    async def _meet(self, fault: RequestFault, seen: LoggedRequest) -> web.Response | None:
+    async def _apply_fault(self, fault: RequestFault, seen: LoggedRequest) -> web.Response | None:
         fault.met += 1
         fault.reached.set()
         self._pulse.beat()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def studio(vendor: Vendor, *, key: str = KEY) -> AsyncGenerator[Client]:
+async def open_pixellab(vendor: Vendor, *, key: str = KEY) -> AsyncGenerator[Client]:
     """A client of the server, which neither pauses between polls nor before it tries again."""
     section = {"api_key": key, "base_url": f"{vendor.url}/v2", "poll_s": 0.0, "retry_pauses_s": [0.0, 0.0, 0.0]}
     async with open_client(pixellab.skill, sections={"pixellab": section}) as client:
@@ -26,7 +26,7 @@ async def studio(vendor: Vendor, *, key: str = KEY) -> AsyncGenerator[Client]:
 
 @pytest.mark.proves("L-tool-generate-sprite")
 async def test_a_sprite_has_an_id_a_picture_and_links_to_its_four_views(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight", "size": "64x64", "seed": 7})
     assert not result.is_error
     assert "char-1" in get_text(result)
@@ -38,7 +38,7 @@ async def test_a_sprite_has_an_id_a_picture_and_links_to_its_four_views(vendor: 
 
 
 async def test_a_style_is_told_and_isometric_is_a_switch(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         await client.call_tool("generate_sprite", {"prompt": "an elf", "style": "fantasy"})
         assert vendor.body_of("create-character-with-4-directions")["description"] == "an elf, fantasy style"
         await client.call_tool("generate_sprite", {"prompt": "an elf", "style": "Isometric"})
@@ -47,7 +47,7 @@ async def test_a_style_is_told_and_isometric_is_a_switch(vendor: Vendor) -> None
 
 
 async def test_the_key_goes_to_the_vendor_and_not_to_where_its_pictures_lie(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         await client.call_tool("generate_sprite", {"prompt": "a knight"})
     assert "authorization" not in vendor.body_of("cdn/south.png")
 
@@ -71,7 +71,7 @@ async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool)
         "init_image": "aGk=",
         "init_image_strength": 500,
     }
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("generate_image_pixflux", wanted)
     assert get_picture(result).size == (64, 48)
     body = dict(vendor.body_of("create-image-pixflux"))
@@ -82,7 +82,7 @@ async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool)
 
 @pytest.mark.proves("L-tool-rotate-sprite")
 async def test_a_sprite_is_turned_by_each_angle_onto_one_sheet(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("rotate_sprite", {"sprite_id": "char-1", "angles": [90, 10, 270]})
     sheet = get_picture(result).convert("RGBA")
     assert sheet.size == (96, 32)
@@ -92,7 +92,7 @@ async def test_a_sprite_is_turned_by_each_angle_onto_one_sheet(vendor: Vendor) -
 
 @pytest.mark.proves("L-tool-animate-sprite")
 async def test_a_sprite_is_animated_as_a_gif_of_the_wanted_speed(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1", "fps": 20, "action": "jump"})
         once = await client.call_tool("animate_sprite", {"sprite_id": "char-1", "loop": False})
     gif = get_picture(result)
@@ -121,7 +121,7 @@ async def test_a_sprite_is_animated_as_a_gif_of_the_wanted_speed(vendor: Vendor)
 async def test_what_is_out_of_range_never_reaches_the_vendor(
     vendor: Vendor, tool: str, args: dict[str, object], said: str
 ) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool(tool, args)
     assert result.is_error
     assert said in get_text(result)
@@ -141,7 +141,7 @@ async def test_what_is_out_of_range_never_reaches_the_vendor(
 )
 async def test_each_refusal_has_its_own_text(vendor: Vendor, status: int, body: object, said: str) -> None:
     vendor.failures = [(status, body)]
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
     assert result.is_error
     assert said in get_text(result)
@@ -150,7 +150,7 @@ async def test_each_refusal_has_its_own_text(vendor: Vendor, status: int, body: 
 
 
 async def test_a_wrong_key_is_said_without_the_key(vendor: Vendor) -> None:
-    async with studio(vendor, key="wrong-key-98765") as client:
+    async with open_pixellab(vendor, key="wrong-key-98765") as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
     assert "Check PIXELLAB_API_KEY" in get_text(result)
     assert "98765" not in get_text(result)
@@ -158,7 +158,7 @@ async def test_a_wrong_key_is_said_without_the_key(vendor: Vendor) -> None:
 
 @pytest.mark.proves("L-tool-pixellab-client")
 async def test_an_error_of_the_server_is_tried_three_times_more(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         vendor.failures = [(503, {"error": "busy"})] * 3
         assert not (await client.call_tool("animate_sprite", {"sprite_id": "char-1"})).is_error
         vendor.failures = [(503, {"error": "busy"})] * 4
@@ -169,7 +169,7 @@ async def test_an_error_of_the_server_is_tried_three_times_more(vendor: Vendor) 
 
 async def test_a_failed_job_says_why(vendor: Vendor) -> None:
     vendor.job_error = "not suitable"
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight"})
     assert result.is_error
     assert "not suitable" in get_text(result)
@@ -184,7 +184,7 @@ async def test_a_job_that_never_ends_is_given_up_after_sixty_polls(vendor: Vendo
         del progress, total
         heard.append(message or "")
 
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight"}, progress_callback=hear)
     assert "not ready" in get_text(result)
     assert vendor.paths.count("background-jobs/job-1") == POLLS == 60
@@ -202,7 +202,7 @@ async def test_a_vendor_that_is_away_is_said(vendor: Vendor) -> None:
 
 
 async def test_the_tools_are_offered_with_their_bounds(vendor: Vendor) -> None:
-    async with studio(vendor) as client:
+    async with open_pixellab(vendor) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(tools) == {"generate_sprite", "generate_image_pixflux", "rotate_sprite", "animate_sprite"}
     prompt = tools["generate_sprite"].input_schema["properties"]["prompt"]

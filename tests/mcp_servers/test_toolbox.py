@@ -97,7 +97,7 @@ async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, 
     assert vendor.asked == []
 
 
-async def test_without_a_key_the_painter_says_what_is_missing() -> None:
+async def test_without_a_key_generating_an_image_says_what_is_missing() -> None:
     async with open_client(painter.painter_skill, sections={}) as client:
         result = await client.call_tool("generate_image", {"prompt": "a fox"})
     assert result.is_error

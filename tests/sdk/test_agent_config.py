@@ -10,8 +10,7 @@ import pytest
 
 from denizen.testing.scripted_model import ScriptedModel
 from denizen_sdk import ApiError, DenizenClient
-from tests.web.api.test_agent_config import AGENTS
-from tests.web_fixture import ADA, ANN, LOCAL, open_web
+from tests.web_fixture import ADA, AGENTS_WITH_SETTINGS, ANN, LOCAL, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def open_clients() -> AsyncGenerator[tuple[DenizenClient, DenizenClient]]:
     """An admin and a member."""
-    async with open_web(ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as web:
+    async with open_web(ScriptedModel(), keys=(ADA, ANN), agents=AGENTS_WITH_SETTINGS) as web:
         transport = httpx2.ASGITransport(web.app)
         admin = DenizenClient(LOCAL, "key-of-ada", transport=transport)
         async with admin, DenizenClient(LOCAL, "key-of-ann", transport=transport) as member:

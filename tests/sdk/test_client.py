@@ -14,7 +14,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
 from denizen_sdk.turns import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
-from tests.web_fixture import ANN, WebFixture, open_web
+from tests.web_fixture import ANN, WebFixture, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -48,8 +48,8 @@ async def test_chatting_gives_the_events() -> None:
     assert isinstance(events[-1], TurnFinishedEvent)
 
 
-async def test_sessions_messages_and_a_fresh_start() -> None:
-    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, open_client(web) as client:
+async def test_sessions_keep_their_messages_until_a_new_one_is_started() -> None:
+    async with open_web(make_hello_model()) as web, open_client(web) as client:
         await client.ask(ChatRequest("one", session="a/b"))
         await client.ask(ChatRequest("two", session="a/b"))
         assert [message.text for message in await client.list_messages("a/b")] == ["one", "Hello.", "two", "Hello."]

@@ -11,7 +11,7 @@ import pytest
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.gaps import DecidedProposal, GapInfo, GapList
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_gaps import GapFixture, open_gaps
+from tests.web.gap_fixture import GapFixture, open_gaps
 from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio

@@ -32,10 +32,9 @@ from denizen_sdk.knowledge import (
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_sources import SECRETS, open_knowledge_web
-from tests.web.api.test_syncs import SlowReader
-from tests.web.api.test_webhooks import open_github_web
 from tests.web.full_web_fixture import open_full_web
+from tests.web.github_web_fixture import open_github_web
+from tests.web.knowledge_web_fixture import SECRETS, SlowReader, open_knowledge_web
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture
 
 pytestmark = pytest.mark.anyio
@@ -202,7 +201,7 @@ async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenCl
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3])
-async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp_path: Path, cuts: int) -> None:
+async def test_a_sync_is_followed_to_its_result_also_over_a_connection_that_breaks(tmp_path: Path, cuts: int) -> None:
     seen: list[SyncEvent] = []
     async with slow_sync(tmp_path, cuts) as (client, run, slow):
         async for event in client.follow_sync(run, pause_s=0):
@@ -272,7 +271,7 @@ async def follow(server: BrokenStreamServer) -> tuple[list[SyncEvent], ClientErr
                 return seen, error
 
 
-async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
+async def test_a_connection_that_stays_lost_ends_the_stream_with_the_error() -> None:
     server = BrokenStreamServer(None)
     seen, error = await follow(server)
     assert isinstance(error, NetworkError)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import httpx2
 import pytest
 
@@ -29,7 +27,7 @@ async def test_usage_is_reported_summed_up_and_read() -> None:
             assert (of_all.totals.input_tokens, [each.key for each in of_all.by_model]) == (70, ["m2"])
             assert (await admin.get_statistics(model="m2")).totals.messages == 1
             assert await admin.compute_statistics() == ComputedDay("2026-11-20", 0)
-            web.clock.advance(timedelta(days=1))
+            web.clock.advance(days=1)
             summed = await admin.compute_statistics()
             assert (summed.date, await admin.compute_statistics("2026-11-21")) == ("2026-11-21", summed)
             assert summed.rows > 0

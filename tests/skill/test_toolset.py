@@ -26,7 +26,8 @@ from denizen.skill import (
     ToolOutput,
     quote_untrusted,
 )
-from tests.skill_fixture import NOON, PLACE, ServicesFixture, run, scope
+from tests.clock import NOON
+from tests.skill_fixture import PLACE, ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

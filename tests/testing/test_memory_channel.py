@@ -99,25 +99,25 @@ def test_it_is_a_channel_and_its_listener_a_listener() -> None:
 
 
 async def test_a_connected_account_hears_everything_in_order_and_itself_too() -> None:
-    scene, ears = ChannelFixture(), RecordingChannelListener()
-    ears.answers = scene.ada
-    scene.platform.say(scene.general, "ana", "too early")
+    fixture, listener = ChannelFixture(), RecordingChannelListener()
+    listener.answers = fixture.ada
+    fixture.platform.say(fixture.general, "ana", "too early")
     text = "@Ada Lovelace and @crew hello"
-    post = scene.platform.write(scene.general, "ana", text, parts=(TextPart("more"),))
+    post = fixture.platform.write(fixture.general, "ana", text, parts=(TextPart("more"),))
     async with anyio.create_task_group() as group:
-        await group.start(scene.ada.run, ears)
-        scene.platform.repeat(post.id)
-        scene.platform.repeat(post.id)
-        scene.platform.edit(post.id, "hello again")
-        scene.platform.react("ana", post.id, "📚")
-        scene.platform.react("ana", post.id, "📚")
-        scene.platform.react("bot-ada", post.id, "👀")
-        scene.platform.react("ana", post.id, "📚", on=False)
-        scene.platform.delete(post.id)
-        scene.platform.remove_room(scene.platform.add_room("other", room_id="other"))
-        await scene.platform.settled()
+        await group.start(fixture.ada.run, listener)
+        fixture.platform.repeat(post.id)
+        fixture.platform.repeat(post.id)
+        fixture.platform.edit(post.id, "hello again")
+        fixture.platform.react("ana", post.id, "📚")
+        fixture.platform.react("ana", post.id, "📚")
+        fixture.platform.react("bot-ada", post.id, "👀")
+        fixture.platform.react("ana", post.id, "📚", on=False)
+        fixture.platform.delete(post.id)
+        fixture.platform.remove_room(fixture.platform.add_room("other", room_id="other"))
+        await fixture.platform.settled()
         group.cancel_scope.cancel()
-    assert ears.told == [
+    assert listener.told == [
         "ready general",
         "message and @crew hello",
         "message and @crew hello",
@@ -129,90 +129,91 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
         "gone other",
         "message hi",
     ]
-    first, answer = ears.arrivals[0], ears.arrivals[-1]
+    first, answer = listener.arrivals[0], listener.arrivals[-1]
     assert first.mentions.me and not first.mentions.replies_to_me and not first.is_mine
     assert (first.mentions.roles, first.roles) == ({"r1"}, {"r1"})
     assert await first.load_parts() == (TextPart("and @crew hello"), TextPart("more"))
     assert answer.is_mine
-    scene.platform.say(scene.general, "ana", "too late")
-    await scene.platform.settled()
-    assert len(ears.arrivals) == 4
+    fixture.platform.say(fixture.general, "ana", "too late")
+    await fixture.platform.settled()
+    assert len(listener.arrivals) == 4
 
 
 async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_listed() -> None:
-    scene = ChannelFixture()
-    mine = await scene.ada.post(scene.place, MessageContent("hi"), nonce="a")
-    reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
-    arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
+    fixture = ChannelFixture()
+    mine = await fixture.ada.post(fixture.place, MessageContent("hi"), nonce="a")
+    reply = fixture.platform.say(fixture.general, "ana", "thanks", reply_to=mine)
+    arrivals = await fixture.ada.list_arrivals(fixture.general, after=mine)
     assert [(arrival.post.id, arrival.mentions.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
 
 
 async def test_pages_are_as_the_contract_says() -> None:
-    scene = ChannelFixture()
-    ids = [scene.platform.write(scene.general, "ana", str(number)).id for number in range(150)]
+    fixture = ChannelFixture()
+    ids = [fixture.platform.write(fixture.general, "ana", str(number)).id for number in range(150)]
 
     async def page(before: str = "", after: str = "", limit: int = 100) -> list[str]:
         return [
-            post.id for post in await scene.ada.list_posts(scene.general.id, before=before, after=after, limit=limit)
+            post.id
+            for post in await fixture.ada.list_posts(fixture.general.id, before=before, after=after, limit=limit)
         ]
 
     assert await page() == ids[50:]
     assert await page(before=ids[50]) == ids[:50]
     assert await page(after=ids[9]) == ids[10:110]
     assert await page(before=ids[9], limit=2) == ids[7:9]
-    assert len(await scene.ada.list_arrivals(scene.general, after="")) == 100
+    assert len(await fixture.ada.list_arrivals(fixture.general, after="")) == 100
 
 
 async def test_the_same_nonce_posts_once_even_when_the_answer_was_lost() -> None:
-    scene = ChannelFixture()
-    scene.ada.fail("post", Unavailable("lost"), after=True)
+    fixture = ChannelFixture()
+    fixture.ada.fail("post", Unavailable("lost"), after=True)
     with pytest.raises(Unavailable):
-        await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
-    again = await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
-    assert [sent.id for sent in scene.ada.sent] == [again]
-    assert await scene.ada.post(scene.place, MessageContent("two"), nonce="n2") != again
-    assert [post.text for post in scene.platform.list_posts(scene.general.id)] == ["one", "two"]
+        await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1")
+    again = await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1")
+    assert [sent.id for sent in fixture.ada.sent] == [again]
+    assert await fixture.ada.post(fixture.place, MessageContent("two"), nonce="n2") != again
+    assert [post.text for post in fixture.platform.list_posts(fixture.general.id)] == ["one", "two"]
 
 
 async def test_a_failure_happens_as_often_as_it_was_asked_for() -> None:
-    scene = ChannelFixture()
-    scene.ada.fail("post", Unavailable("down"), times=2)
+    fixture = ChannelFixture()
+    fixture.ada.fail("post", Unavailable("down"), times=2)
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
-    assert scene.platform.list_posts(scene.general.id) == []
-    assert await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
-    assert scene.ada.asked == ["post"] * 3
+            await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1")
+    assert fixture.platform.list_posts(fixture.general.id) == []
+    assert await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1")
+    assert fixture.ada.asked == ["post"] * 3
 
 
 async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not() -> None:
-    scene = ChannelFixture()
-    theirs = scene.platform.write(scene.general, "ana", "hers")
-    mine = await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", reply_to=theirs.id)
-    await scene.ada.edit(scene.place, mine, MessageContent("two"))
-    assert scene.ada.sent[0].content == MessageContent("two")
-    assert scene.ada.sent[0].reply_to == theirs.id
+    fixture = ChannelFixture()
+    theirs = fixture.platform.write(fixture.general, "ana", "hers")
+    mine = await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1", reply_to=theirs.id)
+    await fixture.ada.edit(fixture.place, mine, MessageContent("two"))
+    assert fixture.ada.sent[0].content == MessageContent("two")
+    assert fixture.ada.sent[0].reply_to == theirs.id
     with pytest.raises(NotAllowed):
-        await scene.ada.edit(scene.place, theirs.id, MessageContent("mine"))
+        await fixture.ada.edit(fixture.place, theirs.id, MessageContent("mine"))
     with pytest.raises(NotAllowed):
-        await scene.ada.delete(scene.place, theirs.id)
-    await scene.ada.delete(scene.place, mine)
-    await scene.ada.delete(scene.place, mine)
+        await fixture.ada.delete(fixture.place, theirs.id)
+    await fixture.ada.delete(fixture.place, mine)
+    await fixture.ada.delete(fixture.place, mine)
     with pytest.raises(NotFound):
-        await scene.ada.edit(scene.place, mine, MessageContent("three"))
-    scene.platform.delete(theirs.id)
-    plain = await scene.ada.post(scene.place, MessageContent("late"), nonce="n2", reply_to=theirs.id)
-    assert scene.ada.sent[-1].id == plain
-    assert scene.ada.sent[-1].reply_to == ""
+        await fixture.ada.edit(fixture.place, mine, MessageContent("three"))
+    fixture.platform.delete(theirs.id)
+    plain = await fixture.ada.post(fixture.place, MessageContent("late"), nonce="n2", reply_to=theirs.id)
+    assert fixture.ada.sent[-1].id == plain
+    assert fixture.ada.sent[-1].reply_to == ""
 
 
 async def test_a_ticket_that_holds_is_answered() -> None:
-    scene = ChannelFixture()
-    scene.ada.tickets.add("t1")
-    await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", ticket="t1")
-    scene.ada.tickets.clear()
-    await scene.ada.post(scene.place, MessageContent("two"), nonce="n2", ticket="t1")
-    assert [sent.ticket for sent in scene.ada.sent] == ["t1", ""]
+    fixture = ChannelFixture()
+    fixture.ada.tickets.add("t1")
+    await fixture.ada.post(fixture.place, MessageContent("one"), nonce="n1", ticket="t1")
+    fixture.ada.tickets.clear()
+    await fixture.ada.post(fixture.place, MessageContent("two"), nonce="n2", ticket="t1")
+    assert [sent.ticket for sent in fixture.ada.sent] == ["t1", ""]
 
 
 @pytest.mark.parametrize(
@@ -227,62 +228,62 @@ async def test_a_ticket_that_holds_is_answered() -> None:
 async def test_what_the_platform_refuses_is_not_posted(
     place: Place, content: MessageContent, error: type[DenizenError]
 ) -> None:
-    scene = ChannelFixture()
-    scene.platform.add_room("staff", readers=["ana"], room_id="staff")
-    scene.platform.add_room("open", room_id="open")
+    fixture = ChannelFixture()
+    fixture.platform.add_room("staff", readers=["ana"], room_id="staff")
+    fixture.platform.add_room("open", room_id="open")
     with pytest.raises(error):
-        await scene.ada.post(place, content, nonce="n")
-    assert scene.ada.sent == []
+        await fixture.ada.post(place, content, nonce="n")
+    assert fixture.ada.sent == []
 
 
-async def test_reactions_typing_threads_and_names() -> None:
-    scene = ChannelFixture()
-    post = scene.platform.write(scene.general, "ana", "hello")
+async def test_reactions_typing_threads_and_names_work_as_on_a_platform() -> None:
+    fixture = ChannelFixture()
+    post = fixture.platform.write(fixture.general, "ana", "hello")
     for _ in range(2):
-        await scene.ada.react(scene.place, post.id, "👀")
-    assert scene.platform.reactions[post.id] == [("bot-ada", "👀")]
-    await scene.ada.react(scene.place, post.id, "👀", on=False)
-    assert scene.platform.reactions[post.id] == []
+        await fixture.ada.react(fixture.place, post.id, "👀")
+    assert fixture.platform.reactions[post.id] == [("bot-ada", "👀")]
+    await fixture.ada.react(fixture.place, post.id, "👀", on=False)
+    assert fixture.platform.reactions[post.id] == []
     with suppress(Unavailable):
-        async with scene.ada.typing(scene.place):
-            assert scene.ada.typing_in == [scene.place]
+        async with fixture.ada.typing(fixture.place):
+            assert fixture.ada.typing_in == [fixture.place]
             raise Unavailable("the turn failed")
-    assert scene.ada.typing_in == []
-    assert scene.ada.typed == [scene.place]
-    thread = await scene.ada.open_thread(scene.place, post.id, "topic")
-    assert await scene.ada.open_thread(scene.place, post.id, "another") == thread
-    assert (thread.kind, thread.place) == (RoomKind.THREAD, Place("discord", scene.general.id, post.id))
-    names = await scene.ada.find_names(thread.place, "hey @ana and @Crew, not Ada")
+    assert fixture.ada.typing_in == []
+    assert fixture.ada.typed == [fixture.place]
+    thread = await fixture.ada.open_thread(fixture.place, post.id, "topic")
+    assert await fixture.ada.open_thread(fixture.place, post.id, "another") == thread
+    assert (thread.kind, thread.place) == (RoomKind.THREAD, Place("discord", fixture.general.id, post.id))
+    names = await fixture.ada.find_names(thread.place, "hey @ana and @Crew, not Ada")
     assert (names.users, names.roles) == ({"Ana": "ana"}, {"crew": "r1"})
 
 
 async def test_rooms_are_visible_when_the_asker_every_reader_and_the_account_see_them() -> None:
-    scene = ChannelFixture()
-    staff = scene.platform.add_room("staff", readers=["ana", "bot-ada"])
-    topic = scene.platform.add_room("topic", RoomKind.THREAD, parent=staff)
-    private = scene.platform.add_room("private", RoomKind.PRIVATE_THREAD, parent=staff, readers=["ana"])
-    scene.platform.add_person("bea", "Bea")
-    assert await scene.ada.visible_rooms(scene.place, ANA) == {scene.general.id}
-    assert await scene.ada.visible_rooms(staff.place, ANA) == {scene.general.id, staff.id, topic.id}
-    assert private.id not in await scene.ada.visible_rooms(private.place, ANA)
-    assert await scene.ada.visible_rooms(Place("discord", "no"), ANA) == frozenset()
-    scene.platform.set_moderators(staff, ["ana"])
-    assert await scene.ada.may_moderate(topic.id, ANA)
-    assert not await scene.ada.may_moderate(scene.general.id, ANA)
-    assert not await scene.ada.may_moderate(topic.id, Principal(PrincipalKind.WEB_USER, "ana", "Ana"))
+    fixture = ChannelFixture()
+    staff = fixture.platform.add_room("staff", readers=["ana", "bot-ada"])
+    topic = fixture.platform.add_room("topic", RoomKind.THREAD, parent=staff)
+    private = fixture.platform.add_room("private", RoomKind.PRIVATE_THREAD, parent=staff, readers=["ana"])
+    fixture.platform.add_person("bea", "Bea")
+    assert await fixture.ada.visible_rooms(fixture.place, ANA) == {fixture.general.id}
+    assert await fixture.ada.visible_rooms(staff.place, ANA) == {fixture.general.id, staff.id, topic.id}
+    assert private.id not in await fixture.ada.visible_rooms(private.place, ANA)
+    assert await fixture.ada.visible_rooms(Place("discord", "no"), ANA) == frozenset()
+    fixture.platform.set_moderators(staff, ["ana"])
+    assert await fixture.ada.may_moderate(topic.id, ANA)
+    assert not await fixture.ada.may_moderate(fixture.general.id, ANA)
+    assert not await fixture.ada.may_moderate(topic.id, Principal(PrincipalKind.WEB_USER, "ana", "Ana"))
 
 
 async def test_the_registry_knows_one_account_for_an_agent_and_platform() -> None:
-    scene, channels = ChannelFixture(), ConnectedAccounts()
-    channels.add(scene.ada)
-    channels.add(scene.ada)
-    assert channels.find("discord", scene.ada.agent) is scene.ada
-    assert channels.find("github", scene.ada.agent) is None
-    twin = MemoryChannel(scene.platform, scene.ada.agent)
+    fixture, channels = ChannelFixture(), ConnectedAccounts()
+    channels.add(fixture.ada)
+    channels.add(fixture.ada)
+    assert channels.find("discord", fixture.ada.agent) is fixture.ada
+    assert channels.find("github", fixture.ada.agent) is None
+    duplicate = MemoryChannel(fixture.platform, fixture.ada.agent)
     with pytest.raises(Conflict):
-        channels.add(twin)
-    channels.remove(twin)
-    assert channels.list_platform("discord") == [scene.ada]
-    channels.remove(scene.ada)
-    channels.remove(scene.ada)
+        channels.add(duplicate)
+    channels.remove(duplicate)
+    assert channels.list_platform("discord") == [fixture.ada]
+    channels.remove(fixture.ada)
+    channels.remove(fixture.ada)
     assert channels.list_platform("discord") == []

@@ -128,7 +128,7 @@ async def test_a_wrong_prompt_is_refused_unless_that_is_switched_off() -> None:
 
 
 def test_code_that_is_not_async_can_use_it_too() -> None:
-    with model_server_in_thread() as server, httpx2.Client() as client:
+    with model_server_in_thread() as server, httpx2.Client(timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER)
         answer = client.post(f"{server.openai_url}/chat/completions", json=CHAT)
         assert answer.json()["choices"][0]["message"]["content"] == "Hello."

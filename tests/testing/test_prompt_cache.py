@@ -47,7 +47,7 @@ def test_a_longer_conversation_finds_what_a_shorter_one_wrote() -> None:
     assert bill(cache, body(text(1100), text(10, "y", "5m"))) == CacheBill(read=1100, short=10)
 
 
-def test_it_is_looked_for_at_most_twenty_blocks_before_a_mark() -> None:
+def test_a_cached_prompt_is_looked_for_at_most_twenty_blocks_before_a_mark() -> None:
     def found(blocks_between: int) -> int:
         cache = PromptCache()
         bill(cache, body(text(1100, ttl="5m")))
@@ -84,7 +84,7 @@ def test_short_prompts_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(("ttl", "kept_s"), [("5m", 300), ("1h", 3600)])
-def test_it_is_kept_for_its_time_from_the_last_read_on(ttl: str, kept_s: int) -> None:
+def test_a_cached_prompt_is_kept_for_its_time_from_the_last_read_on(ttl: str, kept_s: int) -> None:
     cache = PromptCache()
     request = body(text(1100, ttl=ttl))
     bill(cache, request)

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import cast
 
 from denizen.domain.json import Json
-from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
-from denizen.web.http.auth import ApiKey
 from denizen.web.http.dependencies import GapServices, KnowledgeServices
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
-from tests.engine.knowledge.test_learning import build_learning
-from tests.web_fixture import ADA, ANN, HandClock, WebFixture, open_web
-
-OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
+from tests.clock import ManualClock
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, build_learning
+from tests.web.knowledge_web_fixture import OWNER, build_knowledge_services
+from tests.web_fixture import ADA, ANN, WebFixture, make_hello_model, open_web
 
 _TEXT: Json = {"type": "string"}
 
@@ -58,29 +54,16 @@ class EchoShell:
 
 @asynccontextmanager
 async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
-    houses: list[KnowledgeFixture] = []
+    engines: list[KnowledgeFixture] = []
 
-    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
-        engine = KnowledgeFixture(root, store=store, durable=durable)
-        houses.append(engine)
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
+        engines.append(KnowledgeFixture(root, store=store, durable=durable))
+        return build_knowledge_services(engines[0], {})
 
-        async def change(remote: RemoteRepository) -> None:
-            engine.remote = remote
+    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: ManualClock) -> GapServices:
+        return GapServices(GapReport(store, clock), build_learning(engines[0]))
 
-        return KnowledgeServices(
-            catalog=engine.catalog,
-            sync=engine.sync,
-            snapshots=engine.snapshots,
-            remote=lambda: engine.remote or NOWHERE,
-            change_remote=change,
-            webhooks=dict,
-            indexing=lambda: None,
-        )
-
-    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: HandClock) -> GapServices:
-        return GapServices(GapReport(store, clock), build_learning(houses[0]))
-
-    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
+    model = make_hello_model()
     keys = [ADA, ANN, OWNER]
     async with open_web(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as web:
         yield web

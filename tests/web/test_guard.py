@@ -1,14 +1,11 @@
 """Who may come in: keys, hosts, origins, and the headers on every answer."""
 
-from datetime import timedelta
-
 import httpx2
 import pytest
 
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
 from denizen.web.pages import WRONG_KEYS
-from tests.web_fixture import ANN, BEN, open_web
+from tests.web_fixture import ANN, BEN, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -45,10 +42,6 @@ PROTECTED = [
     ("POST", "/logout"),
     ("GET", "/api/github/repos"),
 ]
-
-
-def chatty_model() -> ScriptedModel:
-    return ScriptedModel(otherwise=ScriptedReply("Hello."))
 
 
 @pytest.mark.proves("T-http-auth", "TW3")
@@ -92,7 +85,7 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
 
 @pytest.mark.parametrize("headers", [{"authorization": "Bearer key-of-ann"}, {"x-api-key": "key-of-ann"}])
 async def test_a_known_key_lets_in(headers: dict[str, str]) -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN]) as web, web.client(**headers) as client:
+    async with open_web(make_hello_model(), keys=[ANN, BEN]) as web, web.client(**headers) as client:
         assert (await client.get("/api/agents")).status_code == 200
         assert "Hello." in (await client.post("/api/chat", json=CHAT)).text
 
@@ -172,13 +165,13 @@ FOREIGN = [
 
 @pytest.mark.parametrize("headers", OWN)
 async def test_an_open_server_takes_changes_from_its_own_pages_and_from_programs(headers: dict[str, str]) -> None:
-    async with open_web(chatty_model()) as web, web.client(**headers) as client:
+    async with open_web(make_hello_model()) as web, web.client(**headers) as client:
         assert (await client.post("/api/chat", json=CHAT)).status_code == 200
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
 async def test_an_open_server_takes_no_changes_from_other_pages(headers: dict[str, str]) -> None:
-    async with open_web(chatty_model()) as web, web.client(**headers) as client:
+    async with open_web(make_hello_model()) as web, web.client(**headers) as client:
         for path in ("/api/chat", "/v1/chat/completions", "/api/turns/turn_1/cancel"):
             response = await client.post(path, json=CHAT)
             assert (response.status_code, response.json()["error"]["code"]) == (403, "origin_refused")
@@ -196,7 +189,7 @@ async def test_a_form_of_another_page_cannot_be_taken_for_json(media_type: str) 
 async def test_an_allowed_origin_may_use_the_api_from_its_pages() -> None:
     origin = "https://chat.example"
     exposure = Exposure(allowed_origins=frozenset({origin}))
-    async with open_web(chatty_model(), exposure=exposure) as web, web.client(origin=origin) as client:
+    async with open_web(make_hello_model(), exposure=exposure) as web, web.client(origin=origin) as client:
         asks = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
         before = await client.options("/api/chat", headers=asks)
         response = await client.post("/api/chat", json=CHAT, headers={"sec-fetch-site": "cross-site"})
@@ -228,7 +221,7 @@ async def sign_in(client: httpx2.AsyncClient, key: str = "key-of-ann") -> httpx2
 
 
 async def test_the_page_leads_to_the_sign_in_and_the_sign_in_to_the_page() -> None:
-    async with open_web(chatty_model(), keys=[ANN]) as web, web.client() as client:
+    async with open_web(make_hello_model(), keys=[ANN]) as web, web.client() as client:
         page = await client.get("/")
         assert (page.status_code, page.headers["location"]) == (303, "/login")
         answer = await sign_in(client)
@@ -265,7 +258,7 @@ async def test_a_sign_in_ends_by_signing_out_by_time_and_with_its_key() -> None:
     async with open_web(keys=[ANN, BEN]) as web, web.client() as client:
         for end in (
             lambda: client.post("/logout"),
-            lambda: web.clock.advance(LOGIN_LIFETIME + timedelta(seconds=1)),
+            lambda: web.clock.advance(LOGIN_LIFETIME.total_seconds() + 1),
             lambda: web.keys.remove(ANN),
         ):
             await sign_in(client)
@@ -285,7 +278,7 @@ async def test_a_signed_in_browser_cannot_be_used_by_other_pages(headers: dict[s
 
 
 async def test_a_key_in_the_request_counts_more_than_a_cookie() -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN]) as web, web.client() as client:
+    async with open_web(make_hello_model(), keys=[ANN, BEN]) as web, web.client() as client:
         await sign_in(client)
         await client.post("/api/chat", json=CHAT, headers={"x-api-key": "key-of-ben"})
         assert [turn.principal.key for turn in await web.turns()] == ["api_key:ben"]

@@ -16,7 +16,7 @@ from anyio import to_thread
 import denizen.web
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_sources import KnowledgeWebFixture, open_knowledge_web
+from tests.web.knowledge_web_fixture import KnowledgeWebFixture, open_knowledge_web
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +80,7 @@ async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tm
             "title": "The source 'notes' was not read yet.",
             "hidden": False,
         }
-        assert told["seen"][1]["textContent"] == "Documents as of 2026-11-22 12:00 UTC."
+        assert told["seen"][1]["textContent"] == "Documents as of 2026-11-21 12:00 UTC."
         assert server.engine.files() == {"docs/notes/a.md": "A"}
         _, found = await server.admin.ask("GET", "/api/snapshot/status")
         assert (found["current"], found["needs_sync"]) == (found["latest"], False) and found["latest_at"]

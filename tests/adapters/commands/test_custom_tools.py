@@ -8,28 +8,21 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.commands import CustomToolset
-from denizen.domain.conversation import Place
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
+from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
-from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.ports.toolset import CallScope
+from tests.skill_fixture import scope
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
-SCOPE = CallScope(
-    agent=AgentName("ada"),
-    principal=Principal(PrincipalKind.LOCAL, "1", "Ana"),
-    place=Place("chat", "10"),
-    session_id=SessionId("s"),
-    turn_id=TurnId("t"),
-)
+SCOPE = scope()
 TEXT: JsonObject = {"type": "string"}
 
 
-def toolset(home: Path, *argv: str, timeout_s: float = 30.0) -> CustomToolset:
+def toolset(home: Path, *argv: str, timeout_s: float = HANG_LIMIT_S) -> CustomToolset:
     names = [part[2:-2] for part in argv if part.startswith("{{")]
     tool = CustomTool("it", "It.", argv, dict.fromkeys(names, TEXT), timeout_s=timeout_s)
     return CustomToolset([tool], cwd=home, environ={"PATH": os.environ["PATH"], "API_KEY": "sk-1"})
@@ -49,7 +42,7 @@ async def test_what_is_given_stays_one_argument_and_is_not_searched_for_places_a
 
 @pytest.mark.proves("T-tool-custom")
 async def test_all_parameters_are_required_and_the_tier_is_the_highest_unless_it_is_said(tmp_path: Path) -> None:
-    (spec,) = await toolset(tmp_path, "printf", "{{one}}", "{{two}}").list_tools()
+    (spec,) = await toolset(tmp_path, "printf", "{{one}}", "{{two}}", timeout_s=30.0).list_tools()
     assert spec.parameters["required"] == ["one", "two"]
     assert (spec.tier, spec.timeout_s) == (Tier.DANGEROUS, 40.0)
 

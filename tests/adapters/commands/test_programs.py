@@ -6,34 +6,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
 from denizen.adapters.commands import READ_BYTES, CommandToolset, run_program
-from denizen.domain.conversation import Place
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.ids import CallId
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
-from denizen.ports.toolset import CallScope
-from tests.timing import HANG_LIMIT_S, controlled_clock
+from tests.skill_fixture import scope
+from tests.timing import HANG_LIMIT_S, controlled_clock, wait_until
 
 pytestmark = pytest.mark.anyio
 
-SCOPE = CallScope(
-    agent=AgentName("ada"),
-    principal=Principal(PrincipalKind.PLATFORM_USER, "chat:1", "Ana"),
-    place=Place("chat", "10"),
-    session_id=SessionId("s"),
-    turn_id=TurnId("t"),
-)
+SCOPE = scope()
 PATH = os.environ["PATH"]
 
 
 async def run(
-    home: Path, *shell: str, text: str = "", timeout_s: float = 30.0, environ: Mapping[str, str] | None = None
+    home: Path, *shell: str, text: str = "", timeout_s: float = HANG_LIMIT_S, environ: Mapping[str, str] | None = None
 ) -> ToolResult:
     command = CustomCommand("it", "It.", shell=shell, timeout_s=timeout_s)
     toolset = CommandToolset([command], cwd=home, environ=environ or {"PATH": PATH})
@@ -106,9 +97,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def wait_until_ended(pid: int) -> None:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while is_alive(pid):
-            await anyio.lowlevel.checkpoint()
+    await anyio.to_thread.run_sync(wait_until, lambda: not is_alive(pid))
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
@@ -169,7 +158,7 @@ async def test_a_program_that_prints_without_end_is_stopped(tmp_path: Path) -> N
 
 async def test_exactly_as_much_as_is_read_is_not_too_much(tmp_path: Path) -> None:
     code = f"import sys; sys.stdout.write('x' * {READ_BYTES})"
-    done = await run_program(python(code), cwd=tmp_path, environ={}, timeout_s=30)
+    done = await run_program(python(code), cwd=tmp_path, environ={}, timeout_s=HANG_LIMIT_S)
     assert (len(done.text), done.exit_code, done.is_cut) == (READ_BYTES, 0, False)
 
 
@@ -199,7 +188,7 @@ def test_an_input_inside_of_code_is_refused_when_the_command_is_built(tmp_path: 
     assert '"sh", "{{input}}"]' in refused.value.fix
 
 
-async def test_the_way_around_it_works(tmp_path: Path) -> None:
+async def test_a_shell_program_may_take_the_input_as_its_argument(tmp_path: Path) -> None:
     result = await run(tmp_path, "sh", "-c", 'echo "$1"', "sh", "{{input}}", text="a; b")
     assert result.text == "a; b"
 

@@ -80,3 +80,6 @@ async def open_client(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[C
 
 def asker(user: SimUser) -> Principal:
     return Principal(PrincipalKind.PLATFORM_USER, f"discord:{user.id}", user.display_name)
+
+
+WITHOUT_MEMBERS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)

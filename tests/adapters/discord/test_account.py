@@ -323,7 +323,7 @@ async def test_the_gateway_is_asked_for_when_only_the_rest_address_is_known(sim:
         await heard.until(lambda: len(heard.ready) == 2)
 
 
-async def test_a_greeting_that_cannot_be_understood_ends_this_run_and_not_the_next(sim: AccountFixture) -> None:
+async def test_a_gateway_hello_that_cannot_be_read_ends_this_run_and_not_the_next(sim: AccountFixture) -> None:
     account, heard = DiscordAccount(settings_for(sim), SystemClock(), read_pdf), RecordingListener()
     ended: list[DenizenError] = []
 

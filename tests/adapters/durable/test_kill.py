@@ -87,12 +87,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def start(database: str, journal: Path) -> Generator[Start]:
     with ExitStack() as stack:
 
-        def starter(*options: str) -> Process:
+        def start_process(*options: str) -> Process:
             process = Process(database, journal, *options)
             stack.callback(process.kill)
             return process
 
-        yield starter
+        yield start_process
 
 
 def count_steps(journal: Path) -> Counter[str]:
@@ -137,12 +137,12 @@ def test_a_run_that_ended_before_the_kill_is_not_touched_again(start: Start, jou
 
 
 def test_each_run_of_a_killed_process_is_taken_over_by_one_living_process(start: Start, journal: Path) -> None:
-    victim = start("--submit", "6", "--hold")
-    victim.await_lines(r"begun run-\d 2", 6)
+    killed = start("--submit", "6", "--hold")
+    killed.await_lines(r"begun run-\d 2", 6)
     others = [start("--wait", "6"), start("--wait", "6")]
     for other in others:
         other.await_line("ready")
-    victim.signal(signal.SIGKILL)
+    killed.signal(signal.SIGKILL)
     for other in others:
         other.await_lines(r"result run-\d \[10, 20, 30\]", 6)
     assert count_steps(journal) == expected_counts(6)

@@ -114,8 +114,8 @@ def test_an_ipv4_address_is_judged_alike_however_ipv6_carries_it(number: int) ->
     plain = IPv4Address(number)
     refused = find_refusal(plain) is not None
     assert refused or plain.is_global
-    for carrier in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
-        assert (find_refusal(IPv6Address(carrier)) is not None) == refused
+    for network in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
+        assert (find_refusal(IPv6Address(network)) is not None) == refused
 
 
 @pytest.mark.proves("VW5")

@@ -143,21 +143,21 @@ async def test_loopback_is_refused_however_it_is_spelt(host: str) -> None:
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_name_with_any_private_address_is_refused_without_connecting(private: str, first: bool) -> None:
     names = NameServer(mixed_example=[[private, PUBLIC] if first else [PUBLIC, private]])
-    carrier = LocalNetwork({})
-    error = await fetch_refused(WebFetcher(resolve=names, network=carrier), "http://mixed.example/")
+    network = LocalNetwork({})
+    error = await fetch_refused(WebFetcher(resolve=names, network=network), "http://mixed.example/")
     assert isinstance(error, NotAllowed)
-    assert carrier.connected == []
+    assert network.connected == []
 
 
 @pytest.mark.proves("VW5")
 async def test_a_name_is_resolved_once_and_the_checked_address_is_the_one_connected_to() -> None:
     names = NameServer(rebound_example=[[PUBLIC], ["127.0.0.1"]])
     with serve({"/": say("public")}) as server:
-        carrier = LocalNetwork({PUBLIC: server})
-        page = await WebFetcher(resolve=names, network=carrier).fetch("http://rebound.example/")
+        network = LocalNetwork({PUBLIC: server})
+        page = await WebFetcher(resolve=names, network=network).fetch("http://rebound.example/")
         assert page.text == "public"
         assert names.asked == ["rebound.example"]
-        assert carrier.connected == [(PUBLIC, 80)]
+        assert network.connected == [(PUBLIC, 80)]
         assert server.requests[0].headers["host"] == "rebound.example"
 
 
@@ -185,10 +185,10 @@ async def test_a_name_that_turns_private_later_is_refused_later() -> None:
 async def test_a_redirect_to_a_private_address_is_refused(target: str) -> None:
     names = NameServer(outer_example=[[PUBLIC]], inner_example=[["192.168.0.1"]])
     with serve({"/": lambda exchange: exchange.redirect(target)}) as server:
-        carrier = LocalNetwork({PUBLIC: server})
-        error = await fetch_refused(WebFetcher(resolve=names, network=carrier), "http://outer.example/")
+        network = LocalNetwork({PUBLIC: server})
+        error = await fetch_refused(WebFetcher(resolve=names, network=network), "http://outer.example/")
         assert isinstance(error, NotAllowed)
-        assert carrier.connected == [(PUBLIC, 80)]
+        assert network.connected == [(PUBLIC, 80)]
 
 
 @pytest.mark.proves("VW5")
@@ -304,9 +304,9 @@ async def test_the_certificate_is_checked_for_the_name_though_the_connection_goe
 async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
     names = NameServer(site_example=[[OTHER, PUBLIC]])
     with serve({"/": say("second")}) as server:
-        carrier = LocalNetwork({PUBLIC: server})
-        assert (await WebFetcher(resolve=names, network=carrier).fetch("http://site.example/")).text == "second"
-        assert carrier.connected == [(OTHER, 80), (PUBLIC, 80)]
+        network = LocalNetwork({PUBLIC: server})
+        assert (await WebFetcher(resolve=names, network=network).fetch("http://site.example/")).text == "second"
+        assert network.connected == [(OTHER, 80), (PUBLIC, 80)]
 
 
 # Redirects

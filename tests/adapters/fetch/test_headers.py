@@ -57,7 +57,7 @@ async def test_a_redirect_to_another_server_goes_on_without_them_and_one_at_home
             assert all(seen.headers["x-subscription-token"] == SECRET for seen in server.requests)
 
 
-async def test_they_do_not_come_back_from_a_detour() -> None:
+async def test_headers_are_not_sent_again_after_a_redirect_over_another_server() -> None:
     routes: dict[str, Answer] = {}
     with serve(routes) as server, serve({"/": lambda exchange: exchange.redirect(server.url("/end"))}) as other:
         routes["/away"] = lambda exchange: exchange.redirect(other.url("/"))

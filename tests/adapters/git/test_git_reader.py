@@ -127,9 +127,9 @@ async def test_links_submodules_and_hidden_files_are_left_out_and_odd_names_left
 async def test_nothing_that_a_repository_or_the_operators_configuration_names_is_run(
     site: Repository, tmp_path: Path
 ) -> None:
-    trap = tmp_path / "trap"
+    marker = tmp_path / "trap"
     script = tmp_path / "evil.sh"
-    script.write_text(f"#!/bin/sh\ntouch {trap}\nexit 1\n")
+    script.write_text(f"#!/bin/sh\ntouch {marker}\nexit 1\n")
     script.chmod(0o755)
     for hook in ("post-checkout", "reference-transaction", "post-index-change"):
         (site.folder / ".git/hooks").mkdir(exist_ok=True)
@@ -151,18 +151,18 @@ async def test_nothing_that_a_repository_or_the_operators_configuration_names_is
     reader = GitReader(Git({**environment, "GIT_DIR": "/nonexistent"}), tmp_path / "clones")
     _, files = await read(reader, source(site))
     assert files["docs/a.md"] == b"A"
-    assert not trap.exists()
+    assert not marker.exists()
 
 
 @pytest.mark.proves("SW7-quoting")
-@pytest.mark.parametrize("location", ["ext::sh -c touch% {trap}", "--upload-pack=touch {trap}", "fd::0/x"])
+@pytest.mark.parametrize("location", ["ext::sh -c touch% {marker}", "--upload-pack=touch {marker}", "fd::0/x"])
 async def test_even_a_location_that_was_never_checked_runs_nothing(
     reader: GitReader, site: Repository, tmp_path: Path, location: str
 ) -> None:
-    trap = tmp_path / "trap"
+    marker = tmp_path / "trap"
     with pytest.raises(DenizenError):
-        await reader.look(source(site, location=location.format(trap=trap)))
-    assert not trap.exists()
+        await reader.look(source(site, location=location.format(marker=marker)))
+    assert not marker.exists()
 
 
 async def test_no_secret_of_the_process_reaches_git() -> None:

@@ -10,18 +10,17 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
 
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.settings import GitHubAccountSettings
-from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
+from tests.clock import ManualClock
 from tests.github_simulator import App, GitHubServer, GitHubWorld, Repository, User
 from tests.github_simulator.hooks import WebhookDelivery, make_payload
 from tests.github_simulator.state import Installation
@@ -30,28 +29,12 @@ from tests.github_simulator.world import WebhookEvent
 SECRET = "a-secret-of-the-webhook"
 
 
-class HandClock(SystemClock):
-    """The system's clocks, moved on by hand."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def now(self) -> datetime:
-        return super().now() + self.ahead
-
-    def monotonic_s(self) -> float:
-        return super().monotonic_s() + self.ahead.total_seconds()
-
-    def advance(self, **by: float) -> None:
-        self.ahead += timedelta(**by)
-
-
 @dataclass(slots=True)
 class GitHubFixture:
     """Ana owns `harbour/boats`, Ben is a stranger; the App is `denizen`. `happened` is what webhooks would tell."""
 
     github: GitHubServer
-    clock: HandClock
+    clock: ManualClock
     happened: list[WebhookEvent] = field(default_factory=list[WebhookEvent])
     ana: User = field(init=False)
     ben: User = field(init=False)

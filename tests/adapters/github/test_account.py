@@ -118,7 +118,7 @@ async def test_an_edit_back_to_what_was_there_before_is_told_too(sim: GitHubFixt
     async with running(sim) as (account, heard):
         comment = sim.world.comment(sim.ben, issue, "one")
         for text in ("two", "one", "two"):
-            sim.clock.advance(seconds=2)
+            sim.clock.advance(2)
             sim.world.edit(sim.ben, issue, comment, text)
             for _ in range(2):
                 await account.take(*sim.payload())
@@ -240,7 +240,7 @@ async def test_a_users_token_works_too_and_its_name_is_the_login(sim: GitHubFixt
 # --- doing -----------------------------------------------------------------------------------------------------------
 
 
-async def test_it_writes_where_it_was_asked(sim: GitHubFixture) -> None:
+async def test_an_answer_is_written_where_the_question_was_asked(sim: GitHubFixture) -> None:
     account = sim.account()
     pull = sim.world.open_pull(sim.ana, sim.boats, "Paint")
     line = sim.world.comment_code(sim.ana, pull, "Why?")
@@ -291,7 +291,7 @@ async def test_only_who_is_named_is_called(sim: GitHubFixture) -> None:
     assert issue.comments[0].body == "@ben and `@ana`"
 
 
-async def test_nothing_else_can_be_done(sim: GitHubFixture) -> None:
+async def test_threads_and_moderation_are_refused_on_github(sim: GitHubFixture) -> None:
     account = sim.account()
     with pytest.raises(NotAllowed):
         await account.open_thread(sim.place(1), "1", "x")
@@ -367,6 +367,6 @@ async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_m
             group.start_soon(account.list_repositories)
     assert [each.name for each in await account.list_repositories()] == ["harbour/boats"]
     assert asked() == before + 1
-    sim.clock.advance(seconds=61)
+    sim.clock.advance(61)
     await account.list_repositories()
     assert asked() == before + 2

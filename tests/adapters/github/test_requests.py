@@ -64,7 +64,7 @@ async def test_while_a_limit_lasts_nothing_is_sent(is_secondary: bool, sim: GitH
     with pytest.raises(Unavailable) as limited:
         await account.post(sim.place(1), MessageContent("Two."), nonce="n")
     assert len(sim.github.requests) == sent
-    sim.clock.advance(seconds=91)
+    sim.clock.advance(91)
     await account.post(sim.place(1), MessageContent("Two."), nonce="n")
     assert len(issue.comments) == 2
 

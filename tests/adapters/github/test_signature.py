@@ -27,5 +27,5 @@ def test_the_documented_example_holds() -> None:
         ("", BODY, sign("", BODY)),
     ],
 )
-def test_anything_else_does_not(secret: str, body: bytes, signature: str) -> None:
+def test_a_wrong_secret_body_or_signature_does_not_count(secret: str, body: bytes, signature: str) -> None:
     assert not is_signed(secret, body, signature)

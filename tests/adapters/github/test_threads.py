@@ -1,6 +1,6 @@
 """Rooms and posts of GitHub by their ids."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -15,8 +15,7 @@ from denizen.adapters.github.threads import (
 )
 from denizen.domain.errors import NotFound
 from denizen.domain.room import RoomKind, is_newer
-
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+from tests.clock import NOON
 
 
 @pytest.mark.proves("S33-context")

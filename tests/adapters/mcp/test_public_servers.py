@@ -17,7 +17,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from tests.adapters.mcp.mcp_fixture import call, module, names, open_toolset
-from tests.ports import deaf_port
+from tests.ports import hold_unused_port
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
@@ -28,7 +28,7 @@ def npm(node: Path, servers: Path, home: Path, name: str, *args: str, **env: str
     return McpServerSpec(name, StdioTransport(str(node), (script, *args), home, tuple(env.items())))
 
 
-async def test_everything(node: Path, npm_servers: Path, tmp_path: Path):
+async def test_the_public_server_with_every_feature_is_used(node: Path, npm_servers: Path, tmp_path: Path):
     spec = npm(node, npm_servers, tmp_path, "everything")
     async with open_toolset(spec, McpToolPolicy("all", trusted=True)) as toolset:
         assert (await call(toolset, "all_echo", {"message": "hello"})).text == "Echo: hello"
@@ -62,8 +62,8 @@ def serving(node: Path, servers: Path, port: int) -> Generator[None]:
 
 
 @pytest.mark.proves("LW6")
-async def test_everything_over_http_after_a_new_start_that_has_forgotten_the_session(node: Path, npm_servers: Path):
-    with deaf_port() as port, anyio.fail_after(HANG_LIMIT_S):
+async def test_an_http_server_that_was_restarted_and_lost_the_session_is_used_again(node: Path, npm_servers: Path):
+    with hold_unused_port() as port, anyio.fail_after(HANG_LIMIT_S):
         spec = McpServerSpec("all", HttpTransport(f"http://127.0.0.1:{port}/mcp"))
         async with McpPool(SystemClock()) as pool:
             (toolset,) = pool.open({spec: McpToolPolicy("all")})
@@ -75,7 +75,7 @@ async def test_everything_over_http_after_a_new_start_that_has_forgotten_the_ses
     assert (first.text, second.text) == ("Echo: one", "Echo: two")
 
 
-async def test_filesystem(node: Path, npm_servers: Path, tmp_path: Path):
+async def test_the_public_filesystem_server_is_used(node: Path, npm_servers: Path, tmp_path: Path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open" / "a.txt").write_text("within")
     (tmp_path / "secret.txt").write_text("without")
@@ -103,7 +103,7 @@ async def test_memory_keeps_its_file_where_its_environment_says(node: Path, npm_
     assert "likes tea" in file.read_text()
 
 
-async def test_time(tmp_path: Path):
+async def test_the_public_time_server_is_used(tmp_path: Path):
     async with open_toolset(module(tmp_path, "time"), McpToolPolicy("", trusted=True)) as toolset:
         assert await names(toolset) == ["get_current_time", "convert_time"]
         told = await call(
@@ -114,7 +114,7 @@ async def test_time(tmp_path: Path):
     assert wrong.is_error
 
 
-async def test_git(tmp_path: Path):
+async def test_the_public_git_server_is_used(tmp_path: Path):
     await anyio.run_process(["git", "init", "-q", "-b", "main", str(tmp_path)])
     async with open_toolset(module(tmp_path, "git", "--repository", str(tmp_path)), McpToolPolicy("git")) as toolset:
         assert "git_git_status" in await names(toolset)
@@ -124,7 +124,7 @@ async def test_git(tmp_path: Path):
     assert elsewhere.is_error
 
 
-async def test_fetch(tmp_path: Path):
+async def test_the_public_fetch_server_is_used(tmp_path: Path):
     async with open_toolset(module(tmp_path, "fetch"), McpToolPolicy("web")) as toolset:
         assert await names(toolset) == ["web_fetch"]
         refused = await call(toolset, "web_fetch", {"url": "http://127.0.0.1:9/"})

@@ -9,7 +9,7 @@ import pytest
 from denizen.adapters.models.catalog import ModelCatalog
 from denizen.testing.model_server import ModelServer, model_server
 from tests.adapters.models.wire_fixture import BuildCatalog, Wire, catalog
-from tests.ports import deaf_port
+from tests.ports import hold_unused_port
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ async def server(anyio_backend: str) -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-def deaf() -> Generator[int]:
-    with deaf_port() as port:
+def unused_port() -> Generator[int]:
+    with hold_unused_port() as port:
         yield port
 
 

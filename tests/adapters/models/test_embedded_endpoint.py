@@ -43,9 +43,9 @@ class EndpointFixture:
         return found
 
 
-def models_over(starter: EndpointFixture, total_timeout_s: float | None = None) -> ModelCatalog:
+def models_over(endpoint: EndpointFixture, total_timeout_s: float | None = None) -> ModelCatalog:
     provider = ProviderSpec(name="built-in", kind="embedded", total_timeout_s=total_timeout_s)
-    return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=RecordingSleep().pace)
+    return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": endpoint}, pace=RecordingSleep().pace)
 
 
 def notices(heard: StreamRecord, wanted: Callable[[str], bool] = lambda _: True) -> int:
@@ -53,11 +53,11 @@ def notices(heard: StreamRecord, wanted: Callable[[str], bool] = lambda _: True)
 
 
 async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
-    starter = EndpointFixture(
+    endpoint = EndpointFixture(
         [Address(f"{server.url}/v1"), Address(f"{server.url}/v1", "second-key-456", "other.gguf")]
     )
-    starter.ready.set()
-    models = models_over(starter)
+    endpoint.ready.set()
+    models = models_over(endpoint)
     server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
     first = await read_stream(models.get("built-in/default"), make_request("hi"))
     second = await read_stream(models.get("built-in/default"), make_request("hi"))
@@ -74,9 +74,9 @@ async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
 
 async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> None:
     """llama.cpp closes after each stream what it had promised to keep: the next request must not go in there."""
-    starter = EndpointFixture([Address(f"{server.url}/v1")])
-    starter.ready.set()
-    models = models_over(starter)
+    endpoint = EndpointFixture([Address(f"{server.url}/v1")])
+    endpoint.ready.set()
+    models = models_over(endpoint)
     server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
     await read_stream(models.get("built-in/default"), make_request("hi"))
     await read_stream(models.get("built-in/default"), make_request("hi"))
@@ -86,35 +86,35 @@ async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> 
 
 
 async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -> None:
-    starter = EndpointFixture([Address(f"{server.url}/v1")])
-    models = models_over(starter)
+    endpoint = EndpointFixture([Address(f"{server.url}/v1")])
+    models = models_over(endpoint)
     server.script(ModelAnswer(text="awake"), ModelAnswer(text="still awake"))
     stream = aiter(models.get("built-in/default").stream(make_request("hi")))
     assert isinstance(await anext(stream), ModelNotice)
-    assert starter.asked == 0
-    starter.ready.set()
+    assert endpoint.asked == 0
+    endpoint.ready.set()
     assert [event async for event in stream][-1]
     assert notices(await read_stream(models.get("built-in/default"), make_request("hi"))) == 0
     await models.aclose()
 
 
-async def test_a_server_that_died_is_asked_for_again(server: ModelServer, deaf: int) -> None:
-    dead = Address(f"http://127.0.0.1:{deaf}/v1")
-    starter = EndpointFixture([dead, Address(f"{server.url}/v1")])
-    starter.ready.set()
-    models = models_over(starter)
+async def test_a_server_that_died_is_asked_for_again(server: ModelServer, unused_port: int) -> None:
+    dead = Address(f"http://127.0.0.1:{unused_port}/v1")
+    endpoint = EndpointFixture([dead, Address(f"{server.url}/v1")])
+    endpoint.ready.set()
+    models = models_over(endpoint)
     server.script(ModelAnswer(text="back again"))
     heard = await read_stream(models.get("built-in/default"), make_request("hi"))
     assert heard.text == "back again"
-    assert starter.asked == 2
+    assert endpoint.asked == 2
     assert notices(heard, lambda text: "getting ready" in text) == 2
     await models.aclose()
 
 
 async def test_a_request_that_is_refused_does_not_make_it_start_again(server: ModelServer) -> None:
-    starter = EndpointFixture([Address(f"{server.url}/v1")])
-    starter.ready.set()
-    models = models_over(starter)
+    endpoint = EndpointFixture([Address(f"{server.url}/v1")])
+    endpoint.ready.set()
+    models = models_over(endpoint)
     server.script(FailedAnswer(400, "No."), ModelAnswer(text="ok"))
     with pytest.raises(InvalidInput):
         await read_stream(models.get("built-in/default"), make_request("hi"))
@@ -123,9 +123,9 @@ async def test_a_request_that_is_refused_does_not_make_it_start_again(server: Mo
 
 
 async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
-    starter = EndpointFixture([NeedsAttention("No weights.", code="no_weights", fix="Get some.")])
-    starter.ready.set()
-    models = models_over(starter)
+    endpoint = EndpointFixture([NeedsAttention("No weights.", code="no_weights", fix="Get some.")])
+    endpoint.ready.set()
+    models = models_over(endpoint)
     with pytest.raises(NeedsAttention) as caught:
         await read_stream(models.get("built-in/default"), make_request("hi"))
     assert caught.value.code == "no_weights"

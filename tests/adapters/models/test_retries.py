@@ -233,10 +233,10 @@ async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelS
 
 @each_wire()
 async def test_a_server_that_is_not_there_is_tried_three_times(
-    server: ModelServer, build: BuildCatalog, wire: Wire, deaf: int
+    server: ModelServer, build: BuildCatalog, wire: Wire, unused_port: int
 ) -> None:
     pauses = RecordingSleep()
-    error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{deaf}")
+    error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{unused_port}")
     assert isinstance(error, Unavailable)
     assert error.code == "model_unreachable"
     assert len(pauses.slept) == 2
@@ -373,10 +373,10 @@ async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, 
 
 def test_pauses_grow_vary_and_end() -> None:
     failed = ModelFailure(Unavailable("x"), retryable=True)
-    unlucky, lucky = RetryPolicy(chance=lambda: 1.0), RetryPolicy(chance=lambda: 0.0)
-    assert [unlucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2, 3)] == [0.5, 1.0, None]
-    assert [lucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2)] == [0.25, 0.5]
-    assert unlucky.plan_pause_s(failed, 1, 0.1) is None
-    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x")), 1, 100) is None
-    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
-    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5
+    longest, shortest = RetryPolicy(chance=lambda: 1.0), RetryPolicy(chance=lambda: 0.0)
+    assert [longest.plan_pause_s(failed, attempt, 100) for attempt in (1, 2, 3)] == [0.5, 1.0, None]
+    assert [shortest.plan_pause_s(failed, attempt, 100) for attempt in (1, 2)] == [0.25, 0.5]
+    assert longest.plan_pause_s(failed, 1, 0.1) is None
+    assert longest.plan_pause_s(ModelFailure(Unavailable("x")), 1, 100) is None
+    assert longest.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
+    assert longest.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5

@@ -19,7 +19,11 @@ from denizen.ports.sandbox import ShellResult, ShellView
 BATCH = 10
 
 
-async def run_all(tier: str, root: Path, commands: list[str], timeout_s: float = 3.0) -> list[ShellResult]:
+LIMIT_S = 3.0
+"""For lines of which some have no end."""
+
+
+async def run_all(tier: str, root: Path, commands: list[str], timeout_s: float = LIMIT_S) -> list[ShellResult]:
     """Raises Unavailable where that tier is not offered."""
     limits = SandboxLimits(workers=1, timeout_s=timeout_s, batch_timeout_s=timeout_s * BATCH)
     async with SandboxPool(SystemClock(), limits, tiers=(tier,)) as pool:
@@ -33,7 +37,7 @@ async def run_all(tier: str, root: Path, commands: list[str], timeout_s: float =
 def main() -> None:
     told: dict[str, Any] = json.load(sys.stdin)
     try:
-        results = anyio.run(run_all, told["tier"], Path(told["root"]), told["commands"], told.get("timeout_s", 3.0))
+        results = anyio.run(run_all, told["tier"], Path(told["root"]), told["commands"], told["timeout_s"])
         json.dump([asdict(result) for result in results], sys.stdout)
     except Unavailable as error:
         json.dump({"off": error.why}, sys.stdout)

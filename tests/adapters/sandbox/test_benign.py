@@ -15,6 +15,7 @@ from tests.adapters.sandbox.benign import BENIGN
 from tests.adapters.sandbox.runner import run_all
 from tests.adapters.sandbox.sandbox_folder import make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import find_interpreter, open_folder, run_as_nobody
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("S16", "S18", "SW1", "E2")]
 
@@ -29,14 +30,14 @@ def root() -> Iterator[Path]:
 
 
 async def test_usual_lines_give_what_bash_gives(tier: str, root: Path) -> None:
-    compare(await run_all(tier, root, list(BENIGN), 10.0), root)
+    compare(await run_all(tier, root, list(BENIGN), HANG_LIMIT_S), root)
 
 
 def test_usual_lines_give_what_bash_gives_a_user_without_privileges(tier: str, root: Path) -> None:
     interpreter, why = find_interpreter()
     if why:
         pytest.skip(why)
-    rows = run_as_nobody(interpreter, tier, root, BENIGN)
+    rows = run_as_nobody(interpreter, tier, root, BENIGN, HANG_LIMIT_S)
     if isinstance(rows, dict):
         pytest.skip(f"{tier} cannot be had by other users here: {rows}")
     compare((ShellResult(**row) for row in rows if "ls -l" not in row["command"]), root)  # which tell the owner

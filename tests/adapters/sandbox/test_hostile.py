@@ -10,7 +10,7 @@ from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellResult
 from tests.adapters.sandbox.hostile import CONTAINED, REFUSED
 from tests.adapters.sandbox.runner import run_all
 from tests.adapters.sandbox.sandbox_folder import LEAKS, SandboxFolder, make_sandbox_folder
-from tests.adapters.sandbox.unprivileged import find_interpreter, give_away, open_folder, run_as_nobody
+from tests.adapters.sandbox.unprivileged import find_interpreter, give_to_nobody, open_folder, run_as_nobody
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("S17", "S18", "S19", "SW2", "E2")]
 
@@ -35,7 +35,7 @@ def test_no_hostile_line_gets_through_for_a_user_without_privileges(tier: str) -
         pytest.skip(why)
     with open_folder() as folder:
         documents = make_sandbox_folder(folder)
-        give_away(documents.root)
+        give_to_nobody(documents.root)
         before = documents.picture()
         commands = [documents.fill(line) for line in (*REFUSED, *CONTAINED)]
         rows = run_as_nobody(interpreter, tier, documents.root, commands)

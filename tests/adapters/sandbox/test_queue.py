@@ -89,11 +89,11 @@ async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is
             await wait_until_all_wait()
             scope = anyio.CancelScope()
 
-            async def impatient() -> None:
+            async def give_up() -> None:
                 with scope:
                     await queue_fixture.visit("b")
 
-            group.start_soon(impatient)
+            group.start_soon(give_up)
             await wait_until_all_wait()
             group.start_soon(queue_fixture.visit, "c")
             await wait_until_all_wait()

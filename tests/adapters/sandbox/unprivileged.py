@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.timing import HANG_LIMIT_S
+from tests.adapters.sandbox.runner import LIMIT_S
+from tests.timing import PROCESS_LIMIT_S
 
 NOBODY = 65_534
 _ROOT = Path(__file__).parents[3]
@@ -55,16 +56,16 @@ def open_folder() -> Generator[Path]:
         shutil.rmtree(folder)
 
 
-def give_away(folder: Path) -> None:
+def give_to_nobody(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
-def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[str]) -> Any:
+def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[str], timeout_s: float = LIMIT_S) -> Any:
     """What `runner.py` answers: rows, or why the tier is off."""
     done = subprocess.run(
         [interpreter, "-m", "tests.adapters.sandbox.runner"],
-        input=json.dumps({"tier": tier, "root": str(root), "commands": list(commands)}),
+        input=json.dumps({"tier": tier, "root": str(root), "commands": list(commands), "timeout_s": timeout_s}),
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
@@ -73,7 +74,7 @@ def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[st
         text=True,
         capture_output=True,
         check=False,
-        timeout=HANG_LIMIT_S,
+        timeout=PROCESS_LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -12,13 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
-from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.sqlite import SqliteDialect
-from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState, MessageContent, OutgoingFile
 from denizen.domain.message import Author
 from denizen.domain.room import Post, PostChanges
 from denizen.ports.archive import ArchiveRepository, PostQuery
+from tests.adapters.store.store_fixture import open_store_on
 from tests.contracts.store.records import PLATFORM, at, make_delivery, make_post
 
 PAGE = [make_post(str(number)) for number in range(1, 101)]
@@ -31,11 +30,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(path: Path) -> AsyncIterator[SqlStore]:
-    dialect = SqliteDialect(path)
-    migrate(dialect)
-    store = SqlStore(dialect, SystemClock())
-    yield store
-    await store.aclose()
+    async with open_store_on(SqliteDialect(path)) as store:
+        yield store
 
 
 @contextmanager

@@ -15,12 +15,13 @@ import sqlalchemy as sa
 from denizen.adapters.store.answers import _for_posts
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
-from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
+from tests.adapters.store.store_fixture import open_store_on
+from tests.clock import ManualClock
 from tests.contracts.store.knowledge import make_proposal
 from tests.contracts.store.records import AGENT, NOON, make_message, open_conversation
 
@@ -29,36 +30,21 @@ pytest_plugins = ["tests.postgres"]
 LONG = 20_000
 
 
-class HandClock(SystemClock):
-    """Stands still until it is moved."""
-
-    passed_s = 0.0
-
-    def monotonic_s(self) -> float:
-        return self.passed_s
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqlStore]:
-    dialect = SqliteDialect(tmp_path / "store.db")
-    migrate(dialect)
-    store = SqlStore(dialect, clock)
-    yield store
-    await store.aclose()
+async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[SqlStore]:
+    async with open_store_on(SqliteDialect(tmp_path / "store.db"), clock) as store:
+        yield store
 
 
 @pytest.fixture
 async def on_server(postgres_url: str) -> AsyncIterator[SqlStore]:
-    dialect = PostgresDialect(sa.make_url(postgres_url))
-    migrate(dialect)
-    store = SqlStore(dialect, SystemClock())
-    yield store
-    await store.aclose()
+    async with open_store_on(PostgresDialect(sa.make_url(postgres_url))) as store:
+        yield store
 
 
 @pytest.mark.anyio
@@ -163,14 +149,14 @@ async def test_closing_waits_for_the_running_unit_of_work(store: SqlStore) -> No
 
 @pytest.mark.anyio
 async def test_a_slow_unit_of_work_is_logged(
-    store: SqlStore, clock: HandClock, caplog: pytest.LogCaptureFixture
+    store: SqlStore, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with store.work():
-        clock.passed_s += 0.9
+        clock.advance(0.9)
     assert caplog.records == []
     with caplog.at_level(logging.WARNING):
         async with store.work():
-            clock.passed_s += 2.5
+            clock.advance(2.5)
     assert [record.getMessage() for record in caplog.records] == ["a unit of work took 2.5 s"]
 
 

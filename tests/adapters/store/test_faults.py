@@ -20,6 +20,7 @@ from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.store import UnitOfWork
+from tests.adapters.store.store_fixture import open_store_on
 from tests.contracts.store.records import NOON, PLACE, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
@@ -36,13 +37,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def impatient(path: Path) -> AsyncIterator[SqlStore]:
+async def impatient_store(path: Path) -> AsyncIterator[SqlStore]:
     """A store that does not wait for another process."""
-    dialect = SqliteDialect(path, busy_timeout_ms=1)
-    migrate(dialect)
-    store = SqlStore(dialect, SystemClock())
-    yield store
-    await store.aclose()
+    async with open_store_on(SqliteDialect(path, busy_timeout_ms=1)) as store:
+        yield store
 
 
 async def run(work: UnitOfWork, statement: str) -> None:
@@ -51,28 +49,28 @@ async def run(work: UnitOfWork, statement: str) -> None:
 
 @pytest.mark.anyio
 async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_moment(
-    impatient: SqlStore, path: Path
+    impatient_store: SqlStore, path: Path
 ) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as refusal:
-            await open_conversation(impatient)
+            await open_conversation(impatient_store)
         assert refusal.value.code == "store_busy"
         assert refusal.value.retry_after_s == 1.0
-        async with impatient.work(write=False) as work:
+        async with impatient_store.work(write=False) as work:
             assert await work.conversations.list_recent() == []
         other.execute("ROLLBACK")
-    await open_conversation(impatient)
+    await open_conversation(impatient_store)
 
 
 @pytest.mark.anyio
-async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: SqlStore, path: Path) -> None:
-    _, session = await open_conversation(impatient)
-    async with impatient.work() as work:
+async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient_store: SqlStore, path: Path) -> None:
+    _, session = await open_conversation(impatient_store)
+    async with impatient_store.work() as work:
         await run(work, "PRAGMA max_page_count = 1")  # no page more than there are
 
     async def fill() -> None:
-        async with impatient.work() as work:
+        async with impatient_store.work() as work:
             await work.messages.add(make_message(session, "small", "needle"))
             await work.messages.add(make_message(session, "large", "x" * 1_000_000))
 
@@ -81,7 +79,7 @@ async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient
     assert refusal.value.code == "store_full"
     assert str(path) in refusal.value.message
     assert str(path.parent) in refusal.value.fix
-    async with impatient.work() as work:
+    async with impatient_store.work() as work:
         assert await work.messages.list_tail(session.id, limit=9) == []
         await run(work, "PRAGMA max_page_count = 1000000")
     await fill()
@@ -206,19 +204,19 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_goes_on_after_a_database_fault_writes_nothing(impatient: SqlStore) -> None:
-    _, session = await open_conversation(impatient)
+async def test_a_unit_that_goes_on_after_a_database_fault_writes_nothing(impatient_store: SqlStore) -> None:
+    _, session = await open_conversation(impatient_store)
     with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
-        async with impatient.work() as work:
+        async with impatient_store.work() as work:
             await work.messages.add(make_message(session, "lost"))
             with pytest.raises(DenizenError):
                 await work.sessions.current(type(session.conversation_id)("none"), session.agent, now=NOON)
-    async with impatient.work(write=False) as work:
+    async with impatient_store.work(write=False) as work:
         assert await work.messages.list_tail(session.id, limit=9) == []
 
 
 @pytest.mark.anyio
-async def test_a_time_without_a_zone_is_refused(impatient: SqlStore) -> None:
+async def test_a_time_without_a_zone_is_refused(impatient_store: SqlStore) -> None:
     with pytest.raises(StatementError, match="without a time zone"):
-        async with impatient.work() as work:
+        async with impatient_store.work() as work:
             await work.conversations.put(PLACE, now=NOON.replace(tzinfo=None))

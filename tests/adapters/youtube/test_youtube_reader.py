@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -17,7 +17,7 @@ from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, N
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.ports.source import ReadingProgress
-from tests.engine.knowledge.knowledge_fixture import KnowledgeClock
+from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
 from tests.youtube import CHANNEL, HANDLE, KEY, YouTube, open_youtube
 
@@ -31,7 +31,7 @@ class ReaderFixture:
 
     youtube: YouTube
     folder: Path
-    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     told: list[ReadingProgress] = field(default_factory=list[ReadingProgress])
 
     def __post_init__(self) -> None:
@@ -183,7 +183,7 @@ async def test_videos_without_transcript_are_counted_and_listed_and_asked_for_ag
     assert await fixture.reader.look(fixture.source) == fixture.revision
     await fixture.read()
     assert len(fixture.youtube.fetched()) == 5
-    fixture.clock.time += timedelta(days=1)
+    fixture.clock.advance(days=1)
     fixture.youtube.find("silent_____").lines["en"] = [(0.0, "Late words.")]
     assert await fixture.reader.look(fixture.source) != fixture.revision
     assert "silent_____-silent.md" in await fixture.read()

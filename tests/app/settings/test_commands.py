@@ -11,7 +11,7 @@ from denizen.engine.commands.dispatch import COMMANDS
 from tests.app.home_folder import Home
 
 
-def test_without_a_word_about_it_there_are_none(home: Home):
+def test_by_default_there_are_no_commands(home: Home):
     assert home.load("").commands == ()
 
 

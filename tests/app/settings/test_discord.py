@@ -278,7 +278,7 @@ def test_one_token_for_two_agents_is_an_error(home: Home):
     assert "the-same-token" not in error.explain()
 
 
-def test_without_a_word_about_it_the_address_is_that_of_discord(home: Home):
+def test_by_default_the_address_is_that_of_discord(home: Home):
     endpoints = home.load("").discord_endpoints
     assert (endpoints.api_url, endpoints.gateway_url, endpoints.are_own) == ("https://discord.com/api/v10", "", False)
 

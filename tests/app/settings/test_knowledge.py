@@ -30,7 +30,7 @@ def test_channels_webhooks_and_the_remote_are_read(home: Home) -> None:
     assert settings.secrets.mask("see a-secret-that-is-long and AIza-of-the-harbour") == "see *** and ***"
 
 
-def test_without_a_word_about_it_there_is_no_access_no_webhook_and_no_remote(home: Home) -> None:
+def test_by_default_there_is_no_access_no_webhook_and_no_remote(home: Home) -> None:
     settings = home.load("")
     assert (read_video_access(settings), read_webhooks(settings)) == (None, {})
     assert settings.config.knowledge.remote.remote == NOWHERE

@@ -17,7 +17,7 @@ def servers(text: str) -> str:
     return "mcp:\n  servers:\n" + "".join(f"    {line}\n" for line in text.splitlines())
 
 
-def test_without_a_word_about_it_there_are_none(home: Home):
+def test_by_default_there_are_no_mcp_servers(home: Home):
     assert read_servers(home.load("")) == {}
 
 

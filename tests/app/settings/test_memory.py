@@ -26,7 +26,7 @@ embeddings: {provider: PROVIDER, model: small}
 """
 
 
-def test_the_bounds_of_what_comes_up_unasked(home: Home) -> None:
+def test_the_limits_of_recalled_memories_are_settings(home: Home) -> None:
     written = "memory: {max_items: 3, max_tokens: 100}\nembeddings: {similarity: 0.5}\n"
     assert build_recall(home.load(written)) == RecallPolicy(3, 100, 0.5)
     assert build_recall(home.load("")) == RecallPolicy()

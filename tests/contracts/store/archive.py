@@ -18,6 +18,7 @@ from denizen.ports.archive import Backfill, CountBy, OptOutKind, PostCount, Post
 from denizen.ports.store import Store
 from tests.contracts.store.records import NOON, PLATFORM, at, make_post, make_room
 from tests.contracts.store.settings import ODD, SYNTAX
+from tests.timing import HANG_LIMIT_S
 
 
 @pytest.mark.anyio
@@ -272,7 +273,7 @@ class PostContract:
             added = await put_posts(store, *(edits if account % 2 else edits[::-1]))
             new += added
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as tasks:
                 for account in range(accounts):
                     tasks.start_soon(mirror, account)

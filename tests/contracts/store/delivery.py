@@ -28,6 +28,7 @@ from denizen.ports.inbox import AllowedKind, MessageClaim
 from denizen.ports.store import Store
 from tests.contracts.store.records import AGENT, NOON, PLACE, PLATFORM, at, make_delivery
 from tests.contracts.store.settings import ODD
+from tests.timing import HANG_LIMIT_S
 
 SCRIBE = AgentName("scribe")
 
@@ -63,7 +64,7 @@ class InboxContract:
                 mine = await work.inbox.claim([make_claim(post, turn) for post in order], now=NOON)
             taken.extend(mine)
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as tasks:
                 for number in range(8):
                     tasks.start_soon(claim, f"t{number}", posts if number % 2 else posts[::-1])

@@ -117,7 +117,7 @@ class MemoriesContract:
             assert [m.id for m in await work.memories.list_without_vector("m", limit=9)] == ["a", "c", "d"]
             assert [m.id for m in await work.memories.list_without_vector("m", limit=1)] == ["a"]
 
-    async def test_the_nearest_vectors_of_the_shelves_come_first(self, store: Store) -> None:
+    async def test_the_nearest_vectors_of_the_given_namespaces_come_first(self, store: Store) -> None:
         rows = [
             make_vector("same", 3, 0),
             make_vector("close", 1, 1),

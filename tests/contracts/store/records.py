@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from denizen.domain.conversation import Conversation, Place, Session
@@ -16,8 +16,8 @@ from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.ports.store import Store
+from tests.clock import NOON
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PLACE = Place("discord", "general")
 AGENT = AgentName("denizen")
 PLATFORM = "discord"

@@ -137,7 +137,7 @@ class AssistantContract:
             assert await work.agent_settings.find_active(AGENT) is None
             assert await work.agent_settings.list_sets(OTHERS.agent) == [OTHERS]
 
-    async def test_a_set_can_be_put_to_rest_with_none_in_its_place(self, store: Store) -> None:
+    async def test_the_active_set_can_be_deactivated_with_none_in_its_place(self, store: Store) -> None:
         async with store.work() as work:
             await work.agent_settings.put(USUAL)
             await work.agent_settings.put(replace(USUAL, is_active=False))

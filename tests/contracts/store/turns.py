@@ -187,25 +187,25 @@ class TurnContract:
             turns = [make_turn(session, "t1"), make_turn(session, "t2", principal=BOB), make_turn(other, "t3")]
             for turn in turns:
                 await work.turns.open(turn)
-            mine, bobs, scribes = turns
+            mine, of_bob, of_scribe = turns
             for step in (
                 make_step(mine, 1),
                 make_step(mine, 2, hours=1),
                 make_step(mine, 3, hours=-1),
                 make_step(mine, 4, model="m2", usage=Usage(5, requests=1)),
-                make_step(bobs, 1, hours=12),
-                make_step(scribes, 1, usage=Usage(1, 2, 3, 4, Decimal("0.000000000001"), 1)),
+                make_step(of_bob, 1, hours=12),
+                make_step(of_scribe, 1, usage=Usage(1, 2, 3, 4, Decimal("0.000000000001"), 1)),
             ):
                 await work.turns.add_step(step)
         twice = Usage(2000, 100, 1800, 200, Decimal("0.00246912"), 2)
-        scribed = UsageRow("2026-11-21", "scribe", "m1", Usage(1, 2, 3, 4, Decimal("0.000000000001"), 1))
+        scribe_usage = UsageRow("2026-11-21", "scribe", "m1", Usage(1, 2, 3, 4, Decimal("0.000000000001"), 1))
         own = [
             UsageRow("2026-11-21", "denizen", "m1", twice),
             UsageRow("2026-11-21", "denizen", "m2", Usage(5, requests=1)),
         ]
         asked = UsageRow("2026-11-22", "denizen", "m1", USAGE)
         async with store.work(write=False) as work:
-            assert await work.ledger.list_usage(since=at(0)) == [asked, *own, scribed]
+            assert await work.ledger.list_usage(since=at(0)) == [asked, *own, scribe_usage]
             assert await work.ledger.list_usage(since=at(0), agent="denizen") == [asked, *own]
             assert await work.ledger.list_usage(since=at(0), principal="api_key:1") == [asked]
             mine_only = await work.ledger.list_usage(since=at(0), agent="denizen", principal="platform_user:1")

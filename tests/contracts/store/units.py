@@ -15,8 +15,9 @@ from denizen.domain.errors import NotFound, Unavailable
 from denizen.domain.ids import ConversationId, MessageId
 from denizen.ports.store import Store
 from tests.contracts.store.records import AGENT, NOON, PLACE, make_message, open_conversation
+from tests.timing import HANG_LIMIT_S
 
-STORM = 200
+CANCELLATIONS = 200
 MOMENTS = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5)
 
 
@@ -111,7 +112,7 @@ class UnitContract:
                 assert len(rows) % 2 == 0
                 assert await work.messages.list_tail(session.id, limit=100) == rows
 
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as tasks:
                 for number in range(25):
                     tasks.start_soon(write, number)
@@ -122,14 +123,14 @@ class UnitContract:
     async def test_a_cancelled_caller_leaves_whole_units_and_no_connection_behind(self, store: Store) -> None:
         _, session = await open_conversation(store)
 
-        async def storm(storming: _CancelledUnit) -> None:
+        async def run_cancelled(unit: _CancelledUnit) -> None:
             with anyio.CancelScope() as scope:
-                await storming.run(scope.cancel)
+                await unit.run(scope.cancel)
 
-        for number in range(STORM // len(MOMENTS)):
+        for number in range(CANCELLATIONS // len(MOMENTS)):
             async with anyio.create_task_group() as tasks:
                 for moment in MOMENTS:
-                    tasks.start_soon(storm, _CancelledUnit(store, session, f"{moment}-{number}", moment))
+                    tasks.start_soon(run_cancelled, _CancelledUnit(store, session, f"{moment}-{number}", moment))
                 tasks.start_soon(_read, store, session)
         await _check_whole(store, session)
 
@@ -138,15 +139,15 @@ class UnitContract:
     ) -> None:
         _, session = await open_conversation(store)
 
-        async def storm(storming: _CancelledUnit) -> None:
+        async def run_cancelled(unit: _CancelledUnit) -> None:
             task = asyncio.current_task()
             assert task is not None
-            await storming.run(task.cancel)
+            await unit.run(task.cancel)
 
-        for number in range(STORM // len(MOMENTS)):
+        for number in range(CANCELLATIONS // len(MOMENTS)):
             async with asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(storm(_CancelledUnit(store, session, f"{moment}-{number}", moment)))
+                    tasks.create_task(run_cancelled(_CancelledUnit(store, session, f"{moment}-{number}", moment)))
                     for moment in MOMENTS
                 ]
                 tasks.create_task(_read(store, session))
@@ -230,17 +231,17 @@ async def _read(store: Store, session: Session) -> None:
 async def _check_whole(store: Store, session: Session) -> None:
     """Units that had begun are there as a whole, the others not at all, and new ones find a connection."""
     async with store.work(write=False) as work:
-        rows = await work.messages.list_tail(session.id, limit=10 * STORM)
+        rows = await work.messages.list_tail(session.id, limit=10 * CANCELLATIONS)
     found = Counter(row.id.partition("/")[0] for row in rows)
     assert set(found.values()) == {2}
     assert {float(key.partition("-")[0]) for key in found} >= {1, 1.5, 2, 2.5, 3, 3.5}
     begun = [key for key in found if float(key.partition("-")[0]) >= 1]
-    assert len(begun) == 6 * (STORM // len(MOMENTS))
+    assert len(begun) == 6 * (CANCELLATIONS // len(MOMENTS))
     assert not [key for key in found if key.startswith("0-")]
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 tasks.start_soon(_say_twice, store, session, f"later-{number}")
                 tasks.start_soon(_read, store, session)
     async with store.work(write=False) as work:
-        assert len(await work.messages.list_tail(session.id, limit=10 * STORM)) == len(rows) + 40
+        assert len(await work.messages.list_tail(session.id, limit=10 * CANCELLATIONS)) == len(rows) + 40

@@ -42,8 +42,8 @@ ANA_SCOPE = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")
 BEN_SCOPE = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:2")
 ADA_SCOPE = BudgetScope(BudgetScopeKind.AGENT, "ada")
 GENERAL_SCOPE = BudgetScope(BudgetScopeKind.CHANNEL, "discord:10")
-HARBOUR_SCOPE = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
-SCOPES = (SERVER, ADA_SCOPE, ANA_SCOPE, GENERAL_SCOPE, HARBOUR_SCOPE)
+GUILD_SCOPE = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
+SCOPES = (SERVER, ADA_SCOPE, ANA_SCOPE, GENERAL_SCOPE, GUILD_SCOPE)
 
 
 def cents(amount: int, *, requests: int = 1) -> Usage:
@@ -61,8 +61,8 @@ async def reserve(store: Store, reservation: Reservation, limits: Sequence[Budge
     scopes = list(dict.fromkeys(limit.scope for limit in limits))
     async with store.work() as work:
         await work.spending.lock(scopes)
-        standings = await work.spending.read(scopes, now=at(0), besides=reservation.id)
-        if decide_request(limits, standings, reservation.usd, warn_at=Decimal(1)).refused_by is not None:
+        statuses = await work.spending.read(scopes, now=at(0), besides=reservation.id)
+        if decide_request(limits, statuses, reservation.usd, warn_at=Decimal(1)).refused_by is not None:
             return False
         await work.spending.reserve(reservation, now=at(0))
         return True
@@ -124,7 +124,7 @@ class SpendingContract:
             ADA_SCOPE: 8,
             ANA_SCOPE: 5,
             GENERAL_SCOPE: 5,
-            HARBOUR_SCOPE: 5,
+            GUILD_SCOPE: 5,
             BEN_SCOPE: 3,
         }
         assert apart[ADA_SCOPE].reserved_usd == Decimal("0.03")

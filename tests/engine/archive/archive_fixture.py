@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-
-import anyio.lowlevel
+from datetime import timedelta
 
 from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.archiving import ArchivePolicy
@@ -28,33 +26,12 @@ from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import START, MemoryPlatform
 
 ADA, BOB = AgentName("ada"), AgentName("bob")
 DISCORD = "discord"
-
-
-class ArchiveClock:
-    """An hour after the first post, until somebody sleeps or a test moves it."""
-
-    def __init__(self) -> None:
-        self.time = START + timedelta(hours=1)
-        self.naps: list[float] = []
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic_s(self) -> float:
-        return (self.time - START).total_seconds()
-
-    def move(self, *, s: float = 0, days: float = 0) -> None:
-        self.time += timedelta(seconds=s, days=days)
-
-    async def sleep(self, delay_s: float) -> None:
-        self.naps.append(delay_s)
-        self.move(s=delay_s)
-        await anyio.lowlevel.checkpoint()
 
 
 class CrashError(BaseException):
@@ -90,7 +67,7 @@ class ArchiveFixture:
     policy: ArchivePolicy = field(default_factory=lambda: ArchivePolicy(post_links={"discord": POST_LINK}))
     store: TemporaryStore = field(default_factory=TemporaryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
-    clock: ArchiveClock = field(default_factory=ArchiveClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START + timedelta(hours=1)))
     embedder: Embedder | None = None
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
 

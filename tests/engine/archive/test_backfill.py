@@ -39,7 +39,7 @@ async def test_everything_is_fetched_newest_first_and_the_liveliest_room_first()
     assert [report.posts for report in reports][:5] == [0, 100, 200, 230, 230]
     assert reports[-1] == BackfillProgress(rooms_total=4, rooms_done=4, posts=240, is_over=True)
     assert engine.ada.asked.count("list_posts") == 4 + 2 + 1 + 1
-    assert set(engine.clock.naps) == {0.1}
+    assert set(engine.clock.sleeps) == {0.1}
 
 
 async def test_a_finished_room_is_not_asked_for_again_until_a_rebuild_is_forced() -> None:
@@ -77,7 +77,7 @@ async def test_a_process_that_is_cancelled_after_any_page_goes_on_there(naps: in
     with anyio.CancelScope() as scope:
 
         def report(progress: BackfillProgress) -> None:
-            if len(engine.clock.naps) == naps:
+            if len(engine.clock.sleeps) == naps:
                 scope.cancel()
 
         await engine.backfiller.run(engine.ada, engine.rooms(), report, roles_of=engine.ada.find_roles)
@@ -94,8 +94,8 @@ async def test_an_unavailable_platform_is_waited_for_ever_longer_and_as_long_as_
     engine.ada.fail("list_posts", Unavailable("too fast", retry_after_s=7.5))
     await engine.backfill()
     assert await engine.listed(engine.general) == general
-    assert engine.clock.naps[:9] == [1, 2, 4, 8, 16, 32, 60, 60, 7.5]
-    assert engine.clock.naps[9] == 0.1
+    assert engine.clock.sleeps[:9] == [1, 2, 4, 8, 16, 32, 60, 60, 7.5]
+    assert engine.clock.sleeps[9] == 0.1
 
 
 async def test_a_slow_platform_is_given_as_much_rest_as_it_took() -> None:
@@ -105,11 +105,11 @@ async def test_a_slow_platform_is_given_as_much_rest_as_it_took() -> None:
 
     class SlowChannel(MemoryChannel):
         async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100):
-            engine.clock.move(s=3)
+            engine.clock.advance(3)
             return await ask(room_id, before=before, after=after, limit=limit)
 
     await engine.backfill(SlowChannel(engine.platform, engine.ada.agent, user_id=engine.ada.user_id))
-    assert set(engine.clock.naps) == {3}
+    assert set(engine.clock.sleeps) == {3}
 
 
 async def test_a_room_that_one_account_may_not_read_is_reported_and_taken_by_another() -> None:
@@ -159,7 +159,7 @@ async def test_what_is_older_than_the_retention_is_not_fetched() -> None:
     write(engine, engine.general, 450)
     engine.platform.skip(days=3)
     new = write(engine, engine.general, 150)
-    engine.clock.move(days=3)
+    engine.clock.advance(days=3)
     await engine.backfill()
     assert await engine.listed(engine.general) == new
     assert await count_fetched(engine, engine.general) == 200

@@ -78,7 +78,7 @@ async def test_an_old_page_does_not_undo_an_edit() -> None:
 )
 async def test_what_the_policy_does_not_admit_is_left_out(policy: ArchivePolicy) -> None:
     engine = ArchiveFixture(policy)
-    engine.clock.move(days=2)
+    engine.clock.advance(days=2)
     channel = engine.platform.add_room("c1", room_id="c1")
     thread = engine.platform.add_room("topic", RoomKind.THREAD, parent=channel)
     posts = [engine.platform.write(room, "kim", "hello") for room in (channel, thread)]
@@ -127,7 +127,7 @@ async def test_an_opt_out_by_another_process_counts_within_half_a_minute() -> No
     await engine.mirror.keep([engine.platform.write(engine.general, "kim", "one")])
     async with engine.store.work() as work:
         await work.archive.opt_out(DISCORD, OptOutKind.USER, "kim", now=engine.clock.now())
-    engine.clock.move(s=31)
+    engine.clock.advance(31)
     await engine.mirror.keep([engine.platform.write(engine.general, "kim", "two")])
     assert await engine.listed(engine.general) == ["one"]
 
@@ -196,7 +196,7 @@ async def test_retention_deletes_piece_by_piece_and_again_every_hour() -> None:
     engine.policy = ArchivePolicy(retention_days=7)
     engine.clock.time = engine.platform.list_posts(engine.general.id)[430].created_at + timedelta(days=7)
     assert await engine.retention.sweep(DISCORD) == 430
-    assert len(engine.clock.naps) == 2
+    assert len(engine.clock.sleeps) == 2
     assert await engine.listed(engine.general) == [str(number) for number in range(430, 450)]
 
 
@@ -208,7 +208,7 @@ async def test_retention_sweeps_at_start_and_every_hour_until_it_is_cancelled() 
         async def sleep(delay_s: float) -> None:
             assert delay_s == 3600
             left.append(await engine.listed(engine.general))
-            engine.clock.move(s=delay_s)
+            engine.clock.advance(delay_s)
             if len(left) == 3:
                 scope.cancel()
             await anyio.lowlevel.checkpoint()

@@ -105,11 +105,11 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
 
     class SlowEmbedder(WordEmbedder):
         async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
-            engine.clock.move(s=4)
+            engine.clock.advance(4)
             return await embed(texts, kind)
 
     engine.embedder = SlowEmbedder()
-    naps = engine.clock.naps
+    naps = engine.clock.sleeps
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
             group.start_soon(engine.post_embedder.keep_up)
@@ -146,7 +146,7 @@ async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: PetArch
     await pets.say("Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day.")
     assert await pets.engine.post_embedder.do_some() == LATER_S
     assert await pets.count() == 0
-    pets.engine.clock.move(days=1)
+    pets.engine.clock.advance(days=1)
     pets.engine.budgets = BudgetPolicy()
     await pets.learn()
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day."}
@@ -262,7 +262,7 @@ async def test_a_post_that_goes_takes_its_meaning_along(pets: PetArchiveFixture,
 async def test_retention_takes_the_meaning_along(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.")
     pets.engine.policy = ArchivePolicy(retention_days=1)
-    pets.engine.clock.move(days=3)
+    pets.engine.clock.advance(days=3)
     await pets.engine.retention.sweep(DISCORD)
     assert await pets.count() == 0
 

@@ -99,10 +99,10 @@ async def test_a_stale_vector_finds_nothing_that_may_not_be_seen(why: str) -> No
         await engine.mirror.delete(DISCORD, [post.id])
     elif why == "forgotten":
         await engine.privacy.forget_user(DISCORD, "bea")
-    shelf = room_namespace(DISCORD, engine.general.id)
+    namespace = room_namespace(DISCORD, engine.general.id)
     key = post_vector_key(DISCORD, "999" if why == "never there" else post.id)
     async with engine.store.work() as work:
-        await work.vectors.put([StoredVector(POST_VECTORS, shelf, key, "words/1", pack_vector([1, 0, 0, 0]))])
+        await work.vectors.put([StoredVector(POST_VECTORS, namespace, key, "words/1", pack_vector([1, 0, 0, 0]))])
     assert await list_rooms(engine.ask("ana", engine.general)) == set()
     asked = engine.ask("bea", engine.staff)
     assert await answer(asked, room="general") == []

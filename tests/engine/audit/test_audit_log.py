@@ -25,7 +25,7 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine
+from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine, wait_for_approvals
 from tests.engine.platform_fixture import World, open_platform
 
 pytestmark = pytest.mark.anyio
@@ -91,16 +91,16 @@ async def test_what_cannot_be_written_down_is_not_done(monkeypatch: pytest.Monke
 
 @pytest.mark.proves("X-internal-calls")
 async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None:
-    houses: list[EngineFixture] = []
+    engines: list[EngineFixture] = []
 
     async def run(made: ToolCall, scope: CallScope) -> ToolResult:
         if made.tool == "write":
-            return await NestedCalls(houses[0].runtime, houses[0].services.gate)(scope, "look", {"q": "inside"})
+            return await NestedCalls(engines[0].runtime, engines[0].services.gate)(scope, "look", {"q": "inside"})
         return ToolResult(f"saw {made.args['q']}")
 
     model = ScriptedModel(ScriptedReply(calls=(call("write", q="milk"),)), ScriptedReply("Done."))
     async with open_engine(model, ToolsetFixture(run=run)) as engine:
-        houses.append(engine)
+        engines.append(engine)
         done = await engine.say("buy milk")
         async with engine.store.work(write=False) as work:
             records = await work.turns.list_calls(done.turn_id)
@@ -113,7 +113,7 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
     assert [entry.event.details["origin"] for entry in entries] == ["skill", "model"], "as they ended"
 
 
-async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
+async def test_a_call_that_no_turn_records_is_audited_by_the_gate() -> None:
     async with open_engine(script()) as engine:
         bound = (await list_all(engine.runtime.current.toolsets))["look"]
         made = ToolCall(CallId("c1"), "look", {"q": "x"}, Origin.COMMAND)
@@ -133,13 +133,8 @@ async def test_what_people_decide_is_in_the_log() -> None:
     async with open_engine(model, policy=policy, store=store) as engine, anyio.create_task_group() as tasks:
 
         async def say_no() -> None:
-            while True:
-                async with engine.store.work(write=False) as work:
-                    found = await work.approvals.list_approvals()
-                if found:
-                    await engine.turns.approvals.decide(found[0].id, ANA, ApprovalChoice.DENY, note="too much milk")
-                    return
-                await anyio.sleep(0.001)
+            [approval] = await wait_for_approvals(engine.store)
+            await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY, note="too much milk")
 
         tasks.start_soon(say_no)
         async for event in engine.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):

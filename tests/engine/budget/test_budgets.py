@@ -153,10 +153,10 @@ async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
 
 
 async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
-    dear = make_priced_model(make_reply("dear", cents=8))
+    expensive = make_priced_model(make_reply("dear", cents=8))
     cheap = ScriptedModel(make_reply("cheap", cents=0), name="scripted/cheap")
-    models = ScriptedModels({"balanced": dear, "cheap": cheap})
-    async with open_limited(dear, make_policy("0.12", cheaper=True), models=models) as engine:
+    models = ScriptedModels({"balanced": expensive, "cheap": cheap})
+    async with open_limited(expensive, make_policy("0.12", cheaper=True), models=models) as engine:
         assert (await engine.say("one")).reply == "dear"
         events = await engine.watch("two")
         assert [event.text for event in events if isinstance(event, Notice)] == [
@@ -165,7 +165,7 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
         async with engine.store.work(write=False) as work:
             (turn, _) = await work.turns.list_turns()
         assert (turn.result.reply, turn.result.model) == ("cheap", "scripted/cheap")
-    assert (len(dear.requests), len(cheap.requests)) == (1, 1)
+    assert (len(expensive.requests), len(cheap.requests)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -177,19 +177,19 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
     ],
     ids=["the same model", "no tools", "too small"],
 )
-async def test_a_stand_in_that_cannot_take_the_request_is_none(name: str, can: Capabilities) -> None:
-    dear, cheap = make_priced_model(), ScriptedModel(name=name, capabilities=can)
-    models = ScriptedModels({"balanced": dear, "cheap": cheap})
-    async with open_limited(dear, make_policy("0.09", cheaper=True), models=models) as engine:
+async def test_a_cheaper_model_that_cannot_take_the_request_is_not_asked(name: str, can: Capabilities) -> None:
+    expensive, cheap = make_priced_model(), ScriptedModel(name=name, capabilities=can)
+    models = ScriptedModels({"balanced": expensive, "cheap": cheap})
+    async with open_limited(expensive, make_policy("0.09", cheaper=True), models=models) as engine:
         assert (await engine.fail("one")).code == "budget_exhausted"
 
 
-async def test_a_stand_in_has_to_fit_the_budget_too() -> None:
-    dear, fast = make_priced_model(), make_priced_model(name="scripted/fast")
-    models = ScriptedModels({"balanced": dear, "fast": fast})
-    async with open_limited(dear, make_policy("0.09", cheaper=True), models=models) as engine:
+async def test_a_cheaper_model_has_to_fit_the_budget_too() -> None:
+    expensive, fast = make_priced_model(), make_priced_model(name="scripted/fast")
+    models = ScriptedModels({"balanced": expensive, "fast": fast})
+    async with open_limited(expensive, make_policy("0.09", cheaper=True), models=models) as engine:
         assert (await engine.fail("one")).code == "budget_exhausted"
-    assert dear.requests == fast.requests == []
+    assert expensive.requests == fast.requests == []
 
 
 async def test_a_limit_that_is_near_is_told_once_a_day(caplog: pytest.LogCaptureFixture) -> None:

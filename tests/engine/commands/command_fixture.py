@@ -91,7 +91,7 @@ class CommandFixture:
     store: TemporaryStore
     queues: TurnQueues
     account_policy: AccountPolicy
-    diary: RecordingUserData
+    user_data: RecordingUserData
     opened: list[OpenedTurn]
     session_places: dict[AgentName, Place] = field(default_factory=dict)
 
@@ -242,7 +242,7 @@ async def open_commands(
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, observer=observer)
     opened: list[OpenedTurn] = []
-    diary = RecordingUserData()
+    user_data = RecordingUserData()
 
     async def open_turn(call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> None:
         opened.append(OpenedTurn(call, text, agent, new_session))
@@ -264,9 +264,9 @@ async def open_commands(
             services=services,
             open_turn=open_turn,
             lock_session=lambda agent, conversation_id: queues.turn(f"{agent}-{conversation_id}"),
-            user_data=diary,
+            user_data=user_data,
         )
     )
     account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))
-    yield CommandFixture(commands, runtime, services, store, queues, account_policy, diary, opened)
+    yield CommandFixture(commands, runtime, services, store, queues, account_policy, user_data, opened)
     await runtime.aclose()

@@ -118,7 +118,7 @@ def test_no_text_is_read_as_an_option_that_does_not_exist(rest: str, name: str, 
 
 
 @pytest.mark.proves("T36")
-async def test_text_and_slash_do_the_same() -> None:
+async def test_a_command_does_the_same_as_text_and_by_slash() -> None:
     async with open_commands() as engine:
         typed, slashed = await engine.give("/model set cheap"), await engine.slash("model", "set", {"model": "cheap"})
         assert typed == slashed

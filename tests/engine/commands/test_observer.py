@@ -34,7 +34,7 @@ async def test_an_owner_switches_the_observer_off_and_on_and_clears_it() -> None
 
 @pytest.mark.proves("V22")
 @pytest.mark.parametrize("way", ["enable", "disable", "reset", "status"])
-async def test_nobody_else_may_not_even_an_admin(way: str) -> None:
+async def test_only_owners_control_the_observer_and_admins_do_not(way: str) -> None:
     account_policy = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id})))
     async with open_commands(policy=POLICY, account_policy=account_policy) as engine:
         for who in (ANA, BEN):

@@ -72,7 +72,7 @@ async def test_the_list_shows_what_the_configuration_allows() -> None:
 
 async def test_one_sees_what_is_kept_about_oneself() -> None:
     async with open_commands() as engine:
-        engine.diary.posts = {("chat", "1"): 12, ("chat", "2"): 99}
+        engine.user_data.posts = {("chat", "1"): 12, ("chat", "2"): 99}
         await engine.give("/mode set cheap")
         told = (await engine.give("/memory show")).text
         assert "- archive: 12 posts" in told
@@ -83,25 +83,25 @@ async def test_one_sees_what_is_kept_about_oneself() -> None:
 
 async def test_forgetting_has_to_be_meant_and_is_about_oneself_only() -> None:
     async with open_commands() as engine:
-        engine.diary.posts = {("chat", "1"): 1, ("chat", "2"): 99}
+        engine.user_data.posts = {("chat", "1"): 1, ("chat", "2"): 99}
         for who in (ANA, BEN):
             await engine.give("/mode set cheap", who)
         for text in ("/memory forget", "/memory forget confirm: no"):
             assert (await engine.give(text)).is_failure
         assert "Write /memory forget confirm: yes." in (await engine.give("/memory forget")).text
-        assert engine.diary.posts[("chat", "1")] == 1
+        assert engine.user_data.posts[("chat", "1")] == 1
         told = (await engine.give("/memory forget confirm: yes")).text
         assert "Forgotten: 1 post with their earlier texts, your words in sessions, 1 setting." in told
-        assert engine.diary.posts == {("chat", "2"): 99}
+        assert engine.user_data.posts == {("chat", "2"): 99}
         assert await engine.settings(ANA) == {}
         assert await engine.settings(BEN) == {"mode": "cheap"}
 
 
 async def test_one_leaves_the_archive_and_comes_back() -> None:
     async with open_commands() as engine:
-        engine.diary.posts = {("chat", "1"): 5}
+        engine.user_data.posts = {("chat", "1"): 5}
         assert "Nothing that you write is archived any more" in (await engine.give("/memory opt-out")).text
         assert "0 posts; you are not archived any more" in (await engine.give("/memory show")).text
-        assert engine.diary.out == {("chat", "1")}
+        assert engine.user_data.out == {("chat", "1")}
         assert "archived again from now on" in (await engine.give("/memory opt-in")).text
-        assert engine.diary.out == set()
+        assert engine.user_data.out == set()

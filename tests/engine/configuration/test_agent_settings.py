@@ -15,18 +15,11 @@ from denizen.engine.configuration.agent_settings import KEPT_S, AgentSettingsOve
 from denizen.engine.configuration.generation import Generation
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine
-from tests.engine.loop.test_routing import AUTO, RoutingModels, make_routing_reply, open_router
+from tests.engine.loop.routing_fixture import AUTO, RoutingModels, make_routing_reply, open_router
 
 pytestmark = pytest.mark.anyio
-
-
-class HandClock(SystemClock):
-    def __init__(self) -> None:
-        self.at_s = 1000.0
-
-    def monotonic_s(self) -> float:
-        return self.at_s
 
 
 async def save(engine: EngineFixture, **given: Json) -> None:
@@ -109,7 +102,7 @@ async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_i
 
 @pytest.mark.proves("S-kv-agent-config")
 async def test_a_change_by_another_process_holds_within_a_minute() -> None:
-    store, clock = TemporaryStore(), HandClock()
+    store, clock = TemporaryStore(), ManualClock()
     here, elsewhere = AgentSettingsOverlay(store, clock), AgentSettingsOverlay(store, SystemClock())
     current = generation(ScriptedModel(), ToolsetFixture(), agent=Agent(NAME))
 
@@ -118,9 +111,9 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
 
     assert await steps_here() == 20
     await elsewhere.save(ANA, current, {"max_steps_multiplier": 2.0}, to=NAME)
-    clock.at_s += KEPT_S - 1
+    clock.advance(KEPT_S - 1)
     assert await steps_here() == 20
-    clock.at_s += 1
+    clock.advance(1)
     assert await steps_here() == 40
     assert KEPT_S <= 60
 

@@ -16,8 +16,8 @@ from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.engine.memory_fixture import WordEmbedder
-from tests.skill_fixture import StandingClock
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ TEXT = "one two three four"
 class BudgetFixture:
     embedder: WordEmbedder = field(default_factory=lambda: WordEmbedder(usd_per_token=CENT))
     store: TemporaryStore = field(default_factory=TemporaryStore)
-    clock: StandingClock = field(default_factory=StandingClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     policy: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class BudgetFixture:
     def limit(self, usd: str) -> None:
         self.policy = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=Decimal(usd))})
 
-    async def standing(self) -> BudgetStatus:
+    async def load_status(self) -> BudgetStatus:
         async with self.store.work(write=False) as work:
             return (await work.spending.read([SERVER], now=self.clock.now()))[SERVER]
 
@@ -54,7 +54,7 @@ def fixture() -> BudgetFixture:
 async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics(fixture: BudgetFixture) -> None:
     fixture.limit("1")
     assert await fixture.budgeted.embed_texts([TEXT, TEXT])
-    at = await fixture.standing()
+    at = await fixture.load_status()
     assert (at.day_usd, at.day_requests, at.reserved_usd) == (8 * CENT, 1, 0)
     async with fixture.store.work(write=False) as work:
         (row,) = await work.ledger.list_usage(since=fixture.clock.now() - timedelta(days=1))
@@ -70,7 +70,7 @@ async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
     assert len(fixture.embedder.asked) == 1
     (logged,) = caplog.records
     assert "My budget is used up" in vars(logged)["why"]
-    fixture.clock.time += timedelta(days=1)
+    fixture.clock.advance(days=1)
     assert await fixture.budgeted.embed_question(TEXT)
 
 
@@ -94,7 +94,7 @@ async def test_a_request_that_fails_costs_nothing(fixture: BudgetFixture, error:
     fixture.limit("1")
     fixture.embedder.error = error
     assert await fixture.budgeted.embed_texts([TEXT]) is None
-    assert await fixture.standing() == BudgetStatus()
+    assert await fixture.load_status() == BudgetStatus()
 
 
 async def test_a_request_that_is_broken_off_counts_as_estimated(fixture: BudgetFixture) -> None:
@@ -110,7 +110,7 @@ async def test_a_request_that_is_broken_off_counts_as_estimated(fixture: BudgetF
             tasks.start_soon(fixture.budgeted.embed_texts, [TEXT])
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
-    at = await fixture.standing()
+    at = await fixture.load_status()
     assert (at.day_usd, at.reserved_usd) == (5 * CENT, 0)
 
 
@@ -123,14 +123,14 @@ async def test_an_unknown_price_is_told_once_and_counts_tokens(
     assert await fixture.budgeted.embed_texts([TEXT])
     assert await fixture.budgeted.embed_texts([TEXT])
     assert caplog.text.count("no price is known") == 1
-    assert (await fixture.standing()).day_requests == 2
+    assert (await fixture.load_status()).day_requests == 2
 
 
 async def test_what_runs_here_is_free_and_writes_nothing(fixture: BudgetFixture) -> None:
     fixture.limit("0")
     fixture.embedder.usd_per_token = Decimal(0)
     assert await fixture.budgeted.embed_texts([TEXT])
-    assert await fixture.standing() == BudgetStatus()
+    assert await fixture.load_status() == BudgetStatus()
 
 
 async def test_a_store_that_is_away_does_not_cost_the_vectors(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
@@ -20,24 +19,12 @@ from denizen.engine.gate.observer import Observer
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope, CallTrail
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:1", "Ana")
 OWNER = replace(ANA, id="discord:9", name="Zoe", roles=frozenset({"owner"}))
 PLACE = Place("discord", "10")
 WATCHED = GatePolicy(observer=ObserverPolicy("watcher", timeout_s=5.0, cache_ttl_s=60.0))
-
-
-@dataclass
-class HandClock:
-    """A clock that is moved by hand."""
-
-    seconds: float = 0.0
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    def monotonic_s(self) -> float:
-        return self.seconds
 
 
 @dataclass
@@ -111,7 +98,7 @@ class GateFixture:
     """A policy engine with an observer, or without one where `says` is empty."""
 
     says: list[str | DenizenError | TimeoutError | ModelReply] = field(default_factory=list)
-    clock: HandClock = field(default_factory=HandClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     store: TemporaryStore = field(default_factory=TemporaryStore)
 
     def __post_init__(self) -> None:

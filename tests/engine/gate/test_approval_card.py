@@ -77,7 +77,7 @@ def test_nothing_leaves_the_code_block_or_adds_a_line_to_it(value: str, name: st
         assert not content.ping_users
 
 
-def test_what_it_says_about_a_call() -> None:
+def test_a_card_shows_arguments_reason_and_what_was_read_and_hides_secrets() -> None:
     preview = describe_call(
         WRITE,
         {"q": "a\nb", "options": {"api_key": "k-1", "list": [{"Password": "p"}]}},

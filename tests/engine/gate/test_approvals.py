@@ -29,7 +29,6 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy,
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
 from denizen.engine.tools.toolbox import NestedCalls
-from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -44,6 +43,7 @@ from tests.engine.engine_fixture import (
     generation,
     message,
     open_engine,
+    wait_for_approvals,
 )
 from tests.engine.gate.gate_fixture import verdict
 from tests.timing import HANG_LIMIT_S, controlled_clock
@@ -71,16 +71,6 @@ def read_last_result(model: ScriptedModel) -> str:
     return [part.text for part in parts if getattr(part, "call_id", "")][-1]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-async def pending(store: Store, *, count: int = 1) -> list[Approval]:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while True:
-            async with store.work(write=False) as work:
-                found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
-            if len(found) >= count:
-                return found
-            await anyio.sleep(0.001)
-
-
 async def ask(engine: EngineFixture, *, watched: bool = True) -> list[TurnEvent]:
     reach = AskerReach.WATCHER if watched else AskerReach.NOBODY
     return await engine.watch("go", principal=ANA, reach=reach)
@@ -98,7 +88,7 @@ async def ask_and_decide(
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            [approval] = await pending(engine.store)
+            [approval] = await wait_for_approvals(engine.store)
             await engine.turns.approvals.decide(approval.id, voter, choice, note=note)
     return events
 
@@ -108,7 +98,7 @@ async def kill_while_waiting(engine: EngineFixture) -> Approval:
     found: list[Approval] = []
     async with anyio.create_task_group() as group:
         group.start_soon(ask, engine)
-        found += await pending(engine.store)
+        found += await wait_for_approvals(engine.store)
         await engine.durable.crash()
         group.cancel_scope.cancel()
     return found[0]
@@ -163,7 +153,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
     rule = ApprovalRule(Deciders.ROLE, "judge")
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
             await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert (
@@ -174,11 +164,11 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
         assert len(engine.tools.calls) == 1
 
 
-async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
+async def test_a_quorum_waits_for_the_second_vote_and_counts_nobody_twice() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         say = engine.turns.approvals.decide
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
@@ -207,7 +197,7 @@ async def test_a_timeout_of_zero_waits_for_ever() -> None:
     policy = ask_for_tool(ApprovalRule(timeout_s=0))
     async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
         group.start_soon(ask, engine)
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         assert approval.expires_at is None
         group.cancel_scope.cancel()
 
@@ -270,7 +260,7 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
     rule = ApprovalRule(Deciders.QUORUM, "judge")
     async with open_engine(model, policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
         ruling = await engine.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
@@ -304,7 +294,7 @@ async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> N
     ) as engine:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, engine)
-            for approval in await pending(engine.store, count=MAX_PENDING):
+            for approval in await wait_for_approvals(engine.store, count=MAX_PENDING):
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY)
         parts = [part for sent in engine.model.requests[-1].messages for part in sent.parts]
         results = [part.text for part in parts if isinstance(part, ToolResultPart)]
@@ -326,7 +316,7 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 assert (await engine.say("and you?")).reply == "Meanwhile."
                 assert not finished
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -344,7 +334,7 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
         with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(run)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 clock.advance(2 * HANG_LIMIT_S)
                 await anyio.wait_all_tasks_blocked()
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -358,7 +348,7 @@ async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> 
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=forbid))
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert not engine.tools.calls
@@ -372,7 +362,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
         approval = await kill_while_waiting(engine)
     model = ScriptedModel(ScriptedReply("Done."))
     async with open_engine(model, store=store, log=log, policy=ask_for_tool()) as again:
-        assert await pending(store) == [approval]
+        assert await wait_for_approvals(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.request.turn_id)
@@ -402,7 +392,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
             with anyio.fail_after(HANG_LIMIT_S):
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
-                    [approval] = await pending(store)
+                    [approval] = await wait_for_approvals(store)
                     await there.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert len(here.tools.calls) == 1
 
@@ -413,7 +403,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                found += await pending(engine.store)
+                found += await wait_for_approvals(engine.store)
                 assert engine.turns.cancel(found[0].request.turn_id)
         approval = found[0]
         ruling = await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -422,10 +412,10 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
         assert not engine.tools.calls
 
 
-async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
+async def test_two_calls_at_once_are_two_approvals_and_the_queue_is_free_only_while_both_wait() -> None:
     other = call("write", q="bread")
     model = ScriptedModel(ScriptedReply(calls=(TURN, other)), ScriptedReply("Done."))
-    running, proceed = anyio.Event(), anyio.Event()
+    running, proceed, is_free = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def run(_: ToolCall, scope: CallScope) -> ToolResult:
         running.set()
@@ -433,23 +423,26 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
         return ToolResult("ok")
 
     async with open_engine(model, ToolsetFixture(run=run), policy=ask_for_tool()) as engine:
+
+        async def wait_for_queue() -> None:
+            async with engine.turns.hold(NAME, PLACE.conversation_id):
+                is_free.set()
+
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                first, second = await pending(engine.store, count=2)
+                first, second = await wait_for_approvals(engine.store, count=2)
                 assert first.request.args != second.request.args
-                lane_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
-                async with lane_is_free:
+                queue_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
+                async with queue_is_free:
                     pass
                 await engine.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
                 await running.wait()
-                with anyio.move_on_after(0.02) as waiting:
-                    async with engine.turns.hold(NAME, PLACE.conversation_id):
-                        raise AssertionError("a call of the turn runs")
-                assert waiting.cancelled_caught
+                group.start_soon(wait_for_queue)
+                await anyio.wait_all_tasks_blocked()
+                assert not is_free.is_set(), "a call of the turn runs"
                 proceed.set()
-                async with engine.turns.hold(NAME, PLACE.conversation_id):
-                    pass
+                await is_free.wait()
                 await engine.turns.approvals.decide(second.id, ANA, ApprovalChoice.DENY)
         assert len(engine.tools.calls) == 1
 
@@ -470,7 +463,7 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
         with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 async with engine.turns.hold(NAME, PLACE.conversation_id):  # the queue is free meanwhile
                     clock.advance(2 * HANG_LIMIT_S)
                     await anyio.wait_all_tasks_blocked()
@@ -491,7 +484,7 @@ async def test_a_member_who_attaches_a_file_cannot_approve_what_an_owner_has_to(
     tools = replace(KEEPER, calls=[])
     async with open_engine(script(), tools) as engine:
         await engine.turns.submit(message("", principal=EVE, reach=AskerReach.CARD, parts=PAPER))
-        [approval] = await pending(engine.store)
+        [approval] = await wait_for_approvals(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'owner'"):
             await engine.turns.approvals.decide(approval.id, EVE, ApprovalChoice.ONCE)
         assert not tools.calls
@@ -521,7 +514,7 @@ async def test_who_decided_must_be_strict_enough_when_the_configuration_has_chan
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
-                [approval] = await pending(engine.store)
+                [approval] = await wait_for_approvals(engine.store)
                 await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=policies[1]))
                 voter = ZOE if at_first == "owner" else EVE
                 await engine.turns.approvals.decide(approval.id, voter, ApprovalChoice.ONCE)

@@ -17,12 +17,12 @@ from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, Rate
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.ports.toolset import CallTrail
+from tests.clock import ManualClock
 from tests.engine.gate.gate_fixture import (
     ANA,
     OWNER,
     WATCHED,
     GateFixture,
-    HandClock,
     RecordingToolset,
     call,
     scope,
@@ -201,9 +201,9 @@ async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dange
     sure = replace(approval, grant_on_timeout=False)
     assert (await GateFixture().about(spec(tier=Tier.DANGEROUS), policy)).rule == replace(sure, role="owner")
     assert (await GateFixture().about(spec(destructive=True), policy)).rule == sure
-    wary = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
-    assert (await GateFixture().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
-    assert (await GateFixture().about(wary, policy)).rule == approval
+    remembering = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
+    assert (await GateFixture().about(remembering, policy, at=scope(ANA, Taint.WEB))).rule == sure
+    assert (await GateFixture().about(remembering, policy)).rule == approval
 
 
 @pytest.mark.proves("TW8")
@@ -226,9 +226,9 @@ async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
         return (await gate_fixture.about(spec(tier=Tier.LIMITED), policy)).decided_by
 
     assert [await judged(), await judged(), await judged()] == ["tier-1", "tier-1", "rate-limit"]
-    gate_fixture.clock.seconds = 59
+    gate_fixture.clock.advance(59)
     assert await judged() == "rate-limit"
-    gate_fixture.clock.seconds = 60
+    gate_fixture.clock.advance(1)
     assert await judged() == "tier-1"
 
 
@@ -425,7 +425,7 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
     origin: Origin,
 ) -> None:
     tools = RecordingToolset([spec(tier=Tier.DANGEROUS)])
-    gate = ToolExecutor(HandClock())
+    gate = ToolExecutor(ManualClock())
     outcome = await gate.run(BoundTool(tools.specs[0], tools), call(origin=origin), scope(), GatePolicy())
     assert tools.calls == []
     assert outcome.verdict.decision is Decision.DENY
@@ -434,14 +434,14 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
 
 async def test_a_fault_of_a_tool_becomes_a_result_with_a_reference_and_without_internals() -> None:
     tools = RecordingToolset([spec()], error=ZeroDivisionError("secret detail"))
-    outcome = await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    outcome = await ToolExecutor(ManualClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     assert outcome.result.is_error
     assert "err_" in outcome.result.text and "secret" not in outcome.result.text
 
 
 async def test_a_tool_sees_a_scope_that_is_one_deeper_and_names_the_chain() -> None:
     tools = RecordingToolset([spec()])
-    await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    await ToolExecutor(ManualClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     ((_, seen),) = tools.calls
     assert (seen.depth, seen.chain) == (1, ("look",))
 
@@ -458,5 +458,5 @@ JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
 @given(args=JSON, pattern=st.text(max_size=5))
 async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
     policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
-    judged = await PolicyEngine(HandClock()).decide(spec(), call(args=args), scope(), policy)
+    judged = await PolicyEngine(ManualClock()).decide(spec(), call(args=args), scope(), policy)
     assert judged.decided_by in {"rule", "tier-0"}

@@ -51,80 +51,80 @@ class NestedToolset:
 async def open_nested(
     policy: GatePolicy | None = None, **calls: list[tuple[str, JsonObject]]
 ) -> AsyncGenerator[tuple[NestedToolset, ToolExecutor]]:
-    nest, runtime, gate = NestedToolset(calls), Runtime(), ToolExecutor(SystemClock())
+    toolset, runtime, gate = NestedToolset(calls), Runtime(), ToolExecutor(SystemClock())
     call_tool = NestedCalls(runtime, gate)
 
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
-        for tool, args in nest.calls.get(call.tool, []):
-            nest.results.append(await call_tool(scope, tool, args))
+        for tool, args in toolset.calls.get(call.tool, []):
+            toolset.results.append(await call_tool(scope, tool, args))
         return ToolResult(f"{call.tool} ran")
 
-    nest.tools.run = run
-    nest.tools.specs = [
+    toolset.tools.run = run
+    toolset.tools.specs = [
         spec("harmless", Tier.HARMLESS),
         spec("limited", Tier.LIMITED),
         spec("sensitive", Tier.SENSITIVE),
         spec("dangerous", Tier.DANGEROUS),
     ]
-    await runtime.swap(generation(ScriptedModel(), nest.tools, policy=policy))
-    yield nest, gate
+    await runtime.swap(generation(ScriptedModel(), toolset.tools, policy=policy))
+    yield toolset, gate
     await runtime.aclose()
 
 
 async def start(
-    nest: NestedToolset, gate: ToolExecutor, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
+    toolset: NestedToolset, gate: ToolExecutor, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
 ) -> CallOutcome:
-    found = next(each for each in nest.tools.specs if each.name == tool)
+    found = next(each for each in toolset.tools.specs if each.name == tool)
     call = ToolCall(CallId("1"), tool, {"q": "x"})
-    return await gate.run(BoundTool(found, nest.tools), call, scope, policy or GatePolicy())
+    return await gate.run(BoundTool(found, toolset.tools), call, scope, policy or GatePolicy())
 
 
 @pytest.mark.proves("VW1")
 async def test_a_harmless_tool_reaches_no_dangerous_one() -> None:
-    async with open_nested(harmless=[("dangerous", {"q": "x"}), ("sensitive", {"q": "x"})]) as (nest, gate):
-        assert (await start(nest, gate, "harmless")).verdict.decision is Decision.APPROVE
-    assert [call.tool for call in nest.tools.calls] == ["harmless"]
-    assert all(result.is_error and result.text.startswith("Denied") for result in nest.results)
+    async with open_nested(harmless=[("dangerous", {"q": "x"}), ("sensitive", {"q": "x"})]) as (toolset, gate):
+        assert (await start(toolset, gate, "harmless")).verdict.decision is Decision.APPROVE
+    assert [call.tool for call in toolset.tools.calls] == ["harmless"]
+    assert all(result.is_error and result.text.startswith("Denied") for result in toolset.results)
 
 
 @pytest.mark.proves("VW1")
 async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
     policy = GatePolicy(rules=(ToolRule("sensitive", Decision.APPROVE),))
-    async with open_nested(policy, sensitive=[("harmless", {"q": "x"})]) as (nest, gate):
-        assert (await start(nest, gate, "sensitive", policy)).verdict.decision is Decision.APPROVE
-    assert [call.tool for call in nest.tools.calls] == ["sensitive"]
+    async with open_nested(policy, sensitive=[("harmless", {"q": "x"})]) as (toolset, gate):
+        assert (await start(toolset, gate, "sensitive", policy)).verdict.decision is Decision.APPROVE
+    assert [call.tool for call in toolset.tools.calls] == ["sensitive"]
 
 
 @pytest.mark.proves("V23")
 async def test_a_tool_that_calls_itself_is_stopped() -> None:
-    async with open_nested(harmless=[("harmless", {"q": "x"})]) as (nest, gate):
-        await start(nest, gate, "harmless")
-    assert len(nest.tools.calls) == 6
-    assert any("5 deep" in result.text for result in nest.results)
+    async with open_nested(harmless=[("harmless", {"q": "x"})]) as (toolset, gate):
+        await start(toolset, gate, "harmless")
+    assert len(toolset.tools.calls) == 6
+    assert any("5 deep" in result.text for result in toolset.results)
 
 
 async def test_a_tool_of_the_chain_that_has_vanished_counts_as_dangerous() -> None:
-    async with open_nested(harmless=[("limited", {"q": "x"})]) as (nest, gate):
-        await start(nest, gate, "harmless", scope=replace(SCOPE, chain=("gone",)))
-    assert [call.tool for call in nest.tools.calls] == ["harmless"]
+    async with open_nested(harmless=[("limited", {"q": "x"})]) as (toolset, gate):
+        await start(toolset, gate, "harmless", scope=replace(SCOPE, chain=("gone",)))
+    assert [call.tool for call in toolset.tools.calls] == ["harmless"]
 
 
 async def test_wrong_arguments_and_unknown_tools_come_back_as_words() -> None:
-    async with open_nested(harmless=[("limited", {}), ("limited", {"q": 5}), ("fly", {"q": "x"})]) as (nest, gate):
-        await start(nest, gate, "harmless")
-    assert [result.is_error for result in nest.results] == [True, True, True]
-    assert [call.tool for call in nest.tools.calls] == ["harmless"]
+    async with open_nested(harmless=[("limited", {}), ("limited", {"q": 5}), ("fly", {"q": "x"})]) as (toolset, gate):
+        await start(toolset, gate, "harmless")
+    assert [result.is_error for result in toolset.results] == [True, True, True]
+    assert [call.tool for call in toolset.tools.calls] == ["harmless"]
 
 
 async def test_two_things_that_one_call_does_have_two_keys_which_a_repetition_has_again() -> None:
     """A tool does its work once for each key: with the outer one, the second note would count as written already."""
     keys: list[list[str]] = []
     for _ in range(2):
-        async with open_nested(harmless=[("limited", {"q": "one"}), ("limited", {"q": "two"})]) as (nest, gate):
-            await start(nest, gate, "harmless")
-        keys.append(nest.tools.keys)
+        async with open_nested(harmless=[("limited", {"q": "one"}), ("limited", {"q": "two"})]) as (toolset, gate):
+            await start(toolset, gate, "harmless")
+        keys.append(toolset.tools.keys)
     assert len(set(keys[0])) == 3
     assert keys[0] == keys[1]
-    async with open_nested(harmless=[("limited", {"q": "one"})]) as (nest, gate):
-        await start(nest, gate, "harmless", scope=replace(SCOPE, options=CallOptions()))
-    assert nest.tools.keys == ["", ""]
+    async with open_nested(harmless=[("limited", {"q": "one"})]) as (toolset, gate):
+        await start(toolset, gate, "harmless", scope=replace(SCOPE, options=CallOptions()))
+    assert toolset.tools.keys == ["", ""]

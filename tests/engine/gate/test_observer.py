@@ -23,18 +23,8 @@ from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.gate.gate_fixture import (
-    ANA,
-    OWNER,
-    WATCHED,
-    GateFixture,
-    HandClock,
-    call,
-    reply,
-    scope,
-    spec,
-    verdict,
-)
+from tests.clock import ManualClock
+from tests.engine.gate.gate_fixture import ANA, OWNER, WATCHED, GateFixture, call, reply, scope, spec, verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -100,8 +90,8 @@ async def test_an_observer_that_takes_too_long_denies() -> None:
 
     gate_fixture = GateFixture()
     observer = Observer(gate_fixture.store, gate_fixture.clock, consult)
-    hasty = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
-    opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), hasty)
+    short_policy = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
+    opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), short_policy)
     assert opinion is not None
     assert (opinion.opined, opinion.decided_by) == (ObserverVerdict.DENY, "observer-fault")
 
@@ -203,10 +193,10 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
 async def test_a_kept_verdict_expires_and_a_denial_is_kept_too() -> None:
     gate_fixture = GateFixture([verdict("deny", "no"), verdict("approve")])
     assert (await gate_fixture.about(RISKY)).reason == "no"
-    gate_fixture.clock.seconds = 59.9
+    gate_fixture.clock.advance(59.9)
     kept = await gate_fixture.about(RISKY)
     assert (kept.decision, kept.reason, kept.decided_by) == (Decision.DENY, "no", "observer-cache")
-    gate_fixture.clock.seconds = 60
+    gate_fixture.clock.advance(0.1)
     assert (await gate_fixture.about(RISKY)).decision is Decision.APPROVE
 
 
@@ -219,7 +209,7 @@ async def test_escalations_and_faults_are_not_kept() -> None:
 
 
 def test_the_oldest_verdicts_go_when_there_are_too_many() -> None:
-    cache = VerdictCache(HandClock())
+    cache = VerdictCache(ManualClock())
     for number in range(10_050):
         cache.keep(str(number), ObserverOpinion(ObserverVerdict.APPROVE, "x"))
     assert len(cache) == 10_000

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -15,6 +14,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope
+from tests.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
@@ -26,17 +26,6 @@ LOOK = ToolSpec(
     "look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cache=CacheScope.ASKER
 )
 WRITE = replace(LOOK, name="write", read_only=False, cache=CacheScope.NONE)
-
-
-@dataclass
-class HandClock:
-    seconds: float = 0.0
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    def monotonic_s(self) -> float:
-        return self.seconds
 
 
 @dataclass
@@ -65,7 +54,7 @@ class GateWithToolset:
     """The gate with one toolset behind it."""
 
     tools: CountingToolset = field(default_factory=CountingToolset)
-    clock: HandClock = field(default_factory=HandClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     def __post_init__(self) -> None:
@@ -79,56 +68,56 @@ class GateWithToolset:
 
 @pytest.mark.proves("L-result-cache", "LW2", "L-config-cache-ttl")
 async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_over():
-    door = GateWithToolset()
-    assert [await door.ask(q="x"), await door.ask(q="y"), await door.ask(q="x")] == ["answer 1", "answer 2", "answer 1"]
-    door.clock.seconds = 30 * 60 - 1
-    assert await door.ask(q="x") == "answer 1"
-    door.clock.seconds = 30 * 60
-    assert await door.ask(q="x") == "answer 3"
+    fixture = GateWithToolset()
+    assert [await fixture.ask(q=each) for each in ("x", "y", "x")] == ["answer 1", "answer 2", "answer 1"]
+    fixture.clock.advance(30 * 60 - 1)
+    assert await fixture.ask(q="x") == "answer 1"
+    fixture.clock.advance(1)
+    assert await fixture.ask(q="x") == "answer 3"
 
 
 @pytest.mark.proves("L-config-cache-ttl")
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
-    door = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=10)))
-    await door.ask()
-    door.clock.seconds = 10
-    assert await door.ask() == "answer 2"
-    door.policy = GatePolicy(results=ResultPolicy(keep_s=0))
-    assert [await door.ask(), await door.ask()] == ["answer 3", "answer 4"]
+    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=10)))
+    await fixture.ask()
+    fixture.clock.advance(10)
+    assert await fixture.ask() == "answer 2"
+    fixture.policy = GatePolicy(results=ResultPolicy(keep_s=0))
+    assert [await fixture.ask(), await fixture.ask()] == ["answer 3", "answer 4"]
 
 
 @pytest.mark.proves("L-result-cache")
 async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
-    door = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=100)))
-    await door.ask(q="x")
-    await door.ask(q="y")
-    door.clock.seconds = SWEEP_S - 1
-    await door.ask(replace(LOOK, cache=CacheScope.NONE))
-    assert len(door.gate._kept) == 2
-    door.clock.seconds = SWEEP_S
-    await door.ask(replace(LOOK, cache=CacheScope.NONE))
-    assert len(door.gate._kept) == 0
+    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=100)))
+    await fixture.ask(q="x")
+    await fixture.ask(q="y")
+    fixture.clock.advance(SWEEP_S - 1)
+    await fixture.ask(replace(LOOK, cache=CacheScope.NONE))
+    assert len(fixture.gate._kept) == 2
+    fixture.clock.advance(1)
+    await fixture.ask(replace(LOOK, cache=CacheScope.NONE))
+    assert len(fixture.gate._kept) == 0
 
 
 async def test_tools_that_are_not_declared_for_it_answer_anew():
-    door = GateWithToolset()
+    fixture = GateWithToolset()
     spec = replace(LOOK, cache=CacheScope.NONE)
-    assert [await door.ask(spec), await door.ask(spec)] == ["answer 1", "answer 2"]
+    assert [await fixture.ask(spec), await fixture.ask(spec)] == ["answer 1", "answer 2"]
 
 
 async def test_errors_are_not_kept():
-    door = GateWithToolset(CountingToolset(is_failing=True))
-    assert [await door.ask(), await door.ask()] == ["answer 1", "answer 2"]
+    fixture = GateWithToolset(CountingToolset(is_failing=True))
+    assert [await fixture.ask(), await fixture.ask()] == ["answer 1", "answer 2"]
 
 
 async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
-    door = GateWithToolset()
+    fixture = GateWithToolset()
     others = [
         replace(SCOPE, principal=BO),
         replace(SCOPE, place=Place("terminal", "elsewhere")),
         replace(SCOPE, agent=AgentName("b")),
     ]
-    assert [await door.ask(scope=scope) for scope in (SCOPE, *others, SCOPE)] == [
+    assert [await fixture.ask(scope=scope) for scope in (SCOPE, *others, SCOPE)] == [
         "answer 1",
         "answer 2",
         "answer 3",
@@ -138,37 +127,37 @@ async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
 
 
 async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_only_whom_the_gate_lets():
-    door = GateWithToolset()
+    fixture = GateWithToolset()
     shared = replace(LOOK, cache=CacheScope.EVERYONE)
     bo = replace(SCOPE, principal=BO)
-    assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "answer 1"]
-    door.policy = GatePolicy(
+    assert [await fixture.ask(shared), await fixture.ask(shared, bo)] == ["answer 1", "answer 1"]
+    fixture.policy = GatePolicy(
         rules=(ToolRule("look", Decision.DENY, principals=frozenset({BO.key}), reason="not for Bo"),)
     )
-    assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
+    assert [await fixture.ask(shared), await fixture.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
 
 
 async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
-    door, other = GateWithToolset(), CountingToolset()
-    kept = [await door.ask()]
-    await door.ask(WRITE)
-    kept.append(await door.ask())
-    door.tools, mine = other, door.tools
-    await door.ask(WRITE)
-    door.tools = mine
-    kept.append(await door.ask())
+    fixture, other = GateWithToolset(), CountingToolset()
+    kept = [await fixture.ask()]
+    await fixture.ask(WRITE)
+    kept.append(await fixture.ask())
+    fixture.tools, mine = other, fixture.tools
+    await fixture.ask(WRITE)
+    fixture.tools = mine
+    kept.append(await fixture.ask())
     assert kept == ["answer 1", "answer 3", "answer 3"]
 
 
 async def test_a_toolset_that_was_made_anew_answers_itself():
-    door = GateWithToolset()
-    await door.ask()
-    door.tools = CountingToolset()
-    assert await door.ask() == "answer 1"
-    assert door.tools.calls == ["look"]
+    fixture = GateWithToolset()
+    await fixture.ask()
+    fixture.tools = CountingToolset()
+    assert await fixture.ask() == "answer 1"
+    assert fixture.tools.calls == ["look"]
 
 
 async def test_an_answer_that_brought_foreign_text_along_is_not_kept():
-    door = GateWithToolset(CountingToolset(reads=Taint.WEB))
+    fixture = GateWithToolset(CountingToolset(reads=Taint.WEB))
     fresh = [replace(SCOPE, trail=type(SCOPE.trail)()) for _ in range(2)]
-    assert [await door.ask(scope=scope) for scope in fresh] == ["answer 1", "answer 2"]
+    assert [await fixture.ask(scope=scope) for scope in fresh] == ["answer 1", "answer 2"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, ToolAccess, ToolPlanning
-from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import ImagePart, TextPart, ToolResultPart, join_text
@@ -21,6 +20,7 @@ from denizen.engine.inspection.replay import ReplayResult, replay_turn
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, message, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
@@ -244,11 +244,7 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
         assert lost.value.fix == "Name another with --model."
 
 
-async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
-    class TomorrowClock(SystemClock):
-        def now(self) -> datetime:
-            return super().now() + timedelta(days=1)
-
+async def test_pictures_whose_addresses_have_expired_are_left_out() -> None:
     sees = Capabilities(images=True)
     first = ScriptedModel(ScriptedReply("a cat"), ScriptedReply("yes"), capabilities=sees)
     second = ScriptedModel(*[ScriptedReply("a dog")] * 3, capabilities=sees)
@@ -257,7 +253,7 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
         done = await engine.say("x", parts=asked)
         more = await engine.say("sure?")
         await replay(engine, done.turn_id)
-        later = replace(engine.services, clock=TomorrowClock())
+        later = replace(engine.services, clock=ManualClock(datetime.now(UTC) + timedelta(days=1)))
         await replay_turn(engine.runtime, later, done.turn_id, model="second")
         await replay_turn(engine.runtime, later, more.turn_id, model="second")
     text, picture = second.requests[0].messages[-1].parts

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
 from denizen.domain.ids import AgentName
 from denizen.domain.statistics import FORGOTTEN, SideRequest, UsageGrouping, UsageReport, UsageTotals
@@ -24,10 +23,10 @@ from denizen.engine.inspection import statistics
 from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import NOON, ManualClock
 
 pytestmark = pytest.mark.anyio
 
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REPORT = UsageReport("use_1", "api_key:ann", "sdk", NOON, model="lab/m1", usage=Usage(1000, 10, requests=1))
 USED = Usage(7, 3, requests=1)
 
@@ -36,19 +35,11 @@ class StopRunError(Exception):
     """The test has waited as long as it wanted to."""
 
 
-class HandClock(SystemClock):
-    def __init__(self) -> None:
-        self.time = NOON
-
-    def now(self) -> datetime:
-        return self.time
-
-
 @dataclass
 class StatisticsFixture:
     """Statistics on a memory store; sleeping moves the clock, until it is late enough."""
 
-    clock: HandClock = field(default_factory=HandClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     store: TemporaryStore = field(default_factory=TemporaryStore)
     runtime: Runtime = field(default_factory=Runtime)
     slept_s: list[float] = field(default_factory=list[float])
@@ -60,7 +51,7 @@ class StatisticsFixture:
 
     async def sleep(self, seconds: float) -> None:
         self.slept_s.append(seconds)
-        self.clock.time += timedelta(seconds=seconds)
+        self.clock.advance(seconds)
         if self.clock.time >= self.until:
             raise StopRunError
 
@@ -83,7 +74,7 @@ async def open_kit() -> AsyncGenerator[StatisticsFixture]:
 async def test_days_on_which_nobody_computed_are_made_up_for_at_once() -> None:
     async with open_kit() as kit:
         await kit.statistics.report(REPORT)
-        kit.clock.time += timedelta(days=3)
+        kit.clock.advance(days=3)
         assert await kit.statistics.catch_up() == [date(2026, 11, day) for day in (21, 22, 23)]
         assert await kit.statistics.catch_up() == []
         assert await kit.due() == []

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 import anyio
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.adapters.files import FolderReader
+from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
 from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
@@ -27,15 +29,18 @@ from denizen.engine.archive.channel_source import ChannelSourceReader
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.coverage import LearningDeps, ProposalReviews
 from denizen.engine.knowledge.index import DocumentIndexer
 from denizen.engine.knowledge.reading import SourceReadings
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-from denizen.ports.source import SnapshotUploader, SourceReader
+from denizen.ports.source import ReportProgress, SnapshotUploader, SourceFile, SourceReader, SourceTree
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.repository import ENVIRONMENT
 from tests.timing import HANG_LIMIT_S
 
@@ -72,33 +77,14 @@ class WebFixture:
         """Nothing is open."""
 
 
-class KnowledgeClock:
-    """Goes on when it is told to, and counts the naps that somebody took on it."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 22, 12, tzinfo=UTC)
-        self.naps: list[float] = []
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic_s(self) -> float:
-        return self.time.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.time += timedelta(seconds=seconds)
-        await anyio.lowlevel.checkpoint()
-
-
 @dataclass
 class KnowledgeFixture:
-    """`readers` replace those of their kind."""
+    """`readers` replace those of their kind. Within an `async with` block its durable runs go on."""
 
     root: Path
     readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
     store: TemporaryStore = field(default_factory=TemporaryStore)
-    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
     remote: RemoteRepository | None = None
     repository: SnapshotUploader | None = None
@@ -136,12 +122,19 @@ class KnowledgeFixture:
         self.sync.register()
         self.catalog = SourceCatalog(self.store, self.clock, self.snapshots, readers)
 
+    async def __aenter__(self) -> Self:
+        await self.durable.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.durable.aclose()
+
     async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:
         change = SourceChange(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
         return await self.catalog.add(str(location), change, source_id=name)
 
     async def run(self, *only: str, reset: bool = False) -> SyncRun:
-        self.clock.time += timedelta(minutes=1)
+        self.clock.advance(minutes=1)
         with anyio.fail_after(HANG_LIMIT_S):
             return await self.sync.wait(await self.sync.start(only, reset=reset))
 
@@ -164,3 +157,72 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode() if isinstance(text, str) else text)
     return folder
+
+
+class UnreliableReader:
+    """A reader of one file that fails as often as it is told, or waits until it may go on."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures: list[Exception] = [*failures]
+        self.text = "text"
+        self.opened = 0
+        self.waits: anyio.Event | None = None
+        self.reached = anyio.Event()
+
+    async def look(self, source: Source) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.text
+
+    @asynccontextmanager
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        self.opened += 1
+        self.reached.set()
+        if self.waits is not None:
+            await self.waits.wait()
+        yield SourceTree(self.text, 1, iter([SourceFile("a.md", len(self.text), self.text.encode)]))
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+
+class ThemeEmbedder:
+    """An embedder to which a text means the themes that its words belong to."""
+
+    themes = (("euro", "price", "cost", "ten"), ("water", "drink", "thirst"), ("boat", "berth", "vessel"))
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.is_away = False
+
+    @property
+    def name(self) -> str:
+        return "concepts"
+
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        return tokens * Decimal(0)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
+        if self.is_away:
+            raise Unavailable("It is away.", code="embed_unavailable")
+        self.texts += texts if kind is EmbedKind.DOCUMENT else []
+        return EmbeddingResult(
+            [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
+    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
+    files = LearnedFolder(engine.root / "home" / "learned")
+    deps = LearningDeps(
+        files=files,
+        catalog=engine.catalog,
+        reading=engine.reading,
+        snapshots=engine.snapshots,
+        indexing=indexing,
+        sync=engine.sync,
+    )
+    return ProposalReviews(engine.store, engine.clock, deps)

@@ -26,8 +26,7 @@ from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, open_engine
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture as Shelves
-from tests.engine.knowledge.knowledge_fixture import write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, write
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +45,7 @@ SEARCH = ScriptedReply(calls=[call("search_docs", query="berth")])
 class AnswersFixture:
     engine: EngineFixture
     gaps: GapReport
-    shelves: Shelves
+    knowledge: KnowledgeFixture
 
     async def ask(self, said: str, *before: ScriptedReply, question: str = "How much is a berth?") -> str:
         """What people see when the model says this."""
@@ -83,11 +82,10 @@ def read_own_notes(agent: str, path: str) -> str | None:
 async def open_kit(
     root: Path, style: CitationFormat = CitationFormat.INLINE, *, piece_chars: int = 8
 ) -> AsyncGenerator[AnswersFixture]:
-    shelves = Shelves(root)
-    await shelves.durable.start()
-    await shelves.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
-    await shelves.run()
-    await shelves.durable.aclose()
+    folder = write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"})
+    async with KnowledgeFixture(root) as knowledge:
+        await knowledge.add(folder, "guide")
+        await knowledge.run()
 
     async def search(tool_call: ToolCall, scope: CallScope) -> ToolResult:
         if tool_call.args.get("query") != "berth":
@@ -99,13 +97,13 @@ async def open_kit(
     tools = ToolsetFixture([READ], search)
     agent = Agent(NAME, instructions=AgentInstructions(style=WritingStyle(citations=style)))
     async with open_engine(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as engine:
-        services = replace(engine.services, prover=AnswerProver(shelves.library))
+        services = replace(engine.services, prover=AnswerProver(knowledge.library))
         engine.turns._services = services
         made = replace(
             generation(engine.model, tools, agent=agent, number=2), knowledge=KnowledgeSettings(read_own=read_own_notes)
         )
         await engine.runtime.swap(made)
-        yield AnswersFixture(engine, GapReport(engine.store, shelves.clock), shelves)
+        yield AnswersFixture(engine, GapReport(engine.store, knowledge.clock), knowledge)
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:
@@ -212,7 +210,7 @@ async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
-        proofs = AnswerProver(kit.shelves.library).open(
+        proofs = AnswerProver(kit.knowledge.library).open(
             TurnEvidence(results=[forged]), NAME, style=CitationFormat.INLINE
         )
         answer = await proofs.prove("So it is [docs/guide/other.md:1].")
@@ -245,7 +243,7 @@ async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it
     async with open_kit(tmp_path) as kit:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
             evidence = TurnEvidence(results=results, calls=calls)
-            proofs = AnswerProver(kit.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
+            proofs = AnswerProver(kit.knowledge.library).open(evidence, NAME, style=CitationFormat.INLINE)
             answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
 
@@ -311,9 +309,8 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
             tasks.start_soon(watch)
             await halfway.reached.wait()
             write(tmp_path / "guide", {"harbour.md": "Nothing.\n"})
-            await kit.shelves.durable.start()
-            await kit.shelves.run()
-            await kit.shelves.durable.aclose()
+            async with kit.knowledge:
+                await kit.knowledge.run()
             halfway.open.set()
         ((seen, reply),) = told
         assert seen[-1] == reply

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -24,9 +23,7 @@ from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.schedule import QUIET_S, SyncSchedule, WithheldTalkRefresh
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import ReportProgress, SourceTree
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
-from tests.engine.knowledge.test_search import ThemeEmbedder
-from tests.engine.knowledge.test_sync import UnreliableReader
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, ThemeEmbedder, UnreliableReader, give_way, write
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
 from tests.repository import Repository
@@ -86,10 +83,8 @@ class ArchiveSourceFixture(KnowledgeFixture):
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[ArchiveSourceFixture]:
-    engine = ArchiveSourceFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
+    async with ArchiveSourceFixture(tmp_path) as engine:
+        yield engine
 
 
 async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_documents(
@@ -153,7 +148,7 @@ async def test_a_channel_that_is_closed_is_gone_within_a_look_and_no_older_snaps
     assert engine.on_disk("the heron") == engine.on_disk("the crane") == []
     assert await engine.run_due() == []
     engine.platform.set_readers(engine.general, None)
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     assert await engine.run_due() == ["harbour"]
     assert "the crane" in engine.words()
 
@@ -246,7 +241,7 @@ async def test_a_channel_of_a_server_that_the_account_left_is_shown_to_nobody_un
     engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=6)
     assert await engine.run_due() == ["harbour"]
     assert engine.on_disk("the heron") == []
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     assert await engine.run_due() == ["harbour"]
     assert "the heron" in engine.words()
 
@@ -485,7 +480,7 @@ async def test_posts_of_those_who_opted_out_are_left_out_even_where_they_are_kep
     assert "words of ana" not in engine.words() and "words of cleo" not in engine.words()
     async with engine.store.work() as work:
         await work.archive.opt_out("discord", OptOutKind.USER, "ben", now=engine.clock.now())
-    engine.clock.time += timedelta(minutes=31)
+    engine.clock.advance(minutes=31)
     await engine.run_due()
     assert engine.files() == {}  # nothing is left of it
 
@@ -529,7 +524,7 @@ async def test_talk_of_which_nobody_made_sure_for_a_day_is_not_published_any_mor
     engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=100)
     assert "cannot be reached" in (await engine.run()).failed["harbour"]
     assert "the heron" in engine.words()
-    engine.clock.time += timedelta(days=1)
+    engine.clock.advance(days=1)
     await engine.run()
     assert engine.on_disk("the heron") == []
 
@@ -587,9 +582,9 @@ async def test_a_sync_that_is_forced_waits_for_no_schedule_and_the_own_schedule_
     await engine.say("the heron")
     await engine.add("discord:10", "harbour", sync_every_minutes=10)
     await engine.run_due()
-    engine.clock.time += timedelta(minutes=9)
+    engine.clock.advance(minutes=9)
     assert await engine.run_due() == []
-    engine.clock.time += timedelta(minutes=2)
+    engine.clock.advance(minutes=2)
     assert await engine.run_due() == ["harbour"]
 
 
@@ -607,28 +602,26 @@ async def test_a_source_that_becomes_another_leaves_no_talk_behind(
 
 
 async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
-    engine = ArchiveSourceFixture(tmp_path, {SourceKind.GIT: moody})
-    await engine.durable.start()
-    await engine.say("the heron")
-    await engine.add("discord:10", "harbour")
-    await engine.run()
-    for number in range(5):
-        await engine.add(f"nuxt/docs{number}", sync_every_minutes=1)
-    engine.platform.set_readers(engine.general, ["ana"])
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
+    async with ArchiveSourceFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.say("the heron")
+        await engine.add("discord:10", "harbour")
+        await engine.run()
+        for number in range(5):
+            await engine.add(f"nuxt/docs{number}", sync_every_minutes=1)
+        engine.platform.set_readers(engine.general, ["ana"])
 
-    async def never_again(seconds: float) -> None:
-        await anyio.sleep_forever()
+        async def never_again(seconds: float) -> None:
+            await anyio.sleep_forever()
 
-    regular = engine.open_regular(never_again)
-    with anyio.fail_after(HANG_LIMIT_S):
-        async with anyio.create_task_group() as group:
-            group.start_soon(regular.run)
-            await moody.reached.wait()
-            while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
-                await give_way()
-            assert engine.on_disk("the heron") == []
-            moody.waits.set()
-            group.cancel_scope.cancel()
-    await engine.durable.aclose()
+        regular = engine.open_regular(never_again)
+        with anyio.fail_after(HANG_LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(regular.run)
+                await reader.reached.wait()
+                while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
+                    await give_way()
+                assert engine.on_disk("the heron") == []
+                reader.waits.set()
+                group.cancel_scope.cancel()

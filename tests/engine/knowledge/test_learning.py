@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.adapters.files import LearnedFolder
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, ReplyStyle
 from denizen.domain.audit import AuditKind
@@ -23,12 +22,10 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.proposal import LearningPolicy, Proposal, ProposalDecision, ProposalStatus
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import LEARNED
-from denizen.engine.embedding.embedder import BudgetedEmbedder
-from denizen.engine.knowledge.coverage import LearningDeps, ProposalReviews
-from denizen.engine.knowledge.index import DocumentIndexer
+from denizen.engine.knowledge.coverage import ProposalReviews
 from denizen.engine.listener.proposals import TOLD
 from denizen.ports.channel import ReactionChange
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, build_learning
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.timing import HANG_LIMIT_S
 
@@ -39,20 +36,6 @@ BOOKS, NO, OK = "📚", "❌", "✅"
 MANNERS = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"olga"})))
 POLICY = LearningPolicy(enabled=True, roles=frozenset({"crew"}))
 NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
-
-
-def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
-    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
-    files = LearnedFolder(engine.root / "home" / "learned")
-    shelf = LearningDeps(
-        files=files,
-        catalog=engine.catalog,
-        reading=engine.reading,
-        snapshots=engine.snapshots,
-        indexing=indexing,
-        sync=engine.sync,
-    )
-    return ProposalReviews(engine.store, engine.clock, shelf)
 
 
 @dataclass
@@ -132,14 +115,12 @@ async def open_kit(
         for person in ("ben", "olga", "dora"):
             world.platform.add_person(person, person.title())
         world.platform.add_person("carl", "Carl", roles=["crew"])
-    engine = KnowledgeFixture(root, store=world.store)
-    await engine.durable.start()
-    made = build_learning(engine)
-    async with open_platform(
-        world, account_policy=account_policy, learning=learning, archive=archive, withdraw_learned=made.withdraw
-    ) as fixture:
-        yield LearningFixture(fixture, engine, made)
-    await engine.durable.aclose()
+    async with KnowledgeFixture(root, store=world.store) as engine:
+        made = build_learning(engine)
+        async with open_platform(
+            world, account_policy=account_policy, learning=learning, archive=archive, withdraw_learned=made.withdraw
+        ) as fixture:
+            yield LearningFixture(fixture, engine, made)
 
 
 # --- proposing ------------------------------------------------------------------------------------------------------
@@ -287,7 +268,7 @@ async def test_an_author_who_refused_is_not_asked_again_with_another_text(tmp_pa
         assert await kit.open() == []
 
 
-async def test_its_author_takes_it_back_for_good(tmp_path: Path) -> None:
+async def test_a_proposal_is_withdrawn_for_good_by_the_author_of_the_answer(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         post = await kit.talk()
         proposal = await kit.propose(post)
@@ -454,7 +435,7 @@ async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Pa
     async with open_kit(tmp_path) as kit:
         post = await kit.talk()
         await kit.accept(await kit.propose(post))
-        kit.engine.clock.time += timedelta(minutes=5)
+        kit.engine.clock.advance(minutes=5)
         assert "Ten euros" in kit.on_disk()
         match how:
             case "forget":

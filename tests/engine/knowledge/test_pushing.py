@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,11 @@ MARKER = ".denizen-snapshot"
 
 
 @pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
+async def engine(engine: KnowledgeFixture, tmp_path: Path) -> KnowledgeFixture:
+    """Two documents, which are pushed to an empty repository."""
     engine.remote = RemoteRepository(str(tmp_path / "mirror"))
-    await engine.durable.start()
     await engine.add(write(tmp_path / "notes", {"a.md": "A", "b.md": "B"}))
-    yield engine
-    await engine.durable.aclose()
+    return engine
 
 
 def list_branch_files(mirror: Repository, branch: str = "main") -> list[str]:
@@ -112,17 +109,15 @@ class UnreliableRemote:
 @pytest.mark.proves("S25")
 async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
     remote = UnreliableRemote(5)
-    engine = KnowledgeFixture(tmp_path, remote=RemoteRepository("/x"), repository=remote)
-    await engine.durable.start()
-    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
-    run = await engine.run()
-    assert (run.status, remote.pushed) == (SyncStatus.DONE, [run.snapshot])
-    assert engine.clock.naps == [2, 4, 6, 8, 10]
-    remote.failures = 6
-    run = await engine.run()
-    assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])
-    assert engine.files() == {"docs/notes/a.md": "A"}
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path, remote=RemoteRepository("/x"), repository=remote) as engine:
+        await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+        run = await engine.run()
+        assert (run.status, remote.pushed) == (SyncStatus.DONE, [run.snapshot])
+        assert engine.clock.sleeps == [2, 4, 6, 8, 10]
+        remote.failures = 6
+        run = await engine.run()
+        assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])
+        assert engine.files() == {"docs/notes/a.md": "A"}
 
 
 @pytest.mark.proves("S30")

@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from decimal import Decimal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.errors import NotFound
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.sync import SyncState, follow_sync
 from denizen.ports.documents import IndexSize
-from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.source import ReadingProgress
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, ThemeEmbedder, write
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 GUIDE = "# Harbour\n\n## Berths\n\nA berth is ten euros a night.\n\n## Water\n\nDrinking water is free.\n"
-
-
-class ThemeEmbedder:
-    """An embedder to which a text means the themes that its words belong to."""
-
-    themes = (("euro", "price", "cost", "ten"), ("water", "drink", "thirst"), ("boat", "berth", "vessel"))
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.is_away = False
-
-    @property
-    def name(self) -> str:
-        return "concepts"
-
-    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
-        return tokens * Decimal(0)
-
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
-        if self.is_away:
-            raise Unavailable("It is away.", code="embed_unavailable")
-        self.texts += texts if kind is EmbedKind.DOCUMENT else []
-        return EmbeddingResult(
-            [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
-        )
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
 
 
 class SearchFixture:
@@ -81,9 +51,8 @@ def _has_text(path: Path, text: str) -> bool:
 @pytest.fixture
 async def kit(tmp_path: Path) -> AsyncIterator[SearchFixture]:
     kit = SearchFixture(tmp_path)
-    await kit.engine.durable.start()
-    yield kit
-    await kit.engine.durable.aclose()
+    async with kit.engine:
+        yield kit
 
 
 async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(kit: SearchFixture) -> None:
@@ -143,12 +112,12 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: Search
         assert engine.indexing.progress == ReadingProgress("indexing")
         run = await engine.run()
         with anyio.fail_after(HANG_LIMIT_S):
-            stands = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
-            told += [stand async for stand in stands]
+            states = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
+            told += [state async for state in states]
         assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
         group.cancel_scope.cancel()
     assert told[-1].is_over
-    assert not any(stand.is_over for stand in told[:-1])
+    assert not any(state.is_over for state in told[:-1])
     engine.indexing.hurry()
     assert engine.indexing.progress is None, "nobody would index it here"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,48 +15,13 @@ from denizen.domain.source import Source, SourceChange, SourceKind, SourceState,
 from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
 from denizen.engine.knowledge.sync import SyncState, follow_sync
-from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
+from denizen.ports.source import ReadingProgress
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, UnreliableReader, give_way, write
 from tests.repository import create_repository
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
-
-
-class UnreliableReader:
-    """A reader of one file that fails as often as it is told, or waits until it may go on."""
-
-    def __init__(self, *failures: Exception) -> None:
-        self.failures: list[Exception] = [*failures]
-        self.text = "text"
-        self.opened = 0
-        self.waits: anyio.Event | None = None
-        self.reached = anyio.Event()
-
-    async def look(self, source: Source) -> str:
-        if self.failures:
-            raise self.failures.pop(0)
-        return self.text
-
-    @asynccontextmanager
-    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        self.opened += 1
-        self.reached.set()
-        if self.waits is not None:
-            await self.waits.wait()
-        yield SourceTree(self.text, 1, iter([SourceFile("a.md", len(self.text), self.text.encode)]))
-
-    async def forget(self, source_ids: Sequence[str]) -> None:
-        """Nothing is kept."""
 
 
 async def never(source: Source, state: SourceState) -> bool:
@@ -134,53 +98,49 @@ async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(
 
 
 async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    first = await engine.run()
-    second = await engine.run()
-    assert (first.changed, second.changed) == (("repo",), ())
-    assert first.snapshot == second.snapshot
-    assert moody.opened == 1
-    await engine.run(reset=True)
-    assert moody.opened == 2
-    await engine.catalog.edit("repo", SourceChange(branch="next"))
-    await engine.run()
-    assert moody.opened == 3
-    await engine.durable.aclose()
+    reader = UnreliableReader()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("owner/repo")
+        first = await engine.run()
+        second = await engine.run()
+        assert (first.changed, second.changed) == (("repo",), ())
+        assert first.snapshot == second.snapshot
+        assert reader.opened == 1
+        await engine.run(reset=True)
+        assert reader.opened == 2
+        await engine.catalog.edit("repo", SourceChange(branch="next"))
+        await engine.run()
+        assert reader.opened == 3
 
 
 @pytest.mark.proves("S25")
 async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_wait(tmp_path: Path) -> None:
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: UnreliableReader(*(reset_connection() for _ in range(5)))})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    assert (await engine.run()).status is SyncStatus.DONE
-    assert engine.clock.naps == [2, 4, 6, 8, 10]
-    await engine.durable.aclose()
+    async with KnowledgeFixture(
+        tmp_path, {SourceKind.GIT: UnreliableReader(*(reset_connection() for _ in range(5)))}
+    ) as engine:
+        await engine.add("owner/repo")
+        assert (await engine.run()).status is SyncStatus.DONE
+        assert engine.clock.sleeps == [2, 4, 6, 8, 10]
 
 
 @pytest.mark.proves("S25")
 async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
-    await engine.durable.start()
-    await engine.add("owner/repo")
-    notes = write(tmp_path / "notes", {"n.md": "1"})
-    await engine.add(notes)
-    await engine.run()
-    moody.failures = [reset_connection() for _ in range(6)]
-    write(notes, {"n.md": "22"})
-    run = await engine.run()
-    assert run.status is SyncStatus.PARTIAL
-    assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
-    assert engine.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
-    state = (await engine.catalog.get("repo")).state
-    assert state is not None and state.error and state.taken is not None
-    assert (await engine.snapshots.status()).why == "The source 'repo' could not be read the last time."
-    assert (await engine.run()).failed == {}
-    await engine.durable.aclose()
+    reader = UnreliableReader()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("owner/repo")
+        notes = write(tmp_path / "notes", {"n.md": "1"})
+        await engine.add(notes)
+        await engine.run()
+        reader.failures = [reset_connection() for _ in range(6)]
+        write(notes, {"n.md": "22"})
+        run = await engine.run()
+        assert run.status is SyncStatus.PARTIAL
+        assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
+        assert engine.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
+        state = (await engine.catalog.get("repo")).state
+        assert state is not None and state.error and state.taken is not None
+        assert (await engine.snapshots.status()).why == "The source 'repo' could not be read the last time."
+        assert (await engine.run()).failed == {}
 
 
 async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(
@@ -213,7 +173,7 @@ async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(
     run = await engine.run()
     assert run.status is SyncStatus.FAILED
     assert sorted(run.failed) == ["branch", "folder", "gone", "path", "readme"]
-    assert (run.snapshot, engine.clock.naps) == ("", [])
+    assert (run.snapshot, engine.clock.sleeps) == ("", [])
     codes = {known.source.id: known.state.error_code for known in await engine.catalog.list_known() if known.state}
     assert codes == {
         "gone": "source_missing",
@@ -257,17 +217,17 @@ async def test_of_a_source_for_the_readme_only_that_is_read(engine: KnowledgeFix
 
 @pytest.mark.proves("S25")
 async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_on_with_the_rest(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
     log = MemoryLog()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}, durable=MemoryDurable(log))
     await engine.durable.start()
     notes = write(tmp_path / "notes", {"n.md": "1"})
     await engine.add(notes, "a-notes")
     await engine.add("owner/repo")
     run = await engine.sync.start()
     with anyio.fail_after(HANG_LIMIT_S):
-        await moody.reached.wait()
+        await reader.reached.wait()
         while (
             engine.sync.progress(run.id).get("a-notes") is None
             or engine.sync.progress(run.id)["a-notes"].stage != "read"
@@ -276,16 +236,16 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     await engine.durable.crash()
     write(notes, {"n.md": "changed since"})
 
-    moody.waits.set()
-    next_house = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, engine.store, engine.clock, MemoryDurable(log))
-    await next_house.durable.start()
-    next_house.durable.rescue()
+    reader.waits.set()
+    restarted = KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}, engine.store, engine.clock, MemoryDurable(log))
+    await restarted.durable.start()
+    restarted.durable.rescue()
     with anyio.fail_after(HANG_LIMIT_S):
-        ended = await next_house.sync.wait(run)
+        ended = await restarted.sync.wait(run)
     assert ended.status is SyncStatus.DONE and ended.changed == ("a-notes", "repo")
-    assert next_house.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
-    assert [each.id for each in await next_house.sync.list_runs()] == [run.id]
-    await next_house.durable.aclose()
+    assert restarted.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
+    assert [each.id for each in await restarted.sync.list_runs()] == [run.id]
+    await restarted.durable.aclose()
 
 
 @pytest.mark.proves("S-kv-last-sync", "SW7")
@@ -311,9 +271,9 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     assert (status.needs_sync, status.current) == (False, status.latest)
     async with engine.store.work() as work:  # as another process does
         await work.sources.remove(source.id)
-    engine.clock.time += timedelta(seconds=59)
+    engine.clock.advance(59)
     assert await engine.snapshots.status() is status
-    engine.clock.time += timedelta(seconds=1)
+    engine.clock.advance(1)
     assert (await engine.snapshots.status()).why == "What was read is not published yet."
 
 
@@ -328,13 +288,13 @@ async def test_a_snapshot_is_kept_for_seven_days_and_the_current_one_and_one_tha
         assert held is not None
         write(one, {"a.md": "22"})
         middle = (await engine.run()).snapshot
-        engine.clock.time += timedelta(days=8)
+        engine.clock.advance(days=8)
         write(one, {"a.md": "333"})
         last = (await engine.run()).snapshot
         assert [each.id for each in await engine.snapshots.list_snapshots()] == [last, held_id]
         assert (held / "docs/one/a.md").read_text() == "1"
         assert not (held.parent / middle).exists()
-    engine.clock.time += timedelta(days=8)
+    engine.clock.advance(days=8)
     await engine.run()
     assert [each.id for each in await engine.snapshots.list_snapshots()] == [last]
     assert await engine.snapshots.verify() == []
@@ -432,7 +392,7 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     assert newest.started_at - before.started_at >= timedelta(hours=1)
     await engine.run()
     assert not await regular.list_due()
-    engine.clock.time += timedelta(hours=2)
+    engine.clock.advance(hours=2)
     every[0] = None
     assert not await regular.list_due()
 
@@ -448,39 +408,37 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
     await engine.run()
     found: list[tuple[int, str]] = []
     for minute in range(1, 131):
-        engine.clock.time += timedelta(minutes=1)
+        engine.clock.advance(minutes=1)
         if due := await regular.list_due():
             found.append((minute, " ".join(due)))
             await engine.sync.wait(await engine.sync.start(due))
     assert [each for each in found if each[1] != "often"] == [(60, "common often"), (120, "common often rarely")]
     assert [minute for minute, _ in found] == list(range(10, 131, 10))
     every[0] = None
-    engine.clock.time += timedelta(hours=3)
+    engine.clock.advance(hours=3)
     assert await regular.list_due() == ["often", "rarely"]
 
 
 async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
-    moody = UnreliableReader()
-    moody.waits = anyio.Event()
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
-    await engine.durable.start()
-    await engine.add("nuxt/docs")
-    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
-    run = await engine.sync.start()
-    with anyio.fail_after(HANG_LIMIT_S):
-        await moody.reached.wait()
-        stands: list[SyncState] = []
-        async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
-            async for stand in told:
-                stands.append(stand)
-                if stand.progress.get("notes") == ReadingProgress("read", 1, 1):
-                    moody.waits.set()
-    assert stands[0].progress["docs"] == ReadingProgress("looking")
-    assert all(stand.run.ended_at is None for stand in stands[:-1])
-    assert stands[-1].run.status is SyncStatus.DONE and stands[-1].run.changed == ("docs", "notes")
-    with pytest.raises(NotFound):
-        await engine.sync.get("sync_none")
-    await engine.durable.aclose()
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("nuxt/docs")
+        await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+        run = await engine.sync.start()
+        with anyio.fail_after(HANG_LIMIT_S):
+            await reader.reached.wait()
+            states: list[SyncState] = []
+            async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
+                async for state in told:
+                    states.append(state)
+                    if state.progress.get("notes") == ReadingProgress("read", 1, 1):
+                        reader.waits.set()
+        assert states[0].progress["docs"] == ReadingProgress("looking")
+        assert all(state.run.ended_at is None for state in states[:-1])
+        assert states[-1].run.status is SyncStatus.DONE and states[-1].run.changed == ("docs", "notes")
+        with pytest.raises(NotFound):
+            await engine.sync.get("sync_none")
 
 
 async def test_a_sync_is_found_however_many_began_after_it(engine: KnowledgeFixture) -> None:
@@ -490,18 +448,18 @@ async def test_a_sync_is_found_however_many_began_after_it(engine: KnowledgeFixt
         for number in range(60):
             await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=engine.clock.time))
     assert await engine.sync.get(run.id) == run
-    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)]
-    assert [stand.run for stand in stands] == [run]
+    states = [state async for state in follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)]
+    assert [state.run for state in states] == [run]
 
 
 async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(engine: KnowledgeFixture) -> None:
     await engine.add(write(engine.root / "notes", {"a.md": "A"}))
     run = await engine.run()
     steps = iter([ReadingProgress("indexing", 0, 2), ReadingProgress("indexing", 1, 2), None])
-    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: next(steps), sleep=engine.clock.sleep)]
-    assert [stand.progress.get(INDEX) for stand in stands] == [
+    states = [state async for state in follow_sync(engine.sync, run.id, lambda: next(steps), sleep=engine.clock.sleep)]
+    assert [state.progress.get(INDEX) for state in states] == [
         ReadingProgress("indexing", 0, 2),
         ReadingProgress("indexing", 1, 2),
         None,
     ]
-    assert [stand.is_over for stand in stands] == [False, False, True]
+    assert [state.is_over for state in states] == [False, False, True]

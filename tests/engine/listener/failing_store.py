@@ -28,10 +28,10 @@ class FailingStore(TemporaryStore):
         self.error = None
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
-        return self._weak(write=write)
+        return self._open_unit(write=write)
 
     @asynccontextmanager
-    async def _weak(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
+    async def _open_unit(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         error = self.error
         if error is not None and (write or not self.writes_only):
             await anyio.lowlevel.checkpoint()

@@ -18,17 +18,15 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.gate.approval_card import card_action
-from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
-from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.engine_fixture import ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import START
-from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -40,16 +38,6 @@ def answer(request: ModelRequest) -> ScriptedReply:
     if "use a tool" in said and not any(word in said for word in ("Denied", "written", "found")):
         return ScriptedReply(calls=[call("write", q="this")])
     return ScriptedReply("Refused." if "Denied" in said else "Done.")
-
-
-async def pending(fixture: PlatformFixture) -> Approval:
-    with anyio.fail_after(HANG_LIMIT_S):
-        while True:
-            async with fixture.store.work(write=False) as work:
-                found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
-            if found:
-                return found[0]
-            await anyio.sleep(0.001)
 
 
 def press(
@@ -69,7 +57,7 @@ def list_posts(world: World) -> list[str]:
 async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         question = fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: bool(fixture.ada.sent))
         [card] = fixture.ada.sent
         assert card.reply_to == question.id
@@ -88,7 +76,7 @@ async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
 async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         with pytest.raises(NotAllowed, match=r"not yours to decide. Only the one who asked"):
             await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
         assert not fixture.tools.calls
@@ -102,7 +90,7 @@ async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
         card, reply = await fixture.said()
         assert reply == "Refused."
@@ -113,9 +101,9 @@ async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
 async def test_too_late_is_told() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         assert approval.expires_at is not None
-        fixture.world.clock.at = approval.expires_at
+        fixture.world.clock.time = approval.expires_at
         said = await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         assert said in (
             "This came too late: nobody approved it in time.",
@@ -134,19 +122,19 @@ async def test_a_bot_that_asks_cannot_press_so_it_is_denied_at_once() -> None:
 
 async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     world = World()
-    desk = world.platform.add_room("owners")
+    owners_room = world.platform.add_room("owners")
     owners = ApprovalRule(Deciders.ROLE, "owner")
     rule = ToolRule("write", Decision.ASK, approval=owners)
-    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_place=Place("discord", desk.id)))
+    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_place=Place("discord", owners_room.id)))
     account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
     async with open_platform(
         world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy
     ) as fixture:
         escalate(fixture)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: len(fixture.ada.sent) == 2)
-        assert {sent.place for sent in fixture.ada.sent} == {world.general.place, desk.place}
+        assert {sent.place for sent in fixture.ada.sent} == {world.general.place, owners_room.place}
         with pytest.raises(NotAllowed):
             await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
@@ -160,16 +148,13 @@ def escalate(fixture: PlatformFixture) -> None:
     fixture.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
 
 
-async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why() -> None:
     async with open_platform(
         model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()
     ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
-        approval = await pending(fixture)
+        [approval] = await wait_for_approvals(fixture.store)
         await fixture.until(lambda: any("waits for approval of `write`" in text for text in list_posts(fixture.world)))
         assert not any("used `write`" in text for text in list_posts(fixture.world))
         await fixture.until(lambda: not fixture.ada.typing_in)
@@ -184,22 +169,22 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
 
 @dataclass
 class CrashingAccountFixture:
-    """One account that may die at any doing, and what its tool did."""
+    """One account that may die at any operation, and what its tool did."""
 
     world: World = field(default_factory=lambda: World(store=CrashingStore()))
     done: list[str] = field(default_factory=list[str])
     injector: CrashInjector = field(default_factory=CrashInjector)
 
-    async def live(self, *, at: int = 0, asks: bool = True) -> None:
-        """One life of the process, which dies at doing number `at`: somebody asks once, and presses what there is."""
+    async def run_process(self, *, at: int = 0, asks: bool = True) -> None:
+        """Runs a process, which dies at operation number `at`: somebody asks once, and presses what there is."""
         self.injector = CrashInjector(at)
         model, store = CrashingModel(otherwise=answer), self.world.store
         assert isinstance(store, CrashingStore)
         channel = CrashingChannel(self.world.platform, ADA)
         store.injector = model.injector = channel.injector = self.injector
         async with anyio.create_task_group() as group:
-            with anyio.CancelScope() as life:
-                group.start_soon(self._die, life)
+            with anyio.CancelScope() as process:
+                group.start_soon(self._die, process)
                 try:
                     async with self._open(model, channel) as fixture:
                         if asks:
@@ -220,9 +205,9 @@ class CrashingAccountFixture:
             agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=0))},
         )
 
-    async def _die(self, life: anyio.CancelScope) -> None:
+    async def _die(self, process: anyio.CancelScope) -> None:
         await self.injector.crashed.wait()
-        life.cancel()
+        process.cancel()
 
     async def _act(self, fixture: PlatformFixture) -> None:
         platform = self.world.platform
@@ -244,19 +229,19 @@ class CrashingAccountFixture:
 
 
 @pytest.mark.proves("P1", "P2", "VW2")
-async def test_dying_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
-    rehearsal = CrashingAccountFixture()
-    await rehearsal.live(asks=False)  # the rooms are read from the first start on
-    await rehearsal.live()
-    assert list_ends(rehearsal) == ["approved by Ana", "Done."]
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = CrashingAccountFixture()
-        await scene.live(asks=False)
-        await scene.live(at=at)
-        await scene.live()
-        assert list_ends(scene) == ["approved by Ana", "Done."], f"died at doing {at}"
-        assert len(set(scene.done)) == 1, f"died at doing {at}"
+async def test_a_crash_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
+    baseline = CrashingAccountFixture()
+    await baseline.run_process(asks=False)  # the rooms are read from the first start on
+    await baseline.run_process()
+    assert list_ends(baseline) == ["approved by Ana", "Done."]
+    for at in range(1, baseline.injector.count + 1):
+        scenario = CrashingAccountFixture()
+        await scenario.run_process(asks=False)
+        await scenario.run_process(at=at)
+        await scenario.run_process()
+        assert list_ends(scenario) == ["approved by Ana", "Done."], f"crashed at operation {at}"
+        assert len(set(scenario.done)) == 1, f"crashed at operation {at}"
 
 
-def list_ends(scene: CrashingAccountFixture) -> Sequence[str]:
-    return ["approved by Ana" if "approved by Ana" in text else text for text in list_posts(scene.world)]
+def list_ends(scenario: CrashingAccountFixture) -> Sequence[str]:
+    return ["approved by Ana" if "approved by Ana" in text else text for text in list_posts(scenario.world)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from decimal import Decimal
 
 import anyio
@@ -183,7 +182,7 @@ async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() 
             "ada,ben,ada"
         ]  # the first answers a person, two answer each other
         assert await ask_all(fixture, "@ada again") == ["ada"]
-        world.clock.at += timedelta(hours=2)
+        world.clock.advance(hours=2)
         assert await ask_all(fixture, "@ada and now?") == ["ada,ben,ada"]
         async with fixture.store.work(write=False) as work:
             claims = await work.inbox.find_claims(BEN, "discord", list(world.platform.posts))

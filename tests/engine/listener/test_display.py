@@ -11,16 +11,15 @@ from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, Sessio
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import FilePart, ImagePart, Role, TextPart
+from denizen.domain.message import FilePart, ImagePart, Role
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress, CommandCall
-from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
-from tests.engine.engine_fixture import ToolsetFixture, strip_date
-from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.platform_fixture import ADA, World, list_texts, open_platform
 from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
@@ -29,19 +28,9 @@ PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n pixels").decode()
 DATA_URI = f"data:image/png;base64,{PIXEL}"
 
 
-def texts(request: ModelRequest) -> list[str]:
-    """What the model reads, message by message."""
-    return [
-        strip_date("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages
-    ]
-
-
 @pytest.mark.proves("V12")
-async def test_a_long_turn_shows_what_it_does_in_one_message_that_gives_way_to_the_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_a_long_turn_shows_what_it_does_in_one_message_that_gives_way_to_the_answer() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="tides")]), ScriptedReply("High at noon.", halfway=gate))
     async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
@@ -55,8 +44,8 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_gives_way_to_t
         assert fixture.ada.sent[0].id == shown.id and len(fixture.ada.sent) == 2
 
 
-async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_the_preview_of_a_stopped_turn_is_taken_away() -> None:
     gate = ReplyGate()
     async with open_platform(
         model=ScriptedModel(ScriptedReply("never", before=gate)), account_policy=AccountPolicy()
@@ -143,7 +132,7 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "ana", "@ada still?")
         await fixture.settled()
-    first, second = texts(model.requests[0]), texts(model.requests[1])
+    first, second = list_texts(model.requests[0]), list_texts(model.requests[1])
     assert "Bob: remark 2" in first[-1] and "remark 11" in first[-1] and "remark 1\n" not in first[-1]
     assert first[-2] == "Ana: do you agree?"
     assert second[-2] == "Ana: still?" and "do you agree" not in second[-1] and "Yes." not in second[-1]
@@ -159,7 +148,7 @@ async def test_what_was_asked_before_is_not_told_again_however_many_tools_were_u
         for number in range(3):
             fixture.world.platform.say(fixture.world.general, "ana", f"@ada question {number}")
             await fixture.settled()
-    assert not any("just before" in text for text in texts(model.requests[-1]))
+    assert not any("just before" in text for text in list_texts(model.requests[-1]))
     assert str(model.requests[-1].messages).count("question 0") == 1
 
 
@@ -170,7 +159,7 @@ async def test_what_another_bot_asked_is_not_told_again() -> None:
         for _ in range(2):
             world.platform.say(world.general, "robo", "@ada question")
             await fixture.settled()
-    assert not any("just before" in text for text in texts(model.requests[-1]))
+    assert not any("just before" in text for text in list_texts(model.requests[-1]))
 
 
 async def test_what_was_asked_and_then_edited_or_missed_is_not_told_again() -> None:
@@ -182,12 +171,12 @@ async def test_what_was_asked_and_then_edited_or_missed_is_not_told_again() -> N
         await fixture.settled()
     for number in (3, 4):
         world.platform.write(world.general, "ana", f"@ada question {number}")
-    world.clock.at += timedelta(days=2)
+    world.clock.time += timedelta(days=2)
     async with open_platform(world, model, agents=RECENT) as fixture:
         await fixture.settled()
         world.platform.say(world.general, "ana", "@ada and now?")
         await fixture.settled()
-    assert texts(model.requests[-1])[-1].endswith("Ana: and now?")
+    assert list_texts(model.requests[-1])[-1].endswith("Ana: and now?")
 
 
 @pytest.mark.parametrize("command", ["@ada /model", "@ada /context", "@ada /new"])
@@ -212,7 +201,7 @@ async def test_a_new_session_is_not_told_what_was_said_before_it() -> None:
     async with open_platform(model=model, agents=RECENT) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
         await fixture.settled()
-        fixture.world.clock.at = START.replace(minute=10)
+        fixture.world.clock.time = START.replace(minute=10)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada /new")
         await fixture.until(lambda: len(fixture.ada.sent) == 2)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada who is my cat?")
@@ -238,16 +227,16 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     agent = Agent(ADA, history=HistorySettings(recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600)))
     async with open_platform(model=model, agents={ADA: agent}) as fixture:
         for minute in (0, 5, 25):
-            fixture.world.clock.at = START.replace(minute=minute)
+            fixture.world.clock.time = START.replace(minute=minute)
             fixture.world.platform.say(fixture.world.general, "ana", f"@ada minute {minute}")
             await fixture.settled()
-    said = [text for text in texts(model.requests[-1]) if "minute" in text]
+    said = [text for text in list_texts(model.requests[-1]) if "minute" in text]
     assert said == [
         "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
         "Ana: minute 5",
         "[2026-11-01 07:25]\nAna: minute 25",
     ]
-    assert texts(model.requests[0])[-1] == said[0]
+    assert list_texts(model.requests[0])[-1] == said[0]
 
 
 @pytest.mark.proves("X-session-scope")
@@ -310,7 +299,7 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
     ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
         await fixture.settled()
-        fixture.world.clock.at = START.replace(minute=10)
+        fixture.world.clock.time = START.replace(minute=10)
         reset = fixture.world.platform.say(fixture.world.general, "ana", "@ada /reset")
         await fixture.settled()
         await fixture.until(lambda: bool(fixture.world.platform.reactions.get(reset.id)))
@@ -347,7 +336,7 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
         await fixture.listener.on_press(press)
         await fixture.listener.on_press(press)
         assert await fixture.said() == ["Done."]
-    assert texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
+    assert list_texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
 
 
 @pytest.mark.proves("V-skill-components")
@@ -359,7 +348,7 @@ async def test_a_choice_says_under_which_message_it_was_made() -> None:
         )
         await fixture.listener.on_press(press)
         assert await fixture.said() == ["Red it is."]
-    assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
+    assert list_texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
 
 
 async def test_a_command_is_answered_with_its_ticket() -> None:
@@ -394,7 +383,7 @@ async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_aga
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "ana", "@ada sure?")
         await fixture.settled()
-        fixture.world.clock.at = START.replace(day=3)
+        fixture.world.clock.time = START.replace(day=3)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada and now?")
         await fixture.settled()
     assert ["fox.png" in str(request.messages) for request in model.requests] == [True, True, False]

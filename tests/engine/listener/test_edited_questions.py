@@ -10,7 +10,6 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import MessageContent
 from denizen.domain.turn import TurnStatus
 from denizen.engine.intake.opening import end_unwanted
-from denizen.engine.listener import turn_display
 from denizen.engine.outbox.sending import post_matches
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.gated_channel import GatedChannel, PostGate
@@ -92,8 +91,8 @@ async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
         assert "A fox." in await fixture.said()
 
 
-async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
     async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
@@ -142,7 +141,7 @@ async def test_deleting_one_of_several_missed_questions_leaves_the_others_their_
         world.platform.say(world.general, "bob", "nothing")
         await fixture.settled()
     asked = [world.platform.write(world.general, "ana", f"@ada question {n}") for n in range(3)]
-    world.clock.at = world.clock.at.replace(day=3)
+    world.clock.time = world.clock.time.replace(day=3)
     gate = ReplyGate()
     async with open_platform(world, ScriptedModel(ScriptedReply("Sorry, all of you.", before=gate))) as fixture:
         await gate.reached.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -14,15 +15,15 @@ from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, No
 from denizen.domain.ids import TurnId
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import background, connection, turn_display
+from denizen.engine.listener import background, connection
 from denizen.engine.listener.cursors import ReadCursors
 from denizen.engine.outbox import outbox
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.listener.crash_scenario import CrashScenario, crash_everywhere
 from tests.engine.listener.failing_store import FailingStore
-from tests.engine.listener.test_exactly_once import CrashScenario, SomethingSaid
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 
@@ -210,27 +211,15 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(err
     ],
     ids=["a greeting", "a command", "a refusal"],
 )
-async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_once(
+async def test_a_crash_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_once(
     text: str, account_policy: AccountPolicy
 ) -> None:
-    async def nothing(fixture: PlatformFixture) -> None:
-        pass
-
     async def act(fixture: PlatformFixture) -> None:
         fixture.world.platform.say(fixture.world.general, "ana", text)
         await fixture.world.platform.settled()
         await fixture.until(lambda: bool(fixture.ada.sent))
 
-    rehearsal = CrashScenario(account_policy=account_policy)
-    assert await rehearsal.live(nothing) and await rehearsal.live(act)
-    assert len(rehearsal.answers()) == 1
-    for at in range(1, rehearsal.injector.count + 1):
-        scene = CrashScenario(account_policy=account_policy)
-        assert await scene.live(nothing)
-        acted = SomethingSaid(act)
-        await scene.live(acted, at=at)
-        assert await scene.live(nothing if acted.done else act)
-        assert scene.answers() == rehearsal.answers(), f"died at doing {at} of {rehearsal.injector.count}"
+    await crash_everywhere(partial(CrashScenario, account_policy=account_policy), act)
 
 
 async def test_the_past_of_a_direct_talk_that_was_never_read_is_not_answered() -> None:
@@ -276,10 +265,8 @@ async def test_a_message_heard_both_live_and_while_catching_up_takes_one_of_the_
         assert await fixture.said() == ["Hello.", "Hello."]
 
 
-async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no_preview(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.mark.usefixtures("immediate_previews")
+async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no_preview() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply('🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', before=gate))
     async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:

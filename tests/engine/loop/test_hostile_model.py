@@ -67,7 +67,7 @@ def test_a_plan_that_cannot_be_read_is_no_plan(text: str) -> None:
 @pytest.mark.parametrize(
     "plan", ["[" * 5000, '{"tool":"look","args":{"q":1e999}}', '{"tool":"look","args":{"q":"\\ud800"}}']
 )
-async def test_a_small_model_that_stammers_still_answers(plan: str) -> None:
+async def test_a_small_model_that_writes_no_plan_still_answers(plan: str) -> None:
     model = ScriptedModel(
         ScriptedReply(plan), ScriptedReply("Hello."), capabilities=Capabilities(small=True, native_tools=False)
     )

@@ -259,7 +259,7 @@ async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> No
         assert [type(e) for e in events if isinstance(e, ToolStarted | ToolFinished)] == [ToolStarted, ToolFinished]
 
 
-async def test_watchers_see_nothing_of_what_was_said_beside_the_calls_that_went_in_a_circle() -> None:
+async def test_watchers_see_nothing_of_what_was_said_beside_repeated_calls() -> None:
     again = ScriptedReply("Let me look.", calls=[call("look", q="a")])
     async with open_engine(ScriptedModel(again, again, again, ScriptedReply("I stop."))) as engine:
         text = ""

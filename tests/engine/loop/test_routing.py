@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -23,7 +22,6 @@ from denizen.domain.room import Post
 from denizen.domain.routing import FALLBACK_REASON, Complexity, Route, RoutedBy
 from denizen.domain.subject import Subject
 from denizen.domain.turn import TurnStatus
-from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.opening import open_turn
@@ -32,53 +30,11 @@ from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, message, open_engine
+from tests.engine.engine_fixture import NAME, EngineFixture, generation, message, open_engine
+from tests.engine.loop.routing_fixture import AUTO, USED, RoutingModels, make_routing_reply, open_router
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-AUTO = Agent(NAME, is_routed=True)
-USED = Usage(input_tokens=300, output_tokens=40, cost_usd=Decimal("0.0001"), requests=1)
-
-
-def make_routing_reply(complexity: str, steps: int, model: str, reason: str = "because") -> ScriptedReply:
-    row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": reason}
-    return ScriptedReply(json.dumps(row), usage=USED)
-
-
-@dataclass
-class RoutingModels:
-    """The three to choose from, and the one that sorts."""
-
-    router: ScriptedModel
-    fast: ScriptedModel
-    balanced: ScriptedModel
-    quality: ScriptedModel
-
-    @classmethod
-    def answering(cls, *routes: ScriptedReply) -> RoutingModels:
-        def model(name: str) -> ScriptedModel:
-            return ScriptedModel(name=f"acme/{name}", otherwise=ScriptedReply(f"said by {name}"))
-
-        return cls(ScriptedModel(*routes, name="acme/router"), model("fast"), model("balanced"), model("quality"))
-
-    @property
-    def by_alias(self) -> dict[str, ScriptedModel]:
-        return {"fast": self.fast, "balanced": self.balanced, "quality": self.quality, "cheap": self.router}
-
-
-@asynccontextmanager
-async def open_router(
-    models: RoutingModels,
-    agent: Agent = AUTO,
-    tools: ToolsetFixture | None = None,
-    store: TemporaryStore | None = None,
-    log: MemoryLog | None = None,
-) -> AsyncGenerator[EngineFixture]:
-    tools = tools or ToolsetFixture()
-    async with open_engine(models.balanced, tools, agent=agent, store=store, log=log) as engine:
-        await engine.runtime.swap(generation(models.by_alias, tools, agent=agent, number=2))
-        yield engine
 
 
 async def load_trace(engine: EngineFixture, turn_id: str) -> TurnTrace:
@@ -379,8 +335,8 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
         await engine.say("Who wrote Hamlet?")
         async with engine.store.work(write=False) as work:
             now = engine.services.clock.now()
-            standing = (await work.spending.read([SERVER], now=now))[SERVER]
-        assert (standing.day_usd, standing.reserved_usd) == (USED.cost_usd, Decimal(0))
+            status = (await work.spending.read([SERVER], now=now))[SERVER]
+        assert (status.day_usd, status.reserved_usd) == (USED.cost_usd, Decimal(0))
 
 
 async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -> None:
@@ -392,8 +348,8 @@ async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -
         assert (done.status, done.failure.code) == (TurnStatus.FAILED, "prompt_too_large")
         assert done.usage == USED
         async with engine.store.work(write=False) as work:
-            standing = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]
-        assert standing.day_usd == USED.cost_usd
+            status = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]
+        assert status.day_usd == USED.cost_usd
 
 
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:

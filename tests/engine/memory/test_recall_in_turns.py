@@ -194,7 +194,7 @@ async def test_a_replay_finds_what_the_turn_found_and_not_what_was_told_since() 
         await remember(fixture, "Likes green tea")
         await ask(fixture, "ana", "which tea?")
         turn = (await last_trace(fixture)).turn
-        world.clock.at = turn.opened_at.replace(year=turn.opened_at.year + 1)
+        world.clock.time = turn.opened_at.replace(year=turn.opened_at.year + 1)
         await remember(fixture, "Likes tea no more, ever")
         await replay_turn(fixture.runtime, fixture.turns._services, TurnId(turn.id))
     first, again = model.requests

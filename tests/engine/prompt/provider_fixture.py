@@ -23,8 +23,9 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import ModelServer
 from denizen.testing.temporary_store import TemporaryStore
 from tests.adapters.models.wire_fixture import Wire, catalog
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
-from tests.engine.platform_fixture import PlatformClock
+from tests.memory_platform import START
 
 ROOM = Place("discord", "100")
 
@@ -35,7 +36,7 @@ class PersistentState:
 
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: PlatformClock = field(default_factory=PlatformClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     posts: int = 1000
 
 
@@ -43,7 +44,7 @@ class PersistentState:
 class ProviderFixture:
     """One process."""
 
-    past: PersistentState
+    state: PersistentState
     agent: Agent
     runtime: Runtime
     turns: TurnRunner
@@ -86,30 +87,28 @@ class ProviderFixture:
         return end
 
     async def post(self, name: str, text: str, *, answers: str = "") -> str:
-        self.past.posts += 1
-        author = Author(name, name, is_bot=bool(answers))
-        post = Post(
-            "discord", str(self.past.posts), ROOM.channel, author, text, self.past.clock.at, guild="1", reply_to=answers
-        )
-        async with self.past.store.work() as work:
+        self.state.posts += 1
+        author, now = Author(name, name, is_bot=bool(answers)), self.state.clock.now()
+        post = Post("discord", str(self.state.posts), ROOM.channel, author, text, now, guild="1", reply_to=answers)
+        async with self.state.store.work() as work:
             await work.archive.put([post])
         return post.id
 
 
 @asynccontextmanager
 async def open_provider_engine(
-    server: ModelServer, wire: Wire, agent: Agent, past: PersistentState | None = None
+    server: ModelServer, wire: Wire, agent: Agent, state: PersistentState | None = None
 ) -> AsyncGenerator[ProviderFixture]:
     """Give the past of an earlier one to see a restart."""
-    past = past or PersistentState()
-    durable, runtime = MemoryDurable(past.log), Runtime()
-    keeper = MemoryKeeper(past.store, ConnectedAccounts(), past.clock)
-    services = replace(build_services(runtime, past.store, durable, past.clock), memories=keeper)
-    wired = ProviderFixture(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
-    await wired.reload()
+    state = state or PersistentState()
+    durable, runtime = MemoryDurable(state.log), Runtime()
+    keeper = MemoryKeeper(state.store, ConnectedAccounts(), state.clock)
+    services = replace(build_services(runtime, state.store, durable, state.clock), memories=keeper)
+    fixture = ProviderFixture(state, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
+    await fixture.reload()
     await durable.start()
     try:
-        yield wired
+        yield fixture
     finally:
         await durable.aclose()
         await runtime.aclose()

@@ -3,95 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import (
-    Agent,
-    AgentInstructions,
-    ContextStrategy,
-    HistorySettings,
-    ToolAccess,
-    TranscriptLayout,
-)
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
-from denizen.domain.ids import AgentName
-from denizen.domain.message import Role, TextPart, join_text
+from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.room import Room, RoomKind
+from denizen.domain.room import RoomKind
 from denizen.domain.transcript import TranscriptBudget
 from denizen.engine.inspection.queries import Queries
-from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.ports.model import ModelRequest
+from denizen.testing.scripted_model import ScriptedReply
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
+from tests.engine.prompt.transcript_fixture import (
+    SMALL,
+    ask,
+    first_difference,
+    list_blocks,
+    list_lines,
+    list_texts,
+    make_agents,
+    mirror_everything,
+    model,
+    participant,
+    write_posts,
+)
 
 pytestmark = pytest.mark.anyio
-
-BEN = AgentName("ben")
-SMALL = TranscriptBudget(total=1200, tail=200, block=300)
-
-
-def participant(
-    name: AgentName = ADA, budget: TranscriptBudget = SMALL, *, persona: tuple[tuple[str, str], ...] = ()
-) -> Agent:
-    layout = TranscriptLayout(separate_blocks=True)
-    return Agent(
-        name,
-        instructions=AgentInstructions(persona=persona),
-        history=HistorySettings(context=ContextStrategy.TRANSCRIPT, transcript=budget, layout=layout),
-        tool_access=ToolAccess(tools=()),
-    )
-
-
-def make_agents(ben: TranscriptBudget = SMALL) -> Mapping[AgentName, Agent]:
-    return {ADA: participant(), BEN: participant(BEN, ben)}
-
-
-def texts(request: ModelRequest) -> list[str]:
-    return [join_text(message.parts) for message in request.messages]
-
-
-def list_lines(request: ModelRequest) -> list[str]:
-    """Everything but the cue, line by line."""
-    return "\n".join(texts(request)[:-1]).split("\n")
-
-
-def list_stable(request: ModelRequest) -> list[PromptMessage]:
-    return list(request.messages[:-1])
-
-
-def blocks(request: ModelRequest) -> list[str]:
-    return [join_text(message.parts) for message in request.messages if message.kind == "block"]
-
-
-def first_difference(earlier: ModelRequest, later: ModelRequest) -> str:
-    """The first message of the earlier prompt that the later one does not begin with; empty when it does."""
-    for place, (old, new) in enumerate(zip(list_stable(earlier), list_stable(later), strict=False)):
-        if old != new:
-            return f"message {place} ({old.kind}): {join_text(old.parts)[:80]!r} became {join_text(new.parts)[:80]!r}"
-    return "" if len(later.messages) >= len(earlier.messages) else "the prompt is shorter"
-
-
-async def ask(
-    fixture: PlatformFixture, text: str = "@ada well?", who: str = "ana", room: Room | None = None
-) -> ModelRequest:
-    fixture.world.platform.say(room or fixture.world.general, who, text)
-    await fixture.settled()
-    return fixture.model.requests[-1]
-
-
-def write_posts(
-    world: World, count: int, *, room: Room | None = None, words: str = "we talk about the weather"
-) -> None:
-    for number in range(count):
-        world.platform.write(room or world.general, ("ana", "bob")[number % 2], f"{words} {number}")
-
-
-def model(*says: ScriptedReply, **more: bool) -> ScriptedModel:
-    return ScriptedModel(*says, otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
 
 
 async def forgotten(fixture: PlatformFixture, person: str) -> None:
@@ -108,7 +48,7 @@ async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_pro
         request = await ask(fixture, "@ada and now?", "bob")
     assert request.segments == ()
     assert list_lines(request) == ["Bob: it rains", "Ana: @ada hello", "ada: Quite.", "Bob: @ada and now?"]
-    assert texts(request)[-1] == "ada:" and request.messages[-1].role is Role.USER
+    assert list_texts(request)[-1] == "ada:" and request.messages[-1].role is Role.USER
 
 
 @pytest.mark.proves("C28")
@@ -125,7 +65,7 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
     ) as fixture:
         request = await ask(fixture)
         assert await fixture.said() == ["Ahoy."]
-    assert (request.messages[-1].role, texts(request)[-1]) == (Role.ASSISTANT, "ada:")
+    assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.ASSISTANT, "ada:")
 
 
 @pytest.mark.proves("C26", "E6")
@@ -149,12 +89,12 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
         requests = [
             await ask(fixture, f"@ada question {number}, which is a little longer than others") for number in range(40)
         ]
-    assert len(blocks(requests[-1])) >= 2
+    assert len(list_blocks(requests[-1])) >= 2
     for earlier, later in pairwise(requests):
-        if len(blocks(earlier)) == len(blocks(later)):
+        if len(list_blocks(earlier)) == len(list_blocks(later)):
             assert not first_difference(earlier, later)
         else:  # a block closed: what was closed before stays as it was
-            assert blocks(later)[: len(blocks(earlier))] == blocks(earlier)
+            assert list_blocks(later)[: len(list_blocks(earlier))] == list_blocks(earlier)
     assert [line for line in list_lines(requests[-1]) if "question" in line] == [
         f"Ana: @ada question {number}, which is a little longer than others" for number in range(40)
     ]
@@ -169,7 +109,7 @@ async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
         await fixture.settled()
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
         after = await ask(fixture)
-    assert len(blocks(before)) >= 2
+    assert len(list_blocks(before)) >= 2
     assert not first_difference(before, after)
 
 
@@ -199,7 +139,7 @@ async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -
         for number in range(60):
             request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
             assert sum(-(-len(line) // 4) + 4 for line in list_lines(request)) <= SMALL.total
-            seen.append(blocks(request))
+            seen.append(list_blocks(request))
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
     assert sum(block.tokens for block in kept) <= SMALL.total
@@ -230,17 +170,17 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
         last = request = await ask(fixture)
         for number in range(20):
             request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
-        assert not first_difference(last, request) or len(blocks(request)) > len(blocks(last))
-    assert blocks(after)[: len(blocks(before))] == blocks(before)
-    assert "the secret is 7" in blocks(after)[0] and "forget this" in blocks(after)[0]
+        assert not first_difference(last, request) or len(list_blocks(request)) > len(list_blocks(last))
+    assert list_blocks(after)[: len(list_blocks(before))] == list_blocks(before)
+    assert "the secret is 7" in list_blocks(after)[0] and "forget this" in list_blocks(after)[0]
     assert sorted(line for line in list_lines(after) if line.startswith("[")) == [
         "[Ana edited an earlier message: the secret is 8]",
         "[a message of Bob was deleted]",
     ]
     assert "Bob: a fresher one" in list_lines(last) and "Bob: a fresh one" not in list_lines(last)
-    assert len(blocks(request)) > len(blocks(after))
+    assert len(list_blocks(request)) > len(list_blocks(after))
     events = [line for line in list_lines(request) if line.startswith("[")]
-    assert len(events) == 2 and all(event in "\n".join(blocks(request)) for event in events)
+    assert len(events) == 2 and all(event in "\n".join(list_blocks(request)) for event in events)
 
 
 @pytest.mark.proves("CW6")
@@ -253,11 +193,11 @@ async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(capl
         with caplog.at_level(logging.WARNING, "denizen.transcript"):
             after = await ask(fixture)
             again = await ask(fixture)
-    assert any("Bob" in block for block in blocks(before))
-    assert "Bob" not in "\n".join(texts(after))
-    assert blocks(again)[: len(blocks(after))] == blocks(after)
+    assert any("Bob" in block for block in list_blocks(before))
+    assert "Bob" not in "\n".join(list_texts(after))
+    assert list_blocks(again)[: len(list_blocks(after))] == list_blocks(after)
     told = [record for record in caplog.records if "rendered anew" in record.message]
-    assert len(told) == len(blocks(before)) and all(record.__dict__["tokens"] > 0 for record in told)
+    assert len(told) == len(list_blocks(before)) and all(record.__dict__["tokens"] > 0 for record in told)
 
 
 @pytest.mark.proves("C10", "CW11")
@@ -270,20 +210,20 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
         of_ben = await ask(fixture, "@ben well?")
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
-    assert 0 < len(blocks(of_ben)) < len(blocks(of_ada))
-    assert blocks(of_ada)[-len(blocks(of_ben)) :] == blocks(of_ben)
-    assert len(kept) == len({block.first for block in kept}) >= len(blocks(of_ada))
-    assert texts(of_ben)[-1] == "ben:"
+    assert 0 < len(list_blocks(of_ben)) < len(list_blocks(of_ada))
+    assert list_blocks(of_ada)[-len(list_blocks(of_ben)) :] == list_blocks(of_ben)
+    assert len(kept) == len({block.first for block in kept}) >= len(list_blocks(of_ada))
+    assert list_texts(of_ben)[-1] == "ben:"
 
 
 @pytest.mark.proves("C8", "C9", "E5")
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     write_posts(world, 200)
-    starter = world.platform.write(world.general, "bob", "shall we make a thread?")
+    first_post = world.platform.write(world.general, "bob", "shall we make a thread?")
     async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
+        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=first_post.id)
         world.platform.say(world.general, "ana", "later talk in the channel")
         await fixture.settled()
         first = await ask(fixture, "@ada here we are", room=thread)
@@ -292,7 +232,7 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     lines = list_lines(first)
     assert lines[-2:] == ["Bob: shall we make a thread?", "Ana: @ada here we are"]
     assert lines.count("Bob: shall we make a thread?") == 1
-    assert "later talk" not in "\n".join(texts(second))
+    assert "later talk" not in "\n".join(list_texts(second))
     parent = lines[:-1]
     assert parent[0].endswith(" 199") is False and parent[-2] == "Bob: we talk about the weather 199"
     assert SMALL.parent_tokens / 2 < sum(-(-len(line) // 4) + 4 for line in parent) <= SMALL.parent_tokens
@@ -316,13 +256,13 @@ async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() ->
     write_posts(world, 40)
     async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.clock.time = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /reset")
         await fixture.settled()
         of_ada = await ask(fixture)
         of_ben = await ask(fixture, "@ben well?")
-    assert "weather" not in "\n".join(texts(of_ada))
-    assert "weather" in "\n".join(texts(of_ben))
+    assert "weather" not in "\n".join(list_texts(of_ada))
+    assert "weather" in "\n".join(list_texts(of_ben))
 
 
 async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_never_summed_up() -> None:
@@ -330,13 +270,13 @@ async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_neve
     write_posts(world, 40)
     async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
-        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.clock.time = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /compact")
         assert "cannot be summarized" in (await fixture.said())[-1]
         world.platform.say(world.general, "ana", "@ada /new")
         await fixture.settled()
         of_ada = await ask(fixture)
-    assert "weather" not in "\n".join(texts(of_ada))
+    assert "weather" not in "\n".join(list_texts(of_ada))
     assert list_lines(of_ada)[-1] == "Ana: @ada well?"
 
 
@@ -349,7 +289,7 @@ async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -
     assert context.history_tokens == SMALL.total
     told = {share.name: share.tokens for share in context.shares}
     assert list(told) == ["tools", "closed blocks", "tail"]
-    closed = sum(-(-len(line) // 4) + 4 for block in blocks(request) for line in block.split("\n"))
+    closed = sum(-(-len(line) // 4) + 4 for block in list_blocks(request) for line in block.split("\n"))
     assert told["closed blocks"] == closed
     assert told["tail"] > 0
 
@@ -360,16 +300,6 @@ async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same()
         fixture.world.platform.say(fixture.world.general, "bob", "it rains")
         request = await ask(fixture, "@ada hello there")
     assert list_lines(request) == ["Bob: it rains", "Ana: hello there"]
-
-
-def mirror_everything(world: World) -> Callable[[object], Awaitable[None]]:
-    """What was written while nobody was connected is in the archive already."""
-
-    async def prepare(_: object) -> None:
-        async with world.store.work() as work:
-            await work.archive.put([written.post for written in world.platform.posts.values()])
-
-    return prepare
 
 
 def test_a_difference_is_told_by_its_message() -> None:

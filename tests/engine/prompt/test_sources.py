@@ -81,7 +81,7 @@ async def test_a_general_agent_stays_general() -> None:
     assert "sources" not in await load_prompt(Agent(NAME))
 
 
-async def test_one_that_cannot_read_any_is_not_told_to() -> None:
+async def test_an_agent_that_cannot_read_its_sources_is_not_told_to() -> None:
     assert "Answer only" not in await load_prompt(SOURCES, specs=["clock"])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def write(number: int) -> ModelAnswer:
     return ModelAnswer(calls=[ModelCall("write", {"q": f"note {number}"}, f"write-{number}")])
 
 
-async def three_turns(wired: ProviderFixture, server: ModelServer, number: int) -> None:
+async def three_turns(fixture: ProviderFixture, server: ModelServer, number: int) -> None:
     """A plain one, one that looks something up twice, one that writes something down."""
     server.script(
         ModelAnswer(text=f"Answer {number}."),
@@ -54,9 +53,9 @@ async def three_turns(wired: ProviderFixture, server: ModelServer, number: int) 
         ModelAnswer(text="Noted."),
     )
     for question in ("hello", "look it up", "write it down"):
-        await wired.ask(f"{question} {number}")
-        await wired.remember(f"what Ana said: {question}, and {number} it was")
-        wired.past.clock.at += timedelta(minutes=2)
+        await fixture.ask(f"{question} {number}")
+        await fixture.remember(f"what Ana said: {question}, and {number} it was")
+        fixture.state.clock.advance(minutes=2)
 
 
 @WIRES
@@ -65,17 +64,17 @@ async def three_turns(wired: ProviderFixture, server: ModelServer, number: int) 
 async def test_the_prompt_keeps_its_bytes_through_tools_memories_reload_midnight_and_restart(
     wire: Wire, agent: Agent
 ) -> None:
-    past = PersistentState()
-    past.clock.at = past.clock.at.replace(hour=22)
+    state = PersistentState()
+    state.clock.time = state.clock.time.replace(hour=22)
     async with model_server(cache=PromptCache()) as server:
-        async with open_provider_engine(server, wire, agent, past) as wired:
-            await three_turns(wired, server, 1)
-            await wired.reload()
-            await three_turns(wired, server, 2)
-            past.clock.at += timedelta(hours=3)
-            await three_turns(wired, server, 3)
-        async with open_provider_engine(server, wire, agent, past) as wired:
-            await three_turns(wired, server, 4)
+        async with open_provider_engine(server, wire, agent, state) as fixture:
+            await three_turns(fixture, server, 1)
+            await fixture.reload()
+            await three_turns(fixture, server, 2)
+            state.clock.advance(hours=3)
+            await three_turns(fixture, server, 3)
+        async with open_provider_engine(server, wire, agent, state) as fixture:
+            await three_turns(fixture, server, 4)
         bodies = server.bodies
     if agent is PARTICIPANT:  # what it does with tools is in no later prompt
         bodies = [body for body in bodies if not _uses_tools(body)]
@@ -91,9 +90,9 @@ def _uses_tools(body: Mapping[str, object]) -> bool:
 @pytest.mark.proves("P5", "C22")
 async def test_a_session_reads_all_but_the_newest_from_the_cache() -> None:
     cache = PromptCache(least=1)
-    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as wired:
+    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as fixture:
         for number in range(1, 9):
-            await three_turns(wired, server, number)
+            await three_turns(fixture, server, number)
     late = cache.bills[-6:]
     assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
     assert all(bill.long == 0 for bill in late)
@@ -101,27 +100,33 @@ async def test_a_session_reads_all_but_the_newest_from_the_cache() -> None:
 
 @pytest.mark.proves("P5", "C22")
 async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cache() -> None:
-    cache, past = PromptCache(), PersistentState()
-    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, PARTICIPANT, past) as wired:
+    cache, state = PromptCache(), PersistentState()
+    async with (
+        model_server(cache=cache) as server,
+        open_provider_engine(server, ANTHROPIC, PARTICIPANT, state) as fixture,
+    ):
         for number in range(200):
-            await wired.post(("Ana", "Bob")[number % 2], f"they talk about the weather of day {number} " * 3)
+            await fixture.post(("Ana", "Bob")[number % 2], f"they talk about the weather of day {number} " * 3)
         for number in range(14):
-            await wired.post("Bob", f"it still rains {number}")
+            await fixture.post("Bob", f"it still rains {number}")
             server.script(ModelAnswer(text=f"It does. {number}"))
-            await wired.ask(f"does it rain {number}?")
+            await fixture.ask(f"does it rain {number}?")
             cache.advance(60)
-            past.clock.at += timedelta(minutes=1)
+            state.clock.advance(minutes=1)
     late = cache.bills[9:]
     assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
 
 
 async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hour() -> None:
-    cache, past = PromptCache(least=1), PersistentState()
-    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, ASSISTANT, past) as wired:
+    cache, state = PromptCache(least=1), PersistentState()
+    async with (
+        model_server(cache=cache) as server,
+        open_provider_engine(server, ANTHROPIC, ASSISTANT, state) as fixture,
+    ):
         for number in range(12):
             server.script(ModelAnswer(text="Yes."))
-            await wired.ask(f"question {number}")
-            past.clock.at += timedelta(minutes=7)
+            await fixture.ask(f"question {number}")
+            state.clock.advance(minutes=7)
             cache.advance(420)
     assert all(bill.read > 0.9 * bill.input and bill.short == 0 for bill in cache.bills[3:])
 
@@ -129,12 +134,12 @@ async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hou
 @WIRES
 @AGENTS
 async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agent: Agent) -> None:
-    past = PersistentState()
-    async with model_server() as server, open_provider_engine(server, wire, agent, past) as wired:
+    state = PersistentState()
+    async with model_server() as server, open_provider_engine(server, wire, agent, state) as fixture:
         for day in (1, 1, 2):
-            past.clock.at = past.clock.at.replace(day=day)
+            state.clock.time = state.clock.time.replace(day=day)
             server.script(ModelAnswer(text="Yes."))
-            await wired.ask("which day is it?")
+            await fixture.ask("which day is it?")
         texts = [json.dumps(body["messages"]) for body in server.bodies]
         systems = {json.dumps(body.get("system")) for body in server.bodies}
     assert [("2026-11-01" in text, "2026-11-02" in text) for text in texts][:2] == [(True, False)] * 2
@@ -145,10 +150,10 @@ async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agen
 
 async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_window() -> None:
     agent = replace(ASSISTANT, limits=TurnLimits(max_history_tokens=80))
-    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent) as wired:
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent) as fixture:
         for number in range(3):
             server.script(ModelAnswer(text="Yes. " * 20))
-            await wired.ask(f"{number} " * 40)
+            await fixture.ask(f"{number} " * 40)
         first, *_, last = server.bodies
     assert [text for text in list_texts(first) if "Today is" in text] == list_texts(first)
     assert list_texts(last)[-1].startswith("[Today is")
@@ -157,10 +162,10 @@ async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_
 
 async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_the_system_prompt() -> None:
     history = (PromptMessage(Role.USER, (TextPart("hi"),)), PromptMessage(Role.ASSISTANT, (TextPart("Hello."),)))
-    async with model_server() as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as wired:
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as fixture:
         server.script(ModelAnswer(text="Yes."))
         asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, session=SessionChoice(history=history))
-        assert not (await wired.turns.ask(asked)).failure
+        assert not (await fixture.turns.ask(asked)).failure
         body = server.bodies[0]
     assert body["system"][-1]["text"].startswith("Today is")
     assert "cache_control" in body["system"][-2]
@@ -173,11 +178,11 @@ def list_texts(body: Mapping[str, Any]) -> list[str]:
 
 async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
     agent = replace(ASSISTANT, history=replace(ASSISTANT.history, timestamps=TimestampPolicy("Asia/Tokyo")))
-    past = PersistentState()
-    past.clock.at = past.clock.at.replace(day=1, hour=20)
-    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent, past) as wired:
+    state = PersistentState()
+    state.clock.time = state.clock.time.replace(day=1, hour=20)
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent, state) as fixture:
         server.script(ModelAnswer(text="Yes."))
-        await wired.ask("which day is it?")
+        await fixture.ask("which day is it?")
         assert "Today is Monday, 2026-11-02 (Asia/Tokyo)." in json.dumps(server.bodies[0]["messages"])
 
 

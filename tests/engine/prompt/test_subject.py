@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -16,6 +15,7 @@ from denizen.domain.tool import Taint
 from denizen.engine.intake.opening import OpenTurn, load_turn
 from denizen.engine.prompt.notes import load_subject, load_subject_note
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.clock import NOON
 from tests.engine.engine_fixture import EngineFixture, open_engine
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.anyio
 WHERE = Place("github", "harbour/boats#7")
 OPENING = "17000000000000000000000007"
 LEAK = Subject("harbour/boats", 7, "It leaks", "issue", ("bug", "hull"), OPENING)
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 async def ask(

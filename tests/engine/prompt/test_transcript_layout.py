@@ -13,7 +13,7 @@ from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.platform_fixture import ADA, World, open_platform
-from tests.engine.prompt.test_room_transcript import BEN, ask, participant, texts
+from tests.engine.prompt.transcript_fixture import BEN, ask, list_texts, participant
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ async def ask_three_times(agent: Agent, model: ScriptedModel, chat: int = 0) -> 
 async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
     request = await ask_three_times(make_agent(vertical=True), make_model())
     asked, answered = "Ana:\n@ada well?", "ada:\nQuite."
-    assert "\n\n".join(texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
+    assert "\n\n".join(list_texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
 
 
 @pytest.mark.proves("C-config-toggles")
@@ -57,7 +57,7 @@ async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_t
     )
     count = [sum(message.kind == "block" for message in each.messages) for each in (joined, separate, marked)]
     assert count[0] == 1 and count[1] == count[2] > 1
-    assert "\n".join(texts(joined)) == "\n".join(texts(separate)) == "\n".join(texts(marked))
+    assert "\n".join(list_texts(joined)) == "\n".join(list_texts(separate)) == "\n".join(list_texts(marked))
 
 
 @pytest.mark.proves("C-config-toggles")
@@ -81,7 +81,7 @@ async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
         await ask(fixture, "@ada one")
         world.platform.skip(s=3600)
         request = await ask(fixture, "@ada two")
-    lines = "\n".join(texts(request)).split("\n")
+    lines = "\n".join(list_texts(request)).split("\n")
     marks = [place for place, line in enumerate(lines) if line.startswith("[20")]
     assert len(marks) == 2 and lines[marks[0]].endswith(" Europe/Berlin]")
     assert lines[marks[0] + 1] == "Ana: @ada one" and lines[marks[1] + 1] == "Ana: @ada two"

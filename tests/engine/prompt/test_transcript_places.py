@@ -15,18 +15,18 @@ from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import NAME, open_engine
 from tests.engine.platform_fixture import ADA, World, open_platform
-from tests.engine.prompt.test_room_transcript import (
+from tests.engine.prompt.transcript_fixture import (
     BEN,
     SMALL,
     ask,
-    blocks,
     first_difference,
+    list_blocks,
     list_lines,
+    list_texts,
     make_agents,
     mirror_everything,
     model,
     participant,
-    texts,
     write_posts,
 )
 
@@ -115,7 +115,7 @@ async def test_two_agents_that_are_asked_at_once_close_each_block_once() -> None
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
         one, other = fixture.model.requests
-    assert blocks(one) == blocks(other) != []
+    assert list_blocks(one) == list_blocks(other) != []
     ends = [(block.first, block.last) for block in kept]
     assert all(int(last) < int(first) for (_, last), (first, _) in pairwise(ends))
 
@@ -129,9 +129,9 @@ async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
         await mirror_everything(world)(None)
         after = await ask(fixture)
         again = await ask(fixture)
-    assert not set(blocks(before)) & set(blocks(after))
+    assert not set(list_blocks(before)) & set(list_blocks(after))
     assert sum(-(-len(line) // 4) + 4 for line in list_lines(after)) <= SMALL.total
-    assert blocks(again)[-len(blocks(after)) + 1 :] == blocks(after)[-len(blocks(after)) + 1 :]
+    assert list_blocks(again)[-len(list_blocks(after)) + 1 :] == list_blocks(after)[-len(list_blocks(after)) + 1 :]
 
 
 @pytest.mark.proves("C7", "E4")
@@ -142,7 +142,7 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture, "@ben well?")
     told = list_lines(request)
-    assert blocks(request) == [] and told[-1] == "Ana: @ben well?"
+    assert list_blocks(request) == [] and told[-1] == "Ana: @ben well?"
     assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
 
 
@@ -156,7 +156,7 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     assert 500 < sum(-(-len(text) // 4) + 4 for text in list_lines(request)) <= 5000 // 2, (
         "the answer takes the other half"
     )
-    assert texts(request)[-1] == "ada:"
+    assert list_texts(request)[-1] == "ada:"
 
 
 async def test_only_names_of_those_who_talk_here_are_guarded() -> None:

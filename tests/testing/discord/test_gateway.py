@@ -56,7 +56,7 @@ async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(s
         await server.until(lambda: bot.readies == 2)
 
 
-async def test_an_event_that_comes_twice_and_events_held_back(sim: DiscordFixture) -> None:
+async def test_events_can_be_sent_twice_and_held_back(sim: DiscordFixture) -> None:
     server = sim.discord
     async with running(server, sim.ada, Bot) as bot:
         server.faults.duplicate_events("MESSAGE_CREATE")
@@ -184,7 +184,7 @@ async def test_what_does_not_fit_closes_the_connection_with_its_code(
         assert await wire.next() == {"closed": code}
 
 
-async def test_a_session_by_hand(sim: DiscordFixture) -> None:
+async def test_the_gateway_keeps_to_the_protocol_frame_by_frame(sim: DiscordFixture) -> None:
     server = sim.discord
     server.faults.refuse_gateway()
     async with aiohttp.ClientSession() as session:

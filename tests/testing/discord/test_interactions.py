@@ -4,101 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 
 import aiohttp
-import anyio
 import discord
 import pytest
-from discord import app_commands
 
-from denizen.domain.clock import SystemClock
 from denizen.testing.discord import DiscordPermission, DiscordServer, RefusedError, open_discord
 from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
 from denizen.testing.discord.state.messages import MessageKind
+from tests.clock import ManualClock
 from tests.testing.discord.bots import Bot, running, text_channel
+from tests.testing.discord.interaction_bot import Choice, InteractionBot
 
 pytestmark = pytest.mark.anyio
-
-
-class InteractionBot(Bot):
-    """Offers one of each."""
-
-    async def setup_hook(self) -> None:
-        self.gate = anyio.Event()
-        self.idle: list[discord.Interaction] = []
-        tree = self.tree
-
-        @tree.command(description="Answers at once.")
-        async def echo(interaction: discord.Interaction, text: str, to: discord.Member | None = None) -> None:
-            await interaction.response.send_message(f"{text} {to.id if to else ''}".strip())
-
-        @tree.command(description="Thinks first.")
-        async def think(interaction: discord.Interaction, hidden: bool = False) -> None:
-            await interaction.response.defer(ephemeral=hidden, thinking=True)
-            await self.gate.wait()
-            await interaction.edit_original_response(content="thought")
-            await interaction.followup.send("and another thing", ephemeral=hidden)
-
-        @tree.command(description="Thinks, and follows up.")
-        async def follow(interaction: discord.Interaction) -> None:
-            await interaction.response.defer()
-            await interaction.followup.send("first")
-            await interaction.followup.send("second")
-            await interaction.delete_original_response()
-
-        @tree.command(description="Does nothing.")
-        @app_commands.default_permissions(administrator=True)
-        async def idle(interaction: discord.Interaction) -> None:
-            self.idle.append(interaction)
-
-        @tree.command(description="Asks for a name.")
-        async def ask(interaction: discord.Interaction) -> None:
-            await interaction.response.send_modal(Name())
-
-        @tree.command(description="Shows buttons.")
-        async def choose(interaction: discord.Interaction) -> None:
-            await interaction.response.send_message("choose", view=Choice())
-
-        @tree.command(description="Completes.")
-        async def fruit(interaction: discord.Interaction, name: str) -> None:
-            await interaction.response.send_message(name)
-
-        @fruit.autocomplete("name")
-        async def complete(interaction: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
-            found = [each for each in ("apple", "apricot", "pear") if each.startswith(current)]
-            return [app_commands.Choice(name=each.title(), value=each) for each in found]
-
-        memory = app_commands.Group(name="memory", description="What is known.")
-
-        @memory.command(description="Forgets.")
-        async def forget(interaction: discord.Interaction, count: int) -> None:
-            await interaction.response.send_message(f"forgot {count}", ephemeral=True)
-
-        tree.add_command(memory)
-        await tree.sync()
-
-
-class Name(discord.ui.Modal, title="Name"):
-    name = discord.ui.TextInput[discord.ui.View](label="Name", custom_id="name", max_length=5)
-
-    async def on_submit(self, interaction: discord.Interaction) -> None:
-        await interaction.response.send_message(f"hello {self.name.value}")
-
-
-class Choice(discord.ui.View):
-    def __init__(self) -> None:
-        super().__init__(timeout=None)
-
-    @discord.ui.button(label="Yes", custom_id="yes")
-    async def yes(self, interaction: discord.Interaction, button: discord.ui.Button[Choice]) -> None:
-        button.disabled = True
-        await interaction.response.edit_message(content=f"{interaction.user.name} said yes", view=self)
-
-    @discord.ui.select(cls=discord.ui.UserSelect, custom_id="who", max_values=2)
-    async def who(self, interaction: discord.Interaction, select: discord.ui.UserSelect[Choice]) -> None:
-        await interaction.response.defer()
-        await interaction.followup.send(" ".join(each.name for each in select.values))
 
 
 async def test_commands_are_registered_once_and_each_write_is_counted(sim: DiscordFixture) -> None:
@@ -202,14 +120,6 @@ async def test_what_a_person_may_not_or_cannot_use_is_refused(sim: DiscordFixtur
             assert caught.value.number == number, name
 
 
-class HandClock(SystemClock):
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 11, 22, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.moment
-
-
 @contextmanager
 def expect_refusal(number: int) -> Generator[None, None, None]:
     with pytest.raises(discord.HTTPException) as caught:
@@ -218,7 +128,7 @@ def expect_refusal(number: int) -> Generator[None, None, None]:
 
 
 async def test_answers_have_their_deadlines() -> None:
-    clock = HandClock()
+    clock = ManualClock()
     async with open_discord(clock=clock) as server:
         sim = build_discord_fixture(server)
         async with running(server, sim.ada, InteractionBot) as bot:
@@ -226,7 +136,7 @@ async def test_answers_have_their_deadlines() -> None:
             await server.until(lambda: bot.idle)
             with expect_refusal(10015):
                 await bot.idle[0].followup.send("before the first answer")
-            clock.moment += timedelta(seconds=4)
+            clock.advance(4)
             with expect_refusal(10062):
                 await bot.idle[0].response.send_message("late")
             assert not late.acknowledged
@@ -234,7 +144,7 @@ async def test_answers_have_their_deadlines() -> None:
             await server.until(lambda: len(bot.idle) == 2)
             await bot.idle[1].response.send_message("in time")
             assert in_time.text == "in time"
-            clock.moment += timedelta(minutes=16)
+            clock.advance(minutes=16)
             with expect_refusal(50027):
                 await bot.idle[1].followup.send("much later")
 

@@ -229,7 +229,7 @@ async def test_polls_are_voted_on_and_ended(sim: DiscordFixture) -> None:
         assert shown.poll is not None and [each.vote_count for each in shown.poll.answers] == [0, 1]
 
 
-async def test_a_crowd_of_members_comes_in_chunks(sim: DiscordFixture) -> None:
+async def test_many_members_come_in_chunks(sim: DiscordFixture) -> None:
     for number in range(1200):
         sim.guild.join(sim.world.add_person(f"P{number}"))
     async with running(sim.discord, sim.ada, Bot) as bot:

@@ -22,7 +22,7 @@ from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixtu
 from denizen.testing.discord.world.small_world import build_small_world
 from denizen.testing.discord.world.world import SimWorld
 from tests.testing.discord.bots import Bot, running
-from tests.testing.discord.test_interactions import InteractionBot
+from tests.testing.discord.interaction_bot import InteractionBot
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -157,7 +157,7 @@ async def test_nobody_is_told_what_is_said_where_they_are_not(sim: DiscordFixtur
         assert await ben.refused("GET", f"/channels/{direct.id}/messages") == "You cannot see this channel."
 
 
-async def test_what_people_do_with_messages(sim: DiscordFixture) -> None:
+async def test_people_edit_delete_react_and_reply_on_the_page(sim: DiscordFixture) -> None:
     async with at_the_page(sim) as ana, at_the_page(sim, sim.ben) as ben:
         said = await ana.say("one")
         place = f"{GENERAL}/messages/{said['id']}"
@@ -194,7 +194,7 @@ async def test_a_file_goes_up_and_comes_back_without_rights(sim: DiscordFixture)
     assert (file["name"], file["size_bytes"]) == ("a page.html", len(page))
 
 
-async def test_posts_of_a_forum_direct_messages_and_new_people(sim: DiscordFixture) -> None:
+async def test_the_page_makes_forum_posts_direct_messages_and_people(sim: DiscordFixture) -> None:
     sim.guild.add_channel("help", kind="forum")
     async with at_the_page(sim) as ana:
         made = await ana.ask("POST", "/people", {"name": "Dora"})
@@ -253,7 +253,7 @@ async def test_an_answer_for_one_person_is_shown_to_that_person_only(sim: Discor
             assert (await hers.read_next("message"))["text"] == "anything new?"
 
 
-async def test_buttons_selects_and_modals(sim: DiscordFixture) -> None:
+async def test_buttons_selects_and_modals_are_used_on_the_page(sim: DiscordFixture) -> None:
     async with running(sim.discord, sim.ada, InteractionBot), at_the_page(sim, sim.ben) as ben:
         await ben.ask("POST", f"{GENERAL}/commands", {"name": "choose"})
         [shown] = await ben.read()

@@ -138,8 +138,8 @@ async def test_of_a_hidden_channel_a_bot_learns_nothing_but_that_it_is_there(sim
     keeper = sim.world.add_application("Keeper")
     sim.guild.join(keeper.user, [P.ADMINISTRATOR])
     crew = sim.guild.add_role("crew")
-    async with running(sim.discord, sim.ada, Bot) as bot, running(sim.discord, keeper, Bot) as warden:
-        guild, all_of_it = bot.guilds[0], warden.guilds[0]
+    async with running(sim.discord, sim.ada, Bot) as bot, running(sim.discord, keeper, Bot) as keeper_bot:
+        guild, all_of_it = bot.guilds[0], keeper_bot.guilds[0]
 
         def name() -> str:
             return text_channel(bot, hidden).name
@@ -151,14 +151,14 @@ async def test_of_a_hidden_channel_a_bot_learns_nothing_but_that_it_is_there(sim
 
         assert is_hidden()
         assert {each.name for each in await guild.fetch_channels()} == {"general"}
-        await text_channel(warden, hidden).set_permissions(all_of_it.default_role, view_channel=True)
+        await text_channel(keeper_bot, hidden).set_permissions(all_of_it.default_role, view_channel=True)
         await sim.discord.until(lambda: name() == "plans" and guild.get_thread(thread.id))
         assert {each.name for each in await guild.fetch_channels()} == {"general", "plans", "staff"}
-        await text_channel(warden, hidden).set_permissions(all_of_it.default_role, view_channel=False)
+        await text_channel(keeper_bot, hidden).set_permissions(all_of_it.default_role, view_channel=False)
         await sim.discord.until(lambda: name() == "___hidden___")
         rank = all_of_it.get_role(crew.id)
         assert rank is not None
-        await text_channel(warden, hidden).set_permissions(rank, view_channel=True)
+        await text_channel(keeper_bot, hidden).set_permissions(rank, view_channel=True)
         sim.guild.set_roles(sim.ada.user, [crew])
         await sim.discord.until(lambda: name() == "plans")
         sim.world.say(sim.ana, hidden, "come in")

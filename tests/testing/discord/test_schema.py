@@ -43,8 +43,8 @@ async def test_requests_and_answers_of_every_route_fit_the_published_schema(sim:
         await RawApiCalls(sim, session).take()
     faults = [fault for request in server.requests for fault in schema.faults(request)]
     assert not faults, "\n".join(faults[:40])
-    toured = {(request.method, request.route) for request in server.requests if request.status < 400}
-    missing = [(each.method, each.template) for each in ROUTES if (each.method, each.template) not in toured]
+    called = {(request.method, request.route) for request in server.requests if request.status < 400}
+    missing = [(each.method, each.template) for each in ROUTES if (each.method, each.template) not in called]
     assert not missing, "\n".join(map(str, missing))
 
 

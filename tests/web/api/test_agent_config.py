@@ -9,12 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
-from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk.agents import AgentConfig, AgentConfigSet
 from denizen_sdk.records import from_json
-from tests.web_fixture import ADA, ANN, WebFixture, open_web
+from tests.web_fixture import ADA, AGENTS_WITH_SETTINGS, ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -31,10 +29,6 @@ FILE = {
     "search_instructions": None,
     "changed": [],
 }
-AGENTS = (
-    Agent(AgentName("denizen"), instructions=AgentInstructions(style=WritingStyle(extra_instructions="Mention cats."))),
-    Agent(AgentName("scribe"), is_routed=True),
-)
 
 
 class AgentConfigFixture:
@@ -53,7 +47,10 @@ class AgentConfigFixture:
 
 @asynccontextmanager
 async def open_agent_config(model: ScriptedModel | None = None) -> AsyncGenerator[AgentConfigFixture]:
-    async with open_web(model or ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as web, web.client() as client:
+    async with (
+        open_web(model or ScriptedModel(), keys=(ADA, ANN), agents=AGENTS_WITH_SETTINGS) as web,
+        web.client() as client,
+    ):
         yield AgentConfigFixture(web, client)
 
 
@@ -125,7 +122,7 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
 
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")
-async def test_nobody_else_reads_or_changes_them() -> None:
+async def test_only_admins_read_or_change_settings_of_agents() -> None:
     async with open_agent_config() as server:
         for method, path in (
             ("GET", ""),

@@ -13,7 +13,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen.web.http.dependencies import WebTiming
 from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, BEN, open_web
+from tests.web_fixture import ADA, ANN, BEN, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +110,7 @@ async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
 
 
 async def test_sessions_and_agents_have_histories_of_their_own() -> None:
-    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, web.client() as client:
+    async with open_web(make_hello_model()) as web, web.client() as client:
         for body in ({"session": "a"}, {"session": "b/c"}, {"session": "a", "agent": "scribe"}):
             await client.post("/api/chat", json={"message": "hi", **body})
         assert len((await client.get("/api/sessions/b%2Fc/messages")).json()) == 2
@@ -168,7 +168,7 @@ async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
 
 
 async def test_what_somebody_did_is_seen_by_them_and_by_admins_only() -> None:
-    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello.")), keys=[ANN, BEN, ADA]) as web:
+    async with open_web(make_hello_model(), keys=[ANN, BEN, ADA]) as web:
         clients = {name: web.client(**{"x-api-key": f"key-of-{name}"}) for name in ("ann", "ben", "ada")}
         await clients["ann"].post("/api/chat", json={"message": "my secret"})
         [turn] = await web.turns()

@@ -19,7 +19,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen.web.http.dependencies import WebTiming
 from tests.engine.engine_fixture import strip_date
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, open_web
+from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +110,7 @@ async def test_agents_are_models() -> None:
 
 
 async def test_the_model_names_the_agent_and_default_is_the_default_one() -> None:
-    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, official(web) as client:
+    async with open_web(make_hello_model()) as web, official(web) as client:
         for name in ("scribe", "default", ""):
             await client.chat.completions.create(model=name, messages=HI)
         assert [turn.agent for turn in await web.turns()] == ["scribe", "denizen", "denizen"]
@@ -164,7 +164,7 @@ async def test_text_before_a_tool_call_cannot_be_taken_back_and_stands_apart() -
 
 async def test_without_a_session_the_client_carries_the_history() -> None:
     messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, *HI]
-    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, web.client() as client:
+    async with open_web(make_hello_model()) as web, web.client() as client:
         await client.post(PATH, json={"messages": HI})
         await client.post(PATH, json={"messages": messages})
         assert texts(web.model.requests[0].messages) == ["hi"]
@@ -340,7 +340,7 @@ async def test_a_turn_that_was_stopped_by_somebody_else_is_a_conflict() -> None:
 # --- slow answers, and clients that leave ----------------------------------------------------------------------------
 
 
-async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> None:
+async def test_a_slow_stream_has_keep_alives_and_notices_as_comments() -> None:
     before = ReplyGate()
     model = ScriptedModel(ScriptedReply("Hello.", before=before, notices=["Loading the model"]))
     async with (

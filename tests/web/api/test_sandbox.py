@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
 from denizen.builtin_skills.shell import skill
 from denizen.domain.agent import Agent, ToolAccess
-from denizen.domain.clock import SystemClock
-from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
+from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture
 from tests.web_fixture import ANN, BEN, WebFixture, open_web
 
@@ -58,11 +56,7 @@ async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> A
     (folder := home / "knowledge").mkdir(parents=True)
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
-    async with SandboxPool(SystemClock()) as sandbox:
-        try:
-            await sandbox.check()
-        except Unavailable as error:
-            pytest.skip(f"no sandbox here: {error.why}")
+    async with open_sandbox() as sandbox:
         shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: None)
         toolset = SkillToolset(
             skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))

@@ -2,98 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import SourceKind, SyncRun
-from denizen.ports.source import SourceReader
-from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.temporary_store import TemporaryStore
-from denizen.web.http.auth import ApiKey
-from denizen.web.http.dependencies import KnowledgeServices
-from denizen_sdk import ApiError, DenizenClient
+from denizen.domain.source import SyncRun
+from denizen_sdk import ApiError
 from denizen_sdk.knowledge import StartedSync
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
+from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, LOCAL, HandClock, WebFixture, open_web
+from tests.web.knowledge_web_fixture import open_knowledge_web
 
 pytestmark = pytest.mark.anyio
-
-SECRETS = {"notes": "a-secret-of-the-notes", "gone": "a-secret-of-nothing", "empty": ""}
-NO_READERS: Mapping[SourceKind, SourceReader] = {}
-OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
-
-
-class ApiCaller:
-    """Requests with one key."""
-
-    def __init__(self, client: httpx2.AsyncClient, key: str) -> None:
-        self._client = client
-        self._headers = {"x-api-key": key}
-
-    async def ask(self, method: str, path: str, **body: Any) -> tuple[int, Any]:
-        answer = await self._client.request(method, path, headers=self._headers, json=body or None)
-        return answer.status_code, answer.json() if answer.content else None
-
-    async def sync(self, path: str = "/api/sync", **body: Any) -> dict[str, Any]:
-        """The run, once it has ended."""
-        status, started = await self.ask("POST", path, **body)
-        assert (status, started["status"]) == (202, "started")
-        with anyio.fail_after(HANG_LIMIT_S):
-            while True:
-                _, runs = await self.ask("GET", "/api/sync")
-                found = [run for run in runs if run["id"] == started["run"]]
-                if found and found[0]["ended_at"]:
-                    return found[0]
-                await give_way()
-
-
-class KnowledgeWebFixture:
-    """A server with a library, and three people: an owner, an admin, a member."""
-
-    def __init__(
-        self, client: httpx2.AsyncClient, sdk: DenizenClient, engine: KnowledgeFixture, web: WebFixture
-    ) -> None:
-        self.web = web
-        self.sdk = sdk
-        self.engine = engine
-        self.owner, self.admin, self.member = (ApiCaller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
-
-
-@asynccontextmanager
-async def open_knowledge_web(
-    root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS
-) -> AsyncGenerator[KnowledgeWebFixture]:
-    houses: list[KnowledgeFixture] = []
-
-    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
-        engine = KnowledgeFixture(root, readers, store=store, durable=durable)
-        houses.append(engine)
-
-        async def change(remote: RemoteRepository) -> None:
-            engine.remote = remote
-
-        return KnowledgeServices(
-            catalog=engine.catalog,
-            sync=engine.sync,
-            snapshots=engine.snapshots,
-            remote=lambda: engine.remote or RemoteRepository(""),
-            change_remote=change,
-            webhooks=lambda: SECRETS,
-            indexing=lambda: engine.indexing.progress,
-        )
-
-    async with open_web(keys=[OWNER, ADA, ANN], make_knowledge=make) as web, web.client() as client:
-        transport = httpx2.ASGITransport(web.app)
-        async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
-            yield KnowledgeWebFixture(client, sdk, houses[0], web)
 
 
 @pytest.mark.proves(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -64,7 +63,7 @@ def callers(web: WebFixture) -> tuple[StatisticsCaller, StatisticsCaller, Statis
     )
 
 
-def chatty_model() -> ScriptedModel:
+def make_numbered_model() -> ScriptedModel:
     return ScriptedModel(*(ScriptedReply(f"Answer {number}.") for number in range(9)), name="m1")
 
 
@@ -155,17 +154,17 @@ async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
         status, told = await ann.post("/api/stats/usage", {"source": "loop"})
         assert (status, told["error"]["code"]) == (429, "reports_exhausted")
         assert (await ben.post("/api/stats/usage", {"source": "loop"}))[0] == 201
-        web.clock.advance(timedelta(minutes=1, seconds=1))
+        web.clock.advance(minutes=1, seconds=1)
         assert (await ann.post("/api/stats/usage", {"source": "loop"}))[0] == 201
     assert REPORTS_A_MINUTE < REPORTS_A_DAY
 
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, BEN, ADA]) as web:
         ann, ben, ada = callers(web)
         await ann.ask()
-        web.clock.advance(timedelta(days=2, hours=-3))
+        web.clock.advance(days=2, hours=-3)
         await ann.ask()
         await ben.ask()
         await ben.post("/api/stats/usage", REPORT)
@@ -194,12 +193,12 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_the_trend_compares_with_as_many_days_before() -> None:
-    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
         await ann.ask()
         await ann.ask()
         first = await ada.sums(days=1)
-        web.clock.advance(timedelta(days=1))
+        web.clock.advance(days=1)
         for _ in range(3):
             await ann.ask()
         second = await ada.sums(days=1)
@@ -218,7 +217,7 @@ async def test_days_out_of_range_are_refused() -> None:
 
 @pytest.mark.proves("S-http-stats-me-get")
 async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
-    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, BEN, ADA]) as web:
         ann, ben, ada = callers(web)
         await ann.ask()
         await ben.ask()
@@ -226,7 +225,7 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
         await ben.post("/api/stats/usage", REPORT)
         for computed in (False, True):
             if computed:
-                web.clock.advance(timedelta(days=1))
+                web.clock.advance(days=1)
                 assert (await ada.post("/api/stats/compute"))[0] == 200
             mine, theirs = await ann.sums("/api/stats/me"), await ben.sums("/api/stats/me", days=2)
             assert (mine.totals.messages, theirs.totals.messages) == (1, 3)
@@ -237,11 +236,11 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 
 @pytest.mark.proves("S-http-stats-compute-post", "SW9")
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
-    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+    async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
         await ann.ask()
         before = await ada.sums(days=2)
-        web.clock.advance(timedelta(days=1))
+        web.clock.advance(days=1)
         told = [await ada.post("/api/stats/compute") for _ in range(3)]
         named = await ada.post("/api/stats/compute", {"date": "2026-11-20"})
         after = await ada.sums(days=2)

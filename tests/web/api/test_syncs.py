@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ import anyio
 import httpx2
 import pytest
 
-from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
+from denizen.domain.source import SourceKind
 from tests.engine.knowledge.knowledge_fixture import give_way, write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_sources import SECRETS, KnowledgeWebFixture, open_knowledge_web
+from tests.web.knowledge_web_fixture import SECRETS, KnowledgeWebFixture, SlowReader, open_knowledge_web
 from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio
@@ -29,29 +28,6 @@ PUSH = b'{"ref": "refs/heads/main"}'
 def sign(payload: bytes, secret: str = SECRETS["notes"]) -> dict[str, str]:
     digest = hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
     return {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push", "Content-Type": "application/json"}
-
-
-class SlowReader:
-    """A reader of one file that waits until it may go on, and counts how often it was asked."""
-
-    def __init__(self) -> None:
-        self.looked = 0
-        self.reached = anyio.Event()
-        self.goes_on = anyio.Event()
-
-    async def look(self, source: Source) -> str:
-        self.looked += 1
-        self.reached.set()
-        await self.goes_on.wait()
-        return str(self.looked)
-
-    @asynccontextmanager
-    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        report(ReadingProgress("receiving objects", 5, 10))
-        yield SourceTree(str(self.looked), 1, iter([SourceFile("a.md", 1, lambda: b"A")]))
-
-    async def forget(self, source_ids: Sequence[str]) -> None:
-        """Nothing is kept."""
 
 
 @asynccontextmanager

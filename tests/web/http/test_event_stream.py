@@ -92,7 +92,7 @@ async def test_comments_wait_for_the_beginning_and_fit_on_one_line() -> None:
     assert reader.text == ": loading the model\n\none\n\n: x\n\n"
 
 
-async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in_the_stream() -> None:
+async def test_a_slow_answer_begins_with_a_keep_alive_and_later_errors_come_in_the_stream() -> None:
     reader = ResponseReader()
 
     async def slow() -> AsyncGenerator[bytes | SseComment]:
@@ -104,7 +104,7 @@ async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in
     assert reader.text == ": loading\n\n: keep-alive\n\nerror: Later."
 
 
-async def test_a_stream_that_says_nothing_shows_signs_of_life() -> None:
+async def test_a_silent_stream_has_keep_alives() -> None:
     reader = ResponseReader()
 
     async def silent() -> AsyncGenerator[bytes | SseComment]:

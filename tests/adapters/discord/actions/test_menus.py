@@ -102,53 +102,54 @@ class RoleMenuFixture:
 
 
 async def test_a_button_gives_a_role_and_takes_it_again_without_the_agent(sim: AccountFixture) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions_and_listener(sim) as (act, heard):
-        menu = await stage.menu(act)
+        menu = await fixture.menu(act)
         ids = dict(offers(menu))
-        assert await stage.press(stage.cleo, menu, ids["red"]) == "You have now: red."
-        assert await stage.press(stage.cleo, menu, ids["blue"]) == "You have now: blue."
-        assert stage.held(stage.cleo) == {"red", "blue"}
-        assert await stage.press(stage.cleo, menu, ids["red"]) == "You no longer have: red."
-        assert stage.held(stage.cleo) == {"blue"}
+        assert await fixture.press(fixture.cleo, menu, ids["red"]) == "You have now: red."
+        assert await fixture.press(fixture.cleo, menu, ids["blue"]) == "You have now: blue."
+        assert fixture.held(fixture.cleo) == {"red", "blue"}
+        assert await fixture.press(fixture.cleo, menu, ids["red"]) == "You no longer have: red."
+        assert fixture.held(fixture.cleo) == {"blue"}
         assert not heard.presses
 
 
 async def test_of_roles_that_exclude_each_other_the_last_one_counts(sim: AccountFixture) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
-        ids = dict(offers(menu := await stage.menu(act, only_one=True)))
-        await stage.press(stage.cleo, menu, ids["red"])
-        assert await stage.press(stage.cleo, menu, ids["blue"]) == "You have now: blue. You no longer have: red."
-    assert stage.held(stage.cleo) == {"blue"}
+        ids = dict(offers(menu := await fixture.menu(act, only_one=True)))
+        await fixture.press(fixture.cleo, menu, ids["red"])
+        assert await fixture.press(fixture.cleo, menu, ids["blue"]) == "You have now: blue. You no longer have: red."
+    assert fixture.held(fixture.cleo) == {"blue"}
 
 
 async def test_a_role_menu_gives_what_is_chosen_and_takes_the_rest_after_a_restart_and_without_its_maker(
     sim: AccountFixture,
 ) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
-        menu = await stage.menu(act, style="menu")
+        menu = await fixture.menu(act, style="menu")
     sim.guild.set_roles(sim.ben, [])
     values = dict(offers(menu))
     async with running(sim):
         assert (
-            await stage.press(stage.cleo, menu, "roles", [values["red"], values["blue"]]) == "You have now: red, blue."
+            await fixture.press(fixture.cleo, menu, "roles", [values["red"], values["blue"]])
+            == "You have now: red, blue."
         )
-        told = await stage.press(stage.cleo, menu, "roles", [values["green"]])
+        told = await fixture.press(fixture.cleo, menu, "roles", [values["green"]])
         assert told == "You have now: green. You no longer have: red, blue."
-        assert await stage.press(stage.cleo, menu, "roles", []) == "You no longer have: green."
-    assert stage.held(stage.cleo) == set()
+        assert await fixture.press(fixture.cleo, menu, "roles", []) == "You no longer have: green."
+    assert fixture.held(fixture.cleo) == set()
 
 
 async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(sim: AccountFixture) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         with pytest.raises(NotAllowed, match=r"You may not.*'Manage Roles'"):
-            await act(stage.cleo, "post_role_menu", roles=["red"], text="Pick")
+            await act(fixture.cleo, "post_role_menu", roles=["red"], text="Pick")
         for roles, why in ((["red", "keeper"], "as high as yours"), (["higher"], "as high as yours")):
             with pytest.raises(NotAllowed, match=why):
-                await stage.menu(act, roles=roles)
+                await fixture.menu(act, roles=roles)
         with pytest.raises(NotAllowed, match="as high as mine"):
             await act(sim.ana, "post_role_menu", roles=["higher"], text="Pick")
         with pytest.raises(NotAllowed, match="not for the taking"):
@@ -161,20 +162,20 @@ async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(sim: Accoun
 
 
 async def test_a_role_that_got_power_later_is_not_given_any_more(sim: AccountFixture) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
-        menu = await stage.menu(act)
-    stage.colours[0].permissions |= P.BAN_MEMBERS
+        menu = await fixture.menu(act)
+    fixture.colours[0].permissions |= P.BAN_MEMBERS
     async with running(sim):
-        assert "not for the taking" in await stage.press(stage.cleo, menu, dict(offers(menu))["red"])
-    assert stage.held(stage.cleo) == set()
+        assert "not for the taking" in await fixture.press(fixture.cleo, menu, dict(offers(menu))["red"])
+    assert fixture.held(fixture.cleo) == set()
 
 
 async def test_a_press_when_the_account_may_not_give_roles_any_more_is_told(sim: AccountFixture) -> None:
-    stage = RoleMenuFixture(sim)
+    fixture = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
-        menu = await stage.menu(act)
+        menu = await fixture.menu(act)
     sim.guild.set_roles(sim.ada.user, [])
     async with running(sim):
-        assert "may not give roles" in await stage.press(stage.cleo, menu, dict(offers(menu))["red"])
-    assert stage.held(stage.cleo) == set()
+        assert "may not give roles" in await fixture.press(fixture.cleo, menu, dict(offers(menu))["red"])
+    assert fixture.held(fixture.cleo) == set()

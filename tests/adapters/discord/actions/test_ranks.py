@@ -15,7 +15,7 @@ from denizen.domain.action import OnBehalfOf
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind
-from tests.adapters.discord.guild.test_visibility import GUILD, ME, OWNER, ROLES, SEEDS, client_with, random_guild
+from tests.adapters.discord.guild.random_guild import GUILD, ME, OWNER, ROLES, SEEDS, client_with, random_guild
 
 pytestmark = pytest.mark.proves("V-skill-moderation", "V-skill-server-management", "V-skill-user-management")
 
@@ -99,12 +99,12 @@ def test_who_may_be_acted_against_and_which_roles_may_be_handled_is_by_rank(seed
     client = client_with(payload)
     [guild] = client.guilds
     book = RankRules(payload)
-    for hand in list_contexts(guild, client):
-        asker = hand.asker.id
+    for context in list_contexts(guild, client):
+        asker = context.asker.id
         for target in guild.members:
-            assert is_allowed(hand.require_above, target) == book.may_act_against(asker, target.id)
+            assert is_allowed(context.require_above, target) == book.may_act_against(asker, target.id)
         for role in guild.roles:
-            assert is_allowed(hand.require_below, role) == book.may_handle(asker, role.id)
+            assert is_allowed(context.require_below, role) == book.may_handle(asker, role.id)
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,9 +114,9 @@ def test_nobody_hands_out_what_they_or_the_account_lack(seed: int, bits: set[int
     client = client_with(payload)
     [guild] = client.guilds
     book, wanted = RankRules(payload), sum(bits)
-    for hand in list_contexts(guild, client):
-        both = book.has_all(hand.asker.id, wanted) and book.has_all(ME, wanted)
-        assert is_allowed(require_held, hand, discord.Permissions(wanted)) == both
+    for context in list_contexts(guild, client):
+        both = book.has_all(context.asker.id, wanted) and book.has_all(ME, wanted)
+        assert is_allowed(require_held, context, discord.Permissions(wanted)) == both
 
 
 def test_the_guilds_at_random_have_enough_of_everything() -> None:

@@ -14,7 +14,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_request_cancelled_while_the_account_is_limited(sim: AccountFixture) -> None:
+async def test_a_request_that_is_cancelled_during_a_rate_limit_does_not_hold_up_the_next(sim: AccountFixture) -> None:
     async with running(sim) as (account, _):
         sim.discord.limits.strike(method="POST", route="/messages", retry_after_s=30, everywhere=True)
         with anyio.CancelScope() as scope:
@@ -26,7 +26,7 @@ async def test_a_request_cancelled_while_the_account_is_limited(sim: AccountFixt
     assert [each.content for each in sim.mine()] == ["next"]
 
 
-async def test_a_request_cancelled_on_its_way(sim: AccountFixture) -> None:
+async def test_a_request_that_is_cancelled_on_its_way_does_not_hold_up_the_next(sim: AccountFixture) -> None:
     async with running(sim) as (account, _):
         held = sim.discord.faults.hold("POST", "/messages", times=1)
         with anyio.CancelScope() as scope:

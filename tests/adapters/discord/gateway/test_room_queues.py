@@ -30,50 +30,50 @@ class EventRecorder:
 
 
 async def test_nothing_is_called_before_the_gate_opens() -> None:
-    diary, gate = EventRecorder(), ReadyGate()
+    recorder, gate = EventRecorder(), ReadyGate()
     async with anyio.create_task_group() as tasks:
-        queues = RoomQueues(tasks, gate, diary.catch_up, limit=10)
-        queues.put("1", diary.note("one"))
-        queues.put("2", diary.note("two"))
+        queues = RoomQueues(tasks, gate, recorder.catch_up, limit=10)
+        queues.put("1", recorder.note("one"))
+        queues.put("2", recorder.note("two"))
         await anyio.wait_all_tasks_blocked()
-        assert diary.lines == []
+        assert recorder.lines == []
         gate.open()
-    assert diary.lines == ["one", "two"]
+    assert recorder.lines == ["one", "two"]
 
 
 async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_kept() -> None:
-    diary, gate = EventRecorder(), ReadyGate()
+    recorder, gate = EventRecorder(), ReadyGate()
     async with anyio.create_task_group() as tasks:
-        queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
+        queues = RoomQueues(tasks, gate, recorder.catch_up, limit=2)
         for number in range(4):
-            queues.put("1", diary.note(f"message {number}"), message_id=str(number + 10))
-        queues.put("1", diary.note("deletion"))
+            queues.put("1", recorder.note(f"message {number}"), message_id=str(number + 10))
+        queues.put("1", recorder.note("deletion"))
         gate.open()
-    assert diary.lines == ["message 0", "message 1", "deletion", "catch up with 1 from 12"]
+    assert recorder.lines == ["message 0", "message 1", "deletion", "catch up with 1 from 12"]
 
 
-async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    diary, gate = EventRecorder(), ReadyGate()
+async def test_events_beyond_the_limit_are_dropped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    recorder, gate = EventRecorder(), ReadyGate()
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with anyio.create_task_group() as tasks:
-            queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
+            queues = RoomQueues(tasks, gate, recorder.catch_up, limit=2)
             for number in range(6):
-                queues.put("1", diary.note(f"deletion {number}"))
+                queues.put("1", recorder.note(f"deletion {number}"))
             gate.open()
-    assert diary.lines == [f"deletion {number}" for number in range(4)]
+    assert recorder.lines == [f"deletion {number}" for number in range(4)]
     assert len(caplog.messages) == 2
 
 
 async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
-    diary, gate = EventRecorder(), ReadyGate()
+    recorder, gate = EventRecorder(), ReadyGate()
     gate.open()
     async with anyio.create_task_group() as tasks:
-        queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
-        queues.put("1", diary.note("one"))
+        queues = RoomQueues(tasks, gate, recorder.catch_up, limit=2)
+        queues.put("1", recorder.note("one"))
         await anyio.wait_all_tasks_blocked()
         assert queues._rooms == {}
-        queues.put("1", diary.note("two"))
-    assert diary.lines == ["one", "two"]
+        queues.put("1", recorder.note("two"))
+    assert recorder.lines == ["one", "two"]
 
 
 class AnnouncementCounter:

@@ -17,13 +17,11 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.testing.discord import DiscordPermission, SimChannel, SimUser
 from denizen.testing.discord.state.channels import SimOverwrite
-from tests.adapters.discord.client_fixture import ClientFixture, ShardedBot, asker, open_client
+from tests.adapters.discord.client_fixture import WITHOUT_MEMBERS, ClientFixture, ShardedBot, asker, open_client
 from tests.testing.discord.bots import Bot
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-WITHOUT_MEMBERS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
 
 
 def make_place(channel: SimChannel) -> Place:

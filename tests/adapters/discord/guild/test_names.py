@@ -9,8 +9,7 @@ from denizen.adapters.discord.guild.audience import find_names
 from denizen.domain.conversation import Place
 from denizen.domain.pings import link_pings
 from denizen.testing.discord import SimChannel
-from tests.adapters.discord.client_fixture import ClientFixture, open_client
-from tests.adapters.discord.guild.test_audience import WITHOUT_MEMBERS
+from tests.adapters.discord.client_fixture import WITHOUT_MEMBERS, ClientFixture, open_client
 
 pytestmark = pytest.mark.anyio
 

@@ -68,7 +68,7 @@ async def test_binary_that_calls_itself_text_is_not_read():
         assert isinstance(parts[0], FilePart) and parts[0].text == ""
 
 
-async def test_other_files_are_named():
+async def test_files_of_other_types_are_named_with_type_size_and_address():
     async with open_client() as at:
         text, parts = await ask(at, file("maps.zip", b"PK", "application/zip"))
         assert text == f"look\n[attached: maps.zip (application/zip, 2 bytes) {get_url(at)}]"

@@ -12,24 +12,12 @@ from denizen.domain.errors import Unavailable
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.testing.discord.state.interactions import SimInteraction
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
+from tests.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
 ASK = CommandSpec("ask", "Ask something", (CommandOption("text", "What", required=True),), public=True)
 THINK = CommandSpec("think", "Ask in private")
-
-
-class AheadClock:
-    """A clock that is ahead."""
-
-    def __init__(self, ahead: timedelta) -> None:
-        self._ahead = ahead
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._ahead
-
-    def monotonic_s(self) -> float:
-        return 0.0
 
 
 def pending() -> RecordingListener:
@@ -127,7 +115,7 @@ async def test_after_a_quarter_of_an_hour_the_answer_is_a_plain_message(sim: Acc
     async with running(sim, pending()) as (account, heard):
         await account.sync_commands()
         interaction, ticket = await ask(sim, heard)
-    async with running(sim, pending(), clock=AheadClock(timedelta(minutes=15))) as (account, _):
+    async with running(sim, pending(), clock=ManualClock(datetime.now(UTC) + timedelta(minutes=15))) as (account, _):
         await account.post(sim.place(), MessageContent("late"), nonce="n1", ticket=ticket)
         assert await account.post(sim.place(), MessageContent("late"), nonce="n1", ticket=ticket)
     assert interaction.text is None

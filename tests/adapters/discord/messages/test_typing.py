@@ -46,7 +46,7 @@ async def test_people_see_it_at_once(sim: AccountFixture) -> None:
 
 
 @pytest.mark.proves("C18")
-async def test_it_is_renewed_before_it_fades() -> None:
+async def test_the_typing_sign_is_renewed_before_it_ends() -> None:
     sign = TypingIndicator()
     async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show, renewed_after_s=0.001):
         await sign.until(3)
@@ -54,7 +54,7 @@ async def test_it_is_renewed_before_it_fades() -> None:
 
 
 @pytest.mark.proves("TW17")
-async def test_it_stops_when_the_block_fails() -> None:
+async def test_the_typing_sign_stops_when_the_block_fails() -> None:
     sign = TypingIndicator()
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ValueError, match="the turn failed"):
@@ -70,7 +70,7 @@ async def _fail_while_typing(tasks: TaskGroup, sign: TypingIndicator) -> None:
         raise ValueError("the turn failed")
 
 
-async def test_it_stops_when_the_block_is_cancelled() -> None:
+async def test_the_typing_sign_stops_when_the_block_is_cancelled() -> None:
     sign = TypingIndicator()
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
@@ -105,4 +105,4 @@ async def test_typing_again_after_a_cancelled_sign_does_not_wait(sim: AccountFix
             await held.wait_reached()
         held.release()
         async with account.typing(sim.place()):
-            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)
+            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2)

@@ -1,9 +1,10 @@
 """A model hub on the loopback address: serves one file with ranges, and fails as it is told."""
 
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.local_server import run_in_thread
 
 
 class Hub(ThreadingHTTPServer):
@@ -56,11 +57,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running_hub(content: bytes) -> Generator[Hub]:
-    with Hub(content) as hub:
-        thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield hub
-        finally:
-            hub.shutdown()
-            thread.join()
+    hub = Hub(content)
+    with run_in_thread(hub):
+        yield hub

@@ -2,14 +2,12 @@
 
 import hashlib
 import struct
-import threading
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsFile, WeightsPart
 from denizen.adapters.models.embedded.progress import LoadProgress
-from tests.timing import HANG_LIMIT_S
 
 
 class ProgressRecorder(list[LoadProgress]):
@@ -100,13 +98,3 @@ def gguf_header(metadata: Mapping[str, str | int | bool | list[str] | list[int]]
 def _text(value: str) -> bytes:
     raw = value.encode()
     return struct.pack("<Q", len(raw)) + raw
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Returns when the condition holds; for what another process does and nothing announces."""
-    never = threading.Event()
-    for _ in range(int(HANG_LIMIT_S / 0.05)):
-        if condition():
-            return
-        never.wait(0.05)
-    raise AssertionError("it did not happen in time")

@@ -17,12 +17,12 @@ def test_later_restarts_wait_longer_up_to_the_longest_pause() -> None:
     assert _POLICY.plan_pause_s([10, 10, 10, 10], now=10) == 3
 
 
-def test_time_that_has_passed_since_the_last_death_counts_as_waiting() -> None:
+def test_time_that_has_passed_since_the_last_crash_counts_as_waiting() -> None:
     assert _POLICY.plan_pause_s([10, 10, 10], now=11.5) == 0.5
     assert _POLICY.plan_pause_s([10, 10, 10], now=20) == 0
 
 
-def test_too_many_deaths_within_the_window_end_it_until_they_are_old() -> None:
+def test_too_many_crashes_within_the_window_end_restarts_until_they_are_old() -> None:
     deaths = [10.0, 11, 12, 13, 14]
 
     assert _POLICY.plan_pause_s(deaths, now=20) is None

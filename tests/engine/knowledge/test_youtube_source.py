@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from tests.repository import create_repository
 from tests.youtube import KEY, open_youtube
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
 
 
 @pytest.mark.proves("S28", "S27")

@@ -1,4 +1,4 @@
-"""Tools run from one place only: `Toolset.call` is called by the gate's door and by nobody else (promise 2)."""
+"""Tools run from one place only: `Toolset.call` is called by the gate and by nobody else (promise 2)."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from textwrap import dedent
 
 SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
-DOOR = ("engine/gate/executor.py", "tool.toolset")
+GATE = ("engine/gate/executor.py", "tool.toolset")
 
 OTHER_CALLS = {
     ("engine/loop/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
@@ -41,13 +41,13 @@ def test_toolset_call_has_exactly_one_caller() -> None:
         for path in sorted(SOURCE.rglob("*.py"))
         for receiver in find_uses(path.read_text(encoding="utf-8"))
     ]
-    assert uses.count(DOOR) == 1
-    unplaced = {use for use in uses if use != DOOR and use not in OTHER_CALLS}
+    assert uses.count(GATE) == 1
+    unplaced = {use for use in uses if use != GATE and use not in OTHER_CALLS}
     assert sorted(unplaced) == [], "a tool runs through ToolExecutor.run; what is no toolset is named in OTHER_CALLS"
     assert sorted(set(OTHER_CALLS) - set(uses)) == [], "these are gone: take them out of OTHER_CALLS"
 
 
-def test_every_way_around_the_door_is_seen() -> None:
+def test_every_way_to_call_a_toolset_beside_the_gate_is_found() -> None:
     source = dedent("""
         await toolset.call(call, scope)
         run = toolset.call

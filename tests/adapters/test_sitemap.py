@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -20,10 +19,8 @@ MAP = f"{SITE}/sitemap.xml"
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
-    engine = KnowledgeFixture(tmp_path)
-    await engine.durable.start()
-    yield engine
-    await engine.durable.aclose()
+    async with KnowledgeFixture(tmp_path) as engine:
+        yield engine
 
 
 def listing(*urls: str, changed: str = "2026-11-01", kind: str = "url") -> str:
@@ -85,7 +82,7 @@ async def test_a_site_whose_dates_are_the_same_is_not_read_again_and_one_without
         engine.web.asked.clear()
         await engine.run()
         assert engine.web.asked == [MAP]
-        engine.clock.time += timedelta(days=1)
+        engine.clock.advance(days=1)
         await engine.run()
         assert (f"{SITE}/a" in engine.web.asked) is after_a_day
     engine.web.put(MAP, listing(f"{SITE}/a", changed="2026-12-01"))
