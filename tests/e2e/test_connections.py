@@ -85,7 +85,7 @@ def test_without_descriptors_everything_waits_and_goes_on_when_there_are_some(ho
         with without_free_descriptors(server.running.pid), connect(server) as waiting:
             waiting.sendall(PARTIAL)
             server.running.err.await_text("the configuration cannot be watched now")
-            server.running.err.await_text("reading sources regularly ended")
+            server.running.err.await_text(r"\w+ ended: ")
         wait_until(lambda: get_status(server) == 200)
         assert get_completion_text(server.ask("Hello", key="m1")) == "Still here."
         home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
