@@ -1,7 +1,7 @@
 """A whole server for tests: the engine on its in-memory adapters, a scripted model, and the web on top.
 
-`Site.client` speaks to the application in process; `Site.serve` puts it on a loopback port, for clients that need a
-connection, such as the official OpenAI one and everything that streams.
+`WebFixture.client` speaks to the application in process; `WebFixture.serve` puts it on a loopback port, for clients
+that need a connection, such as the official OpenAI one and everything that streams.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
 ) -> AsyncGenerator[WebFixture]:
-    """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
+    """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
     """
     model = models[0] if models else ScriptedModel()

@@ -56,7 +56,7 @@ class Child:
         self._end: int | ForkServerGoneError | None = None
 
     def wait(self, timeout: float) -> int:
-        """Its exit code, negative for a signal. Raises TimeoutExpired, and NurseryGoneError, when it is killed."""
+        """Its exit code, negative for a signal. Raises TimeoutExpired, and ForkServerGoneError, when it is killed."""
         if self._end is None:
             if not _is_ready(self._answers, timeout):
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
@@ -110,7 +110,7 @@ class ForkServer:
         self.close()
 
     def start(self, args: Sequence[str], environment: Mapping[str, str]) -> Child:
-        """`denizen` with these arguments, in the folder of this process. Raises NurseryGoneError, OSError."""
+        """`denizen` with these arguments, in the folder of this process. Raises ForkServerGoneError, OSError."""
         told = json.dumps({"args": args, "environment": dict(environment), "folder": os.getcwd()})  # noqa: PTH109
         with ExitStack() as ours, ExitStack() as theirs:
             answers, answering = socket.socketpair()

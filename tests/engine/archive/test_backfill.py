@@ -70,14 +70,14 @@ async def test_a_process_that_dies_at_any_writing_is_followed_by_one_that_goes_o
     assert await engine.listed(engine.staff) == staff
 
 
-@pytest.mark.parametrize("naps", range(1, 8))
-async def test_a_process_that_is_cancelled_after_any_page_goes_on_there(naps: int) -> None:
+@pytest.mark.parametrize("pauses", range(1, 8))
+async def test_a_process_that_is_cancelled_after_any_page_goes_on_there(pauses: int) -> None:
     engine = ArchiveFixture()
     general = write(engine, engine.general, 310)
     with anyio.CancelScope() as scope:
 
         def report(progress: BackfillProgress) -> None:
-            if len(engine.clock.sleeps) == naps:
+            if len(engine.clock.sleeps) == pauses:
                 scope.cancel()
 
         await engine.backfiller.run(engine.ada, engine.rooms(), report, roles_of=engine.ada.find_roles)

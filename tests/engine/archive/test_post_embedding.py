@@ -109,14 +109,14 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
             return await embed(texts, kind)
 
     engine.embedder = SlowEmbedder()
-    naps = engine.clock.sleeps
+    sleeps = engine.clock.sleeps
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
             group.start_soon(engine.post_embedder.keep_up)
-            while len(naps) < 4:
+            while len(sleeps) < 4:
                 await anyio.lowlevel.checkpoint()
             scope.cancel()
-    assert naps[:4] == [4, 4, SOON_S, SOON_S]
+    assert sleeps[:4] == [4, 4, SOON_S, SOON_S]
     pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
     engine.embedder = replace(pets.embedder, name="words/2")
     assert await engine.post_embedder.do_some() == LATER_S

@@ -1,4 +1,4 @@
-"""What tests of the gate are made of: a clock moved by hand, tools that remember, calls, places, an observer."""
+"""What tests of the gate are made of: tools that remember, calls, places, an observer."""
 
 from __future__ import annotations
 

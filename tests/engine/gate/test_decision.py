@@ -404,7 +404,7 @@ async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
 
 
-# --- through the door ------------------------------------------------------------------------------------------------
+# --- the executor -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("V19")

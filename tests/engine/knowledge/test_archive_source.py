@@ -190,14 +190,14 @@ async def test_many_deletions_are_one_reading_once_no_more_follow(engine: Archiv
     await engine.add("discord:10", "harbour")
     await engine.run()
     before = len(await engine.sync.list_runs())
-    naps = 0
+    pauses = 0
 
     async def sleep(seconds: float) -> None:
-        nonlocal naps
+        nonlocal pauses
         if seconds != QUIET_S:
             await anyio.sleep_forever()
-        naps += 1
-        if naps < 3:
+        pauses += 1
+        if pauses < 3:
             await engine.mirror.delete("discord", [posts.pop().id])
             await engine.mirror.delete("discord", [posts.pop().id])
 
@@ -210,7 +210,7 @@ async def test_many_deletions_are_one_reading_once_no_more_follow(engine: Archiv
             while not any(run.ended_at for run in (await engine.sync.list_runs())[:-before]):
                 await give_way()
         group.cancel_scope.cancel()
-    assert (len(await engine.sync.list_runs()), naps) == (before + 1, 3)
+    assert (len(await engine.sync.list_runs()), pauses) == (before + 1, 3)
     assert "the crane" in engine.words() and "the heron" not in engine.words()
 
 
