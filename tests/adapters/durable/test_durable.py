@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAtt
 from denizen.domain.json import Json, JsonObject
 from denizen.ports.durable import OnFault, Workflow
 from tests.contracts.durable.processes import BlockingAction, get_failure, return_value, wait_for_result
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 pytest_plugins = ["tests.postgres"]
@@ -158,6 +160,36 @@ async def test_a_recorded_failure_is_not_logged_as_trouble(
     await durable.aclose()
     assert caplog.records == []
     assert capfd.readouterr() == ("", "")
+
+
+async def test_what_fails_every_second_is_logged_once_a_minute(opened: Open, caplog: pytest.LogCaptureFixture) -> None:
+    await opened(done)
+    logger = logging.getLogger("dbos")
+    for second in (0, 1, 2, 61):
+        record = logger.makeRecord(logger.name, logging.WARNING, "", 0, "the database is away", (), None)
+        record.created += second
+        logger.handle(record)
+    logger.warning("something else")
+    texts = [each.message for each in caplog.records if each.name == "dbos"]
+    assert texts == ["the database is away"] * 2 + ["something else"]
+
+
+async def test_rounds_of_recovery_that_fail_are_logged_once(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rounds, failed_often = 0, threading.Event()
+
+    def fail(_: recovery.RunRecovery) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds > 3:
+            failed_often.set()
+        raise OSError("Too many open files")
+
+    monkeypatch.setattr(recovery.RunRecovery, "_round", fail)
+    await opened(done, heartbeat_s=0.0)
+    assert await to_thread.run_sync(failed_often.wait, HANG_LIMIT_S)
+    assert [each.message for each in caplog.records] == ["looking for abandoned runs failed"]
 
 
 async def test_runs_that_ended_long_ago_are_forgotten(opened: Open, path: Path) -> None:

@@ -82,15 +82,31 @@ class JsonSerializer(Serializer):
         return decode(serialized_data)
 
 
+_REPEATED_S = 60.0
+"""How long the same message of DBOS is not logged again: its pollers tell every second that the database is away."""
+
+
 class _Noise(logging.Filter):
-    """Drops messages of DBOS that look like trouble and are none: recorded and raised failures, and shutting down."""
+    """Drops messages of DBOS that look like trouble and are none, recorded and raised failures and shutting down, and
+    those that are repeated.
+    """
 
     _EXPECTED = ("Asyncio task cancelled for workflow or step", "DBOS failed to launch", CLOSED)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_s: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         message = record.getMessage()
-        return not isinstance(error, DenizenError) and not any(text in message for text in self._EXPECTED)
+        if isinstance(error, DenizenError) or any(text in message for text in self._EXPECTED):
+            return False
+        self._logged_s = {text: at_s for text, at_s in self._logged_s.items() if record.created - at_s < _REPEATED_S}
+        if message in self._logged_s:
+            return False
+        self._logged_s[message] = record.created
+        return True
 
 
 _noise = _Noise()

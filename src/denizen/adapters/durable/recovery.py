@@ -74,13 +74,16 @@ class RunRecovery:
         self._thread.join()
 
     def _run(self) -> None:
+        has_failed = False
         while not self._stop.is_set():
             try:
                 self._round()
+                has_failed = False
             except Exception:
-                # The boundary of a job: the next round tries again.
-                if not self._stop.is_set():
+                # The boundary of a job: the next round tries again, and the log says once that there is something.
+                if not self._stop.is_set() and not has_failed:
                     _logger.warning("looking for abandoned runs failed", exc_info=True)
+                has_failed = True
             self._stop.wait(self._settings.heartbeat_s)
 
     def _round(self) -> None:
