@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 SKILLS = """\
 tools: {discord: {enabled: true}, components: {enabled: true}}
 gate:
-  tiers: {post_choices: 1, post_role_menu: 1}
+  tiers: {post_choices: 1, post_role_menu: 1, send_message: 1}
   rules:
   - {tool: send_message, action: ask, reason: it speaks elsewhere}
 """
