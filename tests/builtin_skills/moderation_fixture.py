@@ -39,7 +39,7 @@ class ModerationFixture:
     _numbers: count[int] = field(default_factory=count)
 
     async def call(self, who: SimUser, tool: str, args: JsonObject, key: str = "") -> ToolResult:
-        """With a key of its own unless one is given."""
+        """With a key of its own unless one is given. What a reading tool does not quote must be its own text."""
         where = replace(
             scope(key=key or f"call-{next(self._numbers)}"),
             principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name),
@@ -47,7 +47,10 @@ class ModerationFixture:
             account=AgentName("ada"),
             guild=str(self.sim.guild.id),
         )
-        return await run(self.toolsets[tool], tool, args, where)
+        result = await run(self.toolsets[tool], tool, args, where)
+        if self.specs[tool].flow.reads and not result.is_error:
+            assert result.is_own is ("<untrusted" not in result.text)
+        return result
 
     async def do(self, who: SimUser, tool: str, /, *, key: str = "", **args: Json) -> str:
         result = await self.call(who, tool, args, key)

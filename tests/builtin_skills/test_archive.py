@@ -39,7 +39,7 @@ class ArchiveSkillFixture:
     async def lines(self, tool: str, args: JsonObject, *, who: str = "kim", room: Room | None = None) -> list[str]:
         """Without the marks around them."""
         result = await self.ask(tool, args, who=who, room=room)
-        assert not result.is_error, result.text
+        assert not (result.is_error or result.is_own), result.text
         assert result.text.startswith("<untrusted ")
         assert result.text.endswith("</untrusted>")
         return result.text.split("\n")[1:-1]
@@ -232,9 +232,14 @@ async def test_an_agent_searches_by_words_and_meaning_and_reads_what_was_said_ar
 
 async def test_nothing_found_and_nothing_there_is_said(fixture: ArchiveSkillFixture) -> None:
     await fixture.engine.mirror.rooms(fixture.engine.rooms())
-    assert (await fixture.ask("search_archive", {"words": "door"})).text.startswith("No message was found with: door\n")
-    assert (await fixture.ask("read_history", {})).text == "There are no messages."
-    assert (await fixture.ask("archive_stats", {})).text == "There are no messages."
+    found = [
+        await fixture.ask("search_archive", {"words": "door"}),
+        await fixture.ask("read_history", {}),
+        await fixture.ask("archive_stats", {}),
+    ]
+    assert found[0].text.startswith("No message was found with: door\n")
+    assert [each.text for each in found[1:]] == ["There are no messages."] * 2
+    assert all(each.is_own for each in found)
     assert (await fixture.ask("read_context", {"message": "1"})).is_error
 
 

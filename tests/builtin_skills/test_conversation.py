@@ -83,3 +83,7 @@ async def test_a_message_that_is_longer_than_a_page_is_cut_and_one_that_is_gone_
     assert len((await run(toolset, "read_messages", {"first": 1, "last": 3})).text) < MAX_PAGE_CHARS + 200
     result = await run(toolset, "read_messages", {"first": 4, "last": 9})
     assert result.text == "There are no messages 4 to 9 in this conversation (any more)."
+    assert result.is_own
+    assert not (await run(toolset, "read_messages", {"first": 1, "last": 3})).is_own
+    assert (await run(toolset, "search_conversation", {"words": "zebra"})).is_own
+    assert not (await run(toolset, "search_conversation", {"words": "x"})).is_own

@@ -80,6 +80,8 @@ async def test_a_search_finds_passages_of_the_folders_headed_as_they_are_cited(l
     ]
     assert (await library.ask("search_docs", query="zebra")).text.startswith("Nothing was found")
     assert (await library.ask("search_docs", query="zebra")).data == {"found": 0}
+    assert (await library.ask("search_docs", query="zebra")).is_own
+    assert not (await library.ask("search_docs", query="sun")).is_own
 
 
 async def test_passages_of_the_sources_stand_beside_those_of_the_folders(library: Library):
@@ -105,6 +107,7 @@ async def test_passages_of_the_sources_stand_beside_those_of_the_folders(library
 async def test_folders_that_do_not_exist_are_empty(tmp_path: Path):
     library = Library(tmp_path)
     assert (await library.ask("list_knowledge")).text == "There are no files."
+    assert (await library.ask("list_knowledge")).is_own
     assert (await library.ask("search_docs", query="x")).text.startswith("Nothing was found")
 
 

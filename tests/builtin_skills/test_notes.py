@@ -48,13 +48,16 @@ def fixture(tmp_path: Path) -> NotesFixture:
 
 async def test_notes_are_written_read_listed_and_searched(fixture: NotesFixture) -> None:
     assert (await fixture("list_notes", {})).text == "There are no notes yet."
+    assert (await fixture("list_notes", {})).is_own
     assert (await fixture("search_notes", {"words": "x"})).text == "No note has a line with: x"
+    assert (await fixture("search_notes", {"words": "x"})).is_own
     assert (await fixture("append_note", {"name": "plan", "text": "- Buy Milk\n"})).text == "Added to `plan`."
     await fixture("append_note", {"name": "plan.md", "text": "- milk for the cat"})
     await fixture("write_note", {"name": "Diary-1", "text": "# Grüße\n\nToday."})
     assert (await fixture("read_note", {"name": "plan"})).text == "- Buy Milk\n- milk for the cat"
     assert (await fixture("list_notes", {})).text == "Diary-1 (18 bytes)\nplan (30 bytes)"
-    assert (await fixture("search_notes", {"words": "MILK cat"})).text == "plan, line 2: - milk for the cat"
+    found = await fixture("search_notes", {"words": "MILK cat"})
+    assert (found.text, found.is_own) == ("plan, line 2: - milk for the cat", False)
     await fixture("write_note", {"name": "plan", "text": "- nothing"})
     assert fixture.content("plan") == "- nothing\n"
 
@@ -73,9 +76,10 @@ async def test_agents_do_not_share_notes(tmp_path: Path) -> None:
 
 async def test_a_missing_note_is_answered_with_those_there_are(fixture: NotesFixture) -> None:
     assert "None yet" in (await fixture("read_note", {"name": "plan"})).text
+    assert (await fixture("read_note", {"name": "plan"})).is_own
     await fixture("append_note", {"name": "ideas", "text": "x"})
     result = await fixture("read_note", {"name": "plan"})
-    assert result.is_error
+    assert result.is_error and not result.is_own
     assert "ideas" in result.text
 
 

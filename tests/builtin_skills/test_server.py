@@ -68,6 +68,7 @@ async def test_roles_and_permissions_are_created_changed_and_deleted(tmp_path: P
         assert "crew (id" in await it.do(ana, "list_roles")
         assert "is deleted" in await it.do(ana, "delete_role", role=role.mention)
         assert "Harbour (id" in await it.do(ana, "server_info")
+        assert not it.specs["server_info"].flow.reads, "owners and managers wrote all of it"
 
 
 async def test_emojis_come_from_pictures_that_are_small_enough(tmp_path: Path) -> None:

@@ -75,6 +75,9 @@ async def test_a_batch_tells_the_output_the_exit_code_and_the_duration_of_every_
     assert "cat: nosuch: No such file or directory\n</untrusted>\n[exit code 1]" in result.text
     assert "$ rm x\nrefused: `rm` is not allowed. Nothing can be changed here." in result.text
     assert "$ grep -q x shared/rules.md\n(no output)\n[exit code 1]" in result.text
+    assert not result.is_own
+    assert (await fixture.bash("grep -q x shared/rules.md")).is_own
+    assert not (await fixture.bash("rm x")).is_own
     rows = result.data["commands"]
     assert isinstance(rows, list)
     assert [(row["exit_code"], row["refused"]) for row in rows if isinstance(row, dict)] == [

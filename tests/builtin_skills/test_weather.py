@@ -118,6 +118,7 @@ async def test_an_unknown_place_is_said_with_those_of_that_name(tmp_path: Path, 
         assert result.is_error
         for word in words:
             assert word in result.text
+        assert result.is_own is ("There is:" not in result.text)
         assert all(seen.path == "/v1/search" for seen in server.requests)
 
 

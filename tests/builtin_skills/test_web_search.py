@@ -83,7 +83,9 @@ async def test_what_comes_back_cannot_leave_its_marks_and_has_a_size(tmp_path: P
         {"url": "https://b.example", "title": 5, "description": ["x"]},
     ]
     with serve({"/res/v1/web/search": say(brave(*rows))}) as server:
-        text = (await search(tmp_path, server)).text
+        result = await search(tmp_path, server)
+    text = result.text
+    assert not result.is_own
     assert text.count("</untrusted>") == 1
     assert text.endswith("</untrusted>")
     assert len(text) < 1000
@@ -95,7 +97,7 @@ async def test_what_comes_back_cannot_leave_its_marks_and_has_a_size(tmp_path: P
 async def test_nothing_found_is_said(tmp_path: Path, body: object) -> None:
     with serve({"/res/v1/web/search": say(body)}) as server:
         result = await search(tmp_path, server)
-    assert not result.is_error
+    assert not result.is_error and result.is_own
     assert result.text == "Nothing was found on the web for: green tea"
 
 

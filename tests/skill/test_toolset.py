@@ -20,6 +20,7 @@ from denizen.skill import (
     Param,
     Skill,
     SkillToolset,
+    Taint,
     Tier,
     ToolContext,
     ToolError,
@@ -234,6 +235,35 @@ async def test_a_refused_fetch_is_told_to_the_model(services: ServicesFixture) -
     result = await run(build_toolset(services, look), "look", {})
     assert result.is_error
     assert "may not be fetched" in result.text
+
+
+async def test_a_tool_may_say_that_its_text_is_its_own_unless_its_owner_says_otherwise(
+    services: ServicesFixture,
+) -> None:
+    async def own(context: ToolContext) -> ToolOutput:
+        """Finds nothing."""
+        return ToolOutput("Nothing was found.", is_own=True)
+
+    async def refused(context: ToolContext) -> str:
+        """Refuses."""
+        raise ToolError("Give some words.", is_own=True)
+
+    async def found(context: ToolContext) -> str:
+        """Finds something."""
+        return "words"
+
+    async def failed(context: ToolContext) -> str:
+        """Fails."""
+        raise ToolError("The server said: words")
+
+    toolset = build_toolset(services, own, refused, found, failed)
+    results = {tool: await run(toolset, tool, {}) for tool in ("own", "refused", "found", "failed")}
+    assert {tool for tool, result in results.items() if result.is_own} == {"own", "refused"}
+    assert (await run(toolset, "found", {"extra": 1})).is_own, "it was not run"
+    skill = Skill("sample", description="For tests.")
+    skill.tool(tier=Tier.HARMLESS)(own)
+    reading = SkillToolset(skill, services.services(), reads=frozenset({Taint.WEB}))
+    assert not (await run(reading, "own", {})).is_own
 
 
 @dataclass(frozen=True)

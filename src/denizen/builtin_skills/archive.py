@@ -20,6 +20,7 @@ from denizen.skill import (
     Tier,
     ToolContext,
     ToolError,
+    ToolOutput,
     quote_untrusted,
 )
 
@@ -45,7 +46,7 @@ async def search_archive(
     author: str = "",
     since: Annotated[str, "2026-11-01"] = "",
     until: str = "",
-) -> str:
+) -> ToolOutput:
     """Finds messages in all channels, by words and by meaning, the best first."""
     archive = _archive(context)
     posts = await archive.search(
@@ -61,14 +62,14 @@ async def read_history(
     before: Annotated[str, "message id"] = "",
     after: str = "",
     limit: Annotated[int, Param(ge=1, le=MAX_HISTORY)] = 20,
-) -> str:
+) -> ToolOutput:
     """Reads the latest messages of a channel, or those before or after one."""
     posts = await _archive(context).history(room, before=_id(before), after=_id(after), limit=limit)
     return _quote(posts, "There are no messages.")
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
-async def read_context(context: ToolContext, message: MessageId) -> str:
+async def read_context(context: ToolContext, message: MessageId) -> ToolOutput:
     """Reads what was said around a message."""
     return _quote(await _archive(context).around(_id(message), each_side=EACH_SIDE), "There are no messages.")
 
@@ -96,12 +97,12 @@ async def archive_stats(
     by: ArchiveKey = "author",
     room: Room = "",
     days: Annotated[int, Param("0: ever", ge=0, le=3650)] = 0,
-) -> str:
+) -> str | ToolOutput:
     """Counts messages of channels, people or days."""
     since = context.clock.now() - timedelta(days=days) if days else None
     counts = await _archive(context).stats(by, room=room, since=since, limit=MAX_HITS)
     if not counts:
-        return "There are no messages."
+        return ToolOutput("There are no messages.", is_own=True)
     lines = [f"{_shorten(count.name, NAME_CHARS)}: {count.posts}" for count in counts]
     return quote_untrusted("\n".join(lines), source=f"messages by {by}")
 
@@ -115,14 +116,15 @@ async def _tell_absent(archive: ArchiveLookup, words: str) -> str:
 
 def _archive(context: ToolContext) -> ArchiveLookup:
     if context.archive is None:
-        raise ToolError("There is no archive of messages here.")
+        raise ToolError("There is no archive of messages here.", is_own=True)
     return context.archive
 
 
-def _quote(posts: Sequence[ArchivedPost], otherwise: str) -> str:
+def _quote(posts: Sequence[ArchivedPost], otherwise: str) -> ToolOutput:
     if not posts:
-        return otherwise
-    return quote_untrusted("\n".join(_line(post) for post in posts), source="archived messages, times in UTC")
+        return ToolOutput(otherwise, is_own=True)
+    lines = "\n".join(_line(post) for post in posts)
+    return ToolOutput(quote_untrusted(lines, source="archived messages, times in UTC"))
 
 
 def _line(post: ArchivedPost) -> str:
@@ -157,7 +159,7 @@ def _parse_start(text: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ToolError(f"`{text}` is not a date. Write it like 2026-11-01.") from None
+        raise ToolError(f"`{text}` is not a date. Write it like 2026-11-01.", is_own=True) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

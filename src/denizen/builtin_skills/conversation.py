@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated
 
-from denizen.skill import HistoryMessage, Param, Skill, Taint, Tier, ToolContext, quote_untrusted
+from denizen.skill import HistoryMessage, Param, Skill, Taint, Tier, ToolContext, ToolOutput, quote_untrusted
 
 MAX_MESSAGE_CHARS = 400
 MAX_PAGE_CHARS = 6000
@@ -23,11 +23,11 @@ async def search_conversation(
     context: ToolContext,
     words: Annotated[str, Param("all must occur", min_length=1, max_length=200)],
     limit: Annotated[int, Param(ge=1, le=20)] = 5,
-) -> str:
+) -> str | ToolOutput:
     """Finds earlier messages of this conversation, newest first."""
     found = await context.history.search(words, limit=limit)
     if not found:
-        return f"No earlier message of this conversation contains: {words}"
+        return ToolOutput(f"No earlier message of this conversation contains: {words}", is_own=True)
     lines = [f"{message.at:%Y-%m-%d %H:%M} {message.author}: {_shorten(message.text)}" for message in found]
     return quote_untrusted("\n".join(lines), source=_SOURCE)
 
@@ -35,11 +35,11 @@ async def search_conversation(
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def read_messages(
     context: ToolContext, first: Annotated[int, Param(ge=1)], last: Annotated[int, Param(ge=1)]
-) -> str:
+) -> str | ToolOutput:
     """Reads summed up messages word for word, by their numbers."""
     found = await context.history.read(first, last)
     if not found:
-        return f"There are no messages {first} to {last} in this conversation (any more)."
+        return ToolOutput(f"There are no messages {first} to {last} in this conversation (any more).", is_own=True)
     page, left = [_told(found[0])[:MAX_PAGE_CHARS]], MAX_PAGE_CHARS
     for before, message in pairwise(found):
         left -= len(_told(before))

@@ -27,6 +27,7 @@ from denizen.skill import (
     Taint,
     Tier,
     ToolContext,
+    ToolOutput,
     quote_untrusted,
     run_in_thread,
 )
@@ -112,13 +113,15 @@ async def react(
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def read_reactions(
     context: ToolContext, message: MessageId, emoji: Annotated[str, "to see who chose it"] = "", channel: Channel = ""
-) -> str:
+) -> str | ToolOutput:
     """Counts the reactions on a message."""
     found = await act(context, "read_reactions", message=message, emoji=emoji, channel=channel)
     counts, names = found["reactions"], found.get("names")
     lines = [f"{sign} {count}" for sign, count in counts.items()] if isinstance(counts, dict) else []
     lines += [f"by {', '.join(map(str, names))}"] if isinstance(names, list) and names else []
-    return quote_untrusted("\n".join(lines), source="reactions") if lines else "There are no reactions."
+    if not lines:
+        return ToolOutput("There are no reactions.", is_own=True)
+    return quote_untrusted("\n".join(lines), source="reactions")
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True, effects={Effect.SEND}, destinations=("channel",))

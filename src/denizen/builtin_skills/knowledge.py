@@ -27,7 +27,7 @@ from denizen.skill import (
     Tier,
     ToolContext,
     ToolError,
-    ToolResult,
+    ToolOutput,
     quote_untrusted,
     rank_by_words,
     run_in_thread,
@@ -127,13 +127,15 @@ Folder = Annotated[str, Param("such as shared/plants/", max_length=500)]
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT})
-def list_knowledge(context: ToolContext, folder: Folder = "") -> str:
+def list_knowledge(context: ToolContext, folder: Folder = "") -> str | ToolOutput:
     """Lists the files of your knowledge."""
     found = [(name, file) for name, file, _ in _list_files(context) if name.startswith(folder)]
+    if not found:
+        return ToolOutput("There are no files.", is_own=True)
     lines = [f"{name} ({file.size_bytes} bytes)" for name, file in found[:MAX_LISTED]]
     if len(found) > MAX_LISTED:
         lines.append(f"({len(found) - MAX_LISTED} more; name a folder, or search)")
-    return quote_untrusted("\n".join(lines), source="names of files") if lines else "There are no files."
+    return quote_untrusted("\n".join(lines), source="names of files")
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT})
@@ -145,7 +147,8 @@ def read_knowledge(
     """Reads a file of your knowledge."""
     text = _find_text(context, name)
     if text is None:
-        raise ToolError(f"There is no file `{name}`. list_knowledge lists the names, such as shared/rules.md.")
+        why = f"There is no file `{name}`. list_knowledge lists the names, such as shared/rules.md."
+        raise ToolError(why, is_own=True)
     part, more = read_part(text, start, what=f"The file `{name}`")
     return "\n".join(filter(None, (quote_untrusted(part.rstrip("\n"), source=name), more)))
 
@@ -156,7 +159,7 @@ async def search_docs(
     query: Annotated[str, Param(min_length=1, max_length=500)],
     source: Annotated[str, Param("id", max_length=63)] = "",
     limit: Annotated[int, Param(ge=1, le=MAX_FOUND)] = 6,
-) -> ToolResult:
+) -> ToolOutput:
     """Finds passages in your documents by words and meaning. Cite as headed: [docs/a.md:12-18]. Where they do not
     answer, say so and end with [[unknown]].
     """
@@ -165,9 +168,10 @@ async def search_docs(
     # Own files are few: what fits best there stands beside the best of the others.
     chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None][:limit]
     if not chosen:
-        return ToolResult("Nothing was found. Try other words, or look around with other tools.", data={"found": 0})
+        why = "Nothing was found. Try other words, or look around with other tools."
+        return ToolOutput(why, {"found": 0}, is_own=True)
     text = "\n\n".join(f"{_cited(each)}\n{_numbered(each)}" for each in chosen)
-    return ToolResult(quote_untrusted(text, source="documents"), data={"found": len(chosen)})
+    return ToolOutput(quote_untrusted(text, source="documents"), {"found": len(chosen)})
 
 
 def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:

@@ -10,7 +10,7 @@ import re
 from typing import Annotated, Any
 
 from denizen.builtin_skills.discord import act
-from denizen.skill import Effect, JsonObject, Param, Skill, Taint, Tier, ToolContext, quote_untrusted
+from denizen.skill import Effect, JsonObject, Param, Skill, Taint, Tier, ToolContext, ToolOutput, quote_untrusted
 
 skill = Skill("members", description="Members of a Discord server: looking them up, nicknames, roles, messages.")
 
@@ -40,7 +40,7 @@ async def list_members(
     role: str = "",
     name: Annotated[str, "part of it"] = "",
     page: Annotated[int, Param(ge=1, le=10000)] = 1,
-) -> str:
+) -> str | ToolOutput:
     """Lists and counts members."""
     found: Any = await act(context, "list_members", role=role, name=name, page=page)
     lines = [
@@ -48,7 +48,7 @@ async def list_members(
         for row in found["members"]
     ]
     if not lines:
-        return f"Nobody fits. In all: {found['total']}."
+        return ToolOutput(f"Nobody fits. In all: {found['total']}.", is_own=True)
     head = f"{found['total']} in all, page {page} of {found['pages']}:"
     return f"{head}\n{quote_untrusted(chr(10).join(lines), source='members')}"
 

@@ -19,7 +19,18 @@ from typing import Annotated, Any
 
 from denizen.builtin_skills.discord import act, act_removing, load_attempt, save_attempt
 from denizen.builtin_skills.members import mention_member
-from denizen.skill import Effect, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
+from denizen.skill import (
+    Effect,
+    Param,
+    Skill,
+    Taint,
+    Tier,
+    ToolContext,
+    ToolError,
+    ToolOutput,
+    quote_untrusted,
+    run_in_thread,
+)
 
 MAX_WARNINGS_PER_MEMBER = 200
 
@@ -136,12 +147,12 @@ async def warn_member(
 
 
 @skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS}, effects={Effect.REVEAL})
-async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str:
+async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str | ToolOutput:
     """Lists recorded warnings, for moderators."""
     found = await act(context, "judge_member", member=member)
     rows = await run_in_thread(lambda: _open_log(context).find_warnings(str(found.get("id", ""))))
     if not rows:
-        return "There are no warnings."
+        return ToolOutput("There are no warnings.", is_own=True)
     lines = [f"{row.number}. {row.at} <@{row.member}> by {_by(row.by)}: {row.reason}" for row in rows[-_SHOWN:]]
     if len(rows) > _SHOWN:
         lines.insert(0, f"({len(rows) - _SHOWN} older ones are left out)")
@@ -206,12 +217,12 @@ async def unban_member(context: ToolContext, user: Annotated[str, "name or id"],
 
 
 @skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS}, effects={Effect.REVEAL})
-async def list_bans(context: ToolContext, after: Annotated[str, "user id, to read on"] = "") -> str:
+async def list_bans(context: ToolContext, after: Annotated[str, "user id, to read on"] = "") -> str | ToolOutput:
     """Lists who is banned and why."""
     found: Any = await act(context, "list_bans", after=after)
     lines = [f"{row['name']} ({row['id']}): {row['reason'] or 'no reason given'}" for row in found["bans"]]
     if not lines:
-        return "Nobody is banned." if not after else "There are no more."
+        return ToolOutput("Nobody is banned." if not after else "There are no more.", is_own=True)
     more = f"\nTo read on: after {found['next']}" if found["next"] else ""
     return quote_untrusted("\n".join(lines), source="bans") + more
 

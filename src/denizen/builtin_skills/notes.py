@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Annotated
 
 from denizen.builtin_skills.paging import read_part
-from denizen.skill import Effect, Param, PrincipalKind, Skill, Taint, Tier, ToolContext, ToolError
+from denizen.skill import Effect, Param, PrincipalKind, Skill, Taint, Tier, ToolContext, ToolError, ToolOutput
 
 MAX_NOTES = 200
 MAX_NOTE_BYTES = 64 * 1024
@@ -222,10 +222,12 @@ Text = Annotated[str, Param("Markdown", min_length=1, max_length=16_000)]
 
 
 @skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
-def list_notes(context: ToolContext) -> str:
+def list_notes(context: ToolContext) -> str | ToolOutput:
     """Lists your notes."""
     notes = Notebook(_folder(context)).list_notes()
-    return "\n".join(f"{note.name} ({note.size_bytes} bytes)" for note in notes) or "There are no notes yet."
+    if not notes:
+        return ToolOutput("There are no notes yet.", is_own=True)
+    return "\n".join(f"{note.name} ({note.size_bytes} bytes)" for note in notes)
 
 
 @skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
@@ -235,9 +237,8 @@ def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("cha
     text = notebook.find_text(name)
     if text is None:
         names = ", ".join(note.name for note in notebook.list_notes()[:30])
-        raise ToolError(
-            f"There is no note `{parse_note_name(name)}`. " + (f"There are: {names}." if names else "None yet.")
-        )
+        others = f"There are: {names}." if names else "None yet."
+        raise ToolError(f"There is no note `{parse_note_name(name)}`. {others}", is_own=not names)
     part, more = read_part(text, start, what=f"The note `{parse_note_name(name)}`")
     return "\n".join(filter(None, (part.rstrip("\n"), more))) or "The note is empty."
 
@@ -257,11 +258,13 @@ def write_note(context: ToolContext, name: Name, text: Text) -> str:
 
 
 @skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
-def search_notes(context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]) -> str:
+def search_notes(
+    context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]
+) -> str | ToolOutput:
     """Recalls what was noted: finds lines in your notes."""
     wanted = words.casefold().split()
     if not wanted:
-        raise ToolError("Give at least one word to search for.")
+        raise ToolError("Give at least one word to search for.", is_own=True)
     notebook, lines = Notebook(_folder(context)), list[str]()
     for note in notebook.list_notes():
         found = [
@@ -270,7 +273,9 @@ def search_notes(context: ToolContext, words: Annotated[str, Param("all must occ
             if all(word in line.casefold() for word in wanted)
         ]
         lines += found[:HITS_PER_NOTE]
-    return "\n".join(lines)[:SEARCH_CHARS] or f"No note has a line with: {words}"
+    if not lines:
+        return ToolOutput(f"No note has a line with: {words}", is_own=True)
+    return "\n".join(lines)[:SEARCH_CHARS]
 
 
 def _folder(context: ToolContext) -> Path:

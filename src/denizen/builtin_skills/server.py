@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from denizen.builtin_skills.discord import act, act_removing, find_first_attempt
-from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, ToolOutput, quote_untrusted
 
 skill = Skill("server", description="Channels, roles, permissions, emojis, invites, events, webhooks of a server.")
 
@@ -27,7 +27,7 @@ Colour = Annotated[str, "#1E90FF"]
 Time = Annotated[str, "2026-11-01 20:00, UTC"]
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.HARMLESS, read_only=True)
 async def server_info(context: ToolContext) -> str:
     """Shows what this server is: owner, age, numbers, emojis."""
     found: Any = await act(context, "server_info")
@@ -42,7 +42,7 @@ async def server_info(context: ToolContext) -> str:
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
-async def list_channels(context: ToolContext, name: Annotated[str, "part of it"] = "") -> str:
+async def list_channels(context: ToolContext, name: Annotated[str, "part of it"] = "") -> str | ToolOutput:
     """Lists channels by category."""
     found: Any = await act(context, "list_channels", name=name)
     lines = [
@@ -52,7 +52,9 @@ async def list_channels(context: ToolContext, name: Annotated[str, "part of it"]
     ]
     if len(lines) < found["total"]:
         lines.append(f"({found['total'] - len(lines)} more)")
-    return quote_untrusted("\n".join(lines), source="channels") if lines else "No channel fits."
+    if not lines:
+        return ToolOutput("No channel fits.", is_own=True)
+    return quote_untrusted("\n".join(lines), source="channels")
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
@@ -267,7 +269,7 @@ async def create_event(
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
-async def list_events(context: ToolContext) -> str:
+async def list_events(context: ToolContext) -> str | ToolOutput:
     """Lists planned events."""
     found: Any = await act(context, "list_events")
     lines = [
@@ -275,7 +277,9 @@ async def list_events(context: ToolContext) -> str:
         f"{row['interested']} interested. {' '.join(row['description'].split())}".rstrip()
         for row in found["events"]
     ]
-    return quote_untrusted("\n".join(lines), source="events, times in UTC") if lines else "Nothing is planned."
+    if not lines:
+        return ToolOutput("Nothing is planned.", is_own=True)
+    return quote_untrusted("\n".join(lines), source="events, times in UTC")
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
@@ -294,14 +298,16 @@ async def create_webhook(
 
 
 @skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS})
-async def list_webhooks(context: ToolContext) -> str:
+async def list_webhooks(context: ToolContext) -> str | ToolOutput:
     """Lists webhooks, for managers."""
     found: Any = await act(context, "list_webhooks")
     lines = [
         f"{row['name']} (id {row['id']}) of <#{row['channel']}>" + (f" by <@{row['by']}>" if row["by"] else "")
         for row in found["webhooks"]
     ]
-    return quote_untrusted("\n".join(lines), source="webhooks") if lines else "There are no webhooks."
+    if not lines:
+        return ToolOutput("There are no webhooks.", is_own=True)
+    return quote_untrusted("\n".join(lines), source="webhooks")
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)

@@ -49,7 +49,7 @@ async def bash_batch(
 
 async def _run(context: ToolContext, commands: list[str]) -> tuple[ShellResult, ...]:
     if context.shell is None:
-        raise ToolError("There are no knowledge files to look into.")
+        raise ToolError("There are no knowledge files to look into.", is_own=True)
     return await context.shell(commands)
 
 
@@ -60,7 +60,13 @@ def _told(results: tuple[ShellResult, ...]) -> ToolResult:
         {"command": each.command, "exit_code": each.exit_code, "refused": each.refused, "duration_ms": each.duration_ms}
         for each in results
     ]
-    return ToolResult("\n\n".join(texts), is_error=all(result.refused for result in results), data={"commands": rows})
+    return ToolResult(
+        "\n\n".join(texts),
+        is_error=all(result.refused for result in results),
+        data={"commands": rows},
+        # A refusal may name files.
+        is_own=not any(result.stdout or result.stderr for result in results),
+    )
 
 
 def _text(result: ShellResult, *, is_single: bool) -> str:

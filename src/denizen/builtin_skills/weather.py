@@ -114,7 +114,8 @@ async def _find_place(context: ToolContext, settings: WeatherSettings, place: st
     matches = [row for row in places if all(_lies_in(row, part) for part in rest if part)]
     if not matches:
         near = "; ".join(_label(row) for row in places[:3])
-        raise ToolError(f"No place `{place}` was found." + (f" There is: {near}." if near else " Check the spelling."))
+        others = f"There is: {near}." if near else "Check the spelling."
+        raise ToolError(f"No place `{place}` was found. {others}", is_own=not near)
     return matches[0]
 
 

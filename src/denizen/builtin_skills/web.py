@@ -9,7 +9,19 @@ from typing import Annotated
 
 from denizen.builtin_skills.page_text import PageText, extract_page_text
 from denizen.builtin_skills.paging import read_part
-from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
+from denizen.skill import (
+    FetchedPage,
+    InvalidInput,
+    NotAllowed,
+    Param,
+    Skill,
+    Taint,
+    Tier,
+    ToolContext,
+    ToolError,
+    quote_untrusted,
+    run_in_thread,
+)
 
 TIMEOUT_S = 15.0
 MAX_INDENT_CHARS = 1_000_000
@@ -25,9 +37,13 @@ async def fetch_url(
     start: Annotated[int, Param("character to begin at, to read on", ge=0)] = 0,
 ) -> str:
     """Reads a web page, text or JSON by its URL."""
-    page = await context.fetch(url, timeout_s=TIMEOUT_S)
+    try:
+        page = await context.fetch(url, timeout_s=TIMEOUT_S)
+    except (InvalidInput, NotAllowed) as refused:
+        raise ToolError(refused.explain(), is_own=True) from refused
     if page.status >= 400:
-        raise ToolError(f"{page.url} answered {page.status} {_phrase(page.status)}".rstrip() + ".")
+        why = f"{page.url} answered {page.status} {_phrase(page.status)}".rstrip() + "."
+        raise ToolError(why, is_own=page.url == url)  # a redirect may lead to an address with a message in it
     content = await run_in_thread(partial(_readable, page))
     if not content.text:
         raise ToolError(f"{page.url} has no text that can be read ({page.media_type or 'unknown type'}).")

@@ -14,7 +14,18 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
-from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, truncate
+from denizen.skill import (
+    FetchedPage,
+    Param,
+    Skill,
+    Taint,
+    Tier,
+    ToolContext,
+    ToolError,
+    ToolOutput,
+    quote_untrusted,
+    truncate,
+)
 
 RESULTS = 5
 MAX_SNIPPET_CHARS = 400
@@ -61,21 +72,23 @@ class _Hit:
 
 
 @skill.tool(tier=Tier.LIMITED, read_only=True, idempotent=True, reads={Taint.WEB})
-async def web_search(context: ToolContext, query: Annotated[str, Param(min_length=1, max_length=400)]) -> str:
+async def web_search(
+    context: ToolContext, query: Annotated[str, Param(min_length=1, max_length=400)]
+) -> str | ToolOutput:
     """Searches the web: titles, URLs, excerpts. First look in what else you can search."""
     settings = context.settings(SearchSettings)
     words = " ".join(query.split())
     if not words:
-        raise ToolError("Give some words to search for.")
+        raise ToolError("Give some words to search for.", is_own=True)
     match settings.provider:
         case "brave":
             hits = await _ask_brave(context, settings, words)
         case "searxng":
             hits = await _ask_searxng(context, settings, words)
         case _:
-            raise ToolError("No search is configured. The owner sets tools.web_search.provider.")
+            raise ToolError("No search is configured. The owner sets tools.web_search.provider.", is_own=True)
     if not hits:
-        return f"Nothing was found on the web for: {words}"
+        return ToolOutput(f"Nothing was found on the web for: {words}", is_own=True)
     entries = [f"{at}. {hit.title}\n{hit.url}\n{hit.snippet}".rstrip() for at, hit in enumerate(hits, 1)]
     return quote_untrusted("\n\n".join(entries), source=f"web search: {words}")
 

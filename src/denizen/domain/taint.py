@@ -14,6 +14,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+from denizen.domain.verdict import CallOutcome, Decision
 
 QUOTED = "<untrusted "
 """Begins what stands in a message as data, such as the output of a configured command (`denizen.skill.context`)."""
@@ -45,6 +46,14 @@ def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:
         if effect in spec.flow.effects:
             return doing
     return "is of the highest risk" if tier is Tier.DANGEROUS else ""
+
+
+def find_call_taint(spec: ToolSpec, outcome: CallOutcome) -> frozenset[Taint]:
+    """Returns the taint that a call itself brings in: all that its tool reads, but none where it did not run, or where
+    the result is the tool's own text.
+    """
+    has_read = outcome.verdict.decision is Decision.APPROVE and not outcome.result.is_own
+    return spec.flow.reads if has_read else frozenset()
 
 
 def describe_taint(taint: Iterable[Taint]) -> str:

@@ -117,8 +117,12 @@ class ToolCall:
 class ToolResult:
     """The result of a call: `text` for the model; `data` for people and machines (embeds, files), never for
     the model.
+
+    `is_own`: the text is the tool's own, such as "Nothing was found.", and holds none of the foreign text that the tool
+    reads. A tool that is not sure does not say so.
     """
 
     text: str
     is_error: bool = False
     data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    is_own: bool = False

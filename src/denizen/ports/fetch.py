@@ -60,6 +60,7 @@ class Fetcher(Protocol):
 
         Raises NotAllowed for private, loopback, link-local and other special addresses, and for headers to a server
         that nobody named; InvalidInput for a malformed URL or header; Unavailable for time-outs and network faults.
+        The first two repeat nothing that a server sent, such as where a redirect leads.
         """
         ...
 

@@ -16,7 +16,7 @@ skill declares its tools and their tiers; the gate decides who may call them. Im
 pydantic is loaded when the first schema is asked for.
 """
 
-from denizen.domain.errors import NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.principal import Principal, PrincipalKind
@@ -75,6 +75,7 @@ __all__ = [
     "HistoryMessage",
     "IndexedPassage",
     "InstanceControl",
+    "InvalidInput",
     "Json",
     "JsonObject",
     "MemoryAccess",

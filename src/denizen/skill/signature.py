@@ -39,17 +39,37 @@ class Param:
 
 
 class ToolError(InvalidInput):
-    """An expected failure. The message goes to the model, which corrects its call or tells the person."""
+    """An expected failure. The message goes to the model, which corrects its call or tells the person. `is_own` as for
+    a ToolOutput.
+    """
 
     code = "tool_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        why: str = "",
+        fix: str = "",
+        is_own: bool = False,
+        **context: object,
+    ) -> None:
+        super().__init__(message, code=code, why=why, fix=fix, **context)
+        self.is_own = is_own
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result with `text` for the model and `data` (embeds, files) for people and machines, never for the model."""
+    """A result with `text` for the model and `data` (embeds, files) for people and machines, never for the model.
+
+    `is_own`: a tool that `reads` untrusted texts has found none this time, so that every word of `text` is its own, or
+    of the call. Else the gate asks people about what the agent does next.
+    """
 
     text: str
     data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    is_own: bool = False
 
 
 def to_result(value: object) -> ToolResult:
@@ -62,7 +82,7 @@ def to_result(value: object) -> ToolResult:
         case ToolResult():
             return value
         case ToolOutput():
-            return ToolResult(value.text, data=value.data)
+            return ToolResult(value.text, data=value.data, is_own=value.is_own)
         case str():
             return ToolResult(value)
         case None:
@@ -113,7 +133,9 @@ class ToolSignature:
         except ValidationError as error:
             faults = [_fault(row["loc"], row["msg"]) for row in error.errors(include_url=False, include_input=False)]
             raise ToolError(
-                f"`{self._tool}` was not run: {'; '.join(faults)}. {self._expectation()}", code="bad_arguments"
+                f"`{self._tool}` was not run: {'; '.join(faults)}. {self._expectation()}",
+                code="bad_arguments",
+                is_own=True,
             ) from error
         return {
             name: getattr(values, f"p{number}")

@@ -17,7 +17,7 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import SkillServices, ToolContext, run_in_thread
-from denizen.skill.signature import to_result
+from denizen.skill.signature import ToolError, to_result
 from denizen.skill.skill import Skill, Tool
 
 
@@ -38,6 +38,7 @@ class SkillToolset:
     ) -> None:
         self._skill = skill
         self._services = services
+        self._reads = reads
         self._options = skill.read_settings(section or {})
         self._specs = tuple(
             replace(spec, tier=max(spec.tier, floor), flow=replace(spec.flow, reads=spec.flow.reads | reads))
@@ -62,12 +63,15 @@ class SkillToolset:
         try:
             values = tool.signature.bind(call.args)
             context = ToolContext(self._services, scope, skill=self.name, options=self._options)
-            return to_result(await _run(tool, context, values))
+            result = to_result(await _run(tool, context, values))
         # Before DenizenError, which they are too.
         except (NeedsApproval, NeedsAttention):
             raise
         except DenizenError as error:
-            return ToolResult(error.explain(), is_error=True)
+            is_own = isinstance(error, ToolError) and error.is_own
+            result = ToolResult(error.explain(), is_error=True, is_own=is_own)
+        # What the owner's manifest says of all its tools holds for each of their results.
+        return replace(result, is_own=result.is_own and not self._reads)
 
     async def aclose(self) -> None:
         """Does nothing: a skill holds nothing open."""

@@ -188,6 +188,9 @@ async def test_a_redirect_to_a_private_address_is_refused(target: str) -> None:
         network = LocalNetwork({PUBLIC: server})
         error = await fetch_refused(WebFetcher(resolve=names, network=network), "http://outer.example/")
         assert isinstance(error, NotAllowed)
+        # What a server sent is not repeated: it may be a message.
+        assert error.message == "it redirects to an address that may not be fetched"
+        assert "inner" not in error.explain()
         assert network.connected == [(PUBLIC, 80)]
 
 

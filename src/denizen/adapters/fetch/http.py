@@ -257,11 +257,16 @@ async def follow_redirects(
     """
     first = _get_origin(url)
     async with httpcore2.AsyncConnectionPool(ssl_context, network_backend=network) as pool:
-        for _ in range(MAX_REDIRECTS + 1):
-            async with _open_response(pool, url, max_bytes, headers) as response:
-                location = response.headers.get("location")
-                if response.status_code not in _REDIRECTS or not location:
-                    return await _read(url, response, max_bytes, raw=raw)
+        for hop in range(MAX_REDIRECTS + 1):
+            try:
+                async with _open_response(pool, url, max_bytes, headers) as response:
+                    location = response.headers.get("location")
+                    if response.status_code not in _REDIRECTS or not location:
+                        return await _read(url, response, max_bytes, raw=raw)
+            except (InvalidInput, NotAllowed) as refused:
+                if not hop:
+                    raise
+                raise _hide_target(refused) from refused
             url = parse_url(location, base=url)
             headers = headers if _get_origin(url) == first else NO_HEADERS  # for good, also when it leads back
     raise Unavailable(f"{url.host} redirects more than {MAX_REDIRECTS} times", code="too_many_redirects")
@@ -339,6 +344,11 @@ def _is_tls_fault(error: BaseException) -> bool:
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
     return cause is not None
+
+
+def _hide_target(refused: InvalidInput | NotAllowed) -> InvalidInput | NotAllowed:
+    """Returns the refusal without the host, which the server chose that redirects to it."""
+    return type(refused)("it redirects to an address that may not be fetched", code=refused.code, fix=refused.fix)
 
 
 def _bad_url(message: str) -> InvalidInput:

@@ -365,10 +365,11 @@ async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope, pause: Tu
         with anyio.fail_after(tool.spec.timeout_s) as limit, pause.limited(limit) if pause else nullcontext():
             return await tool.toolset.call(call, scope)
     except TimeoutError:
-        return ToolResult(f"'{call.tool}' did not finish within {tool.spec.timeout_s:g} s.", is_error=True)
+        text = f"'{call.tool}' did not finish within {tool.spec.timeout_s:g} s."
+        return ToolResult(text, is_error=True, is_own=True)
     except DenizenError as error:
         return ToolResult(error.explain(), is_error=True)
     except Exception:  # noqa: BLE001 - the boundary of a skill call
         reference = fresh("err")
         _log.exception("tool fault", extra={"tool": call.tool, "turn": scope.turn_id, "reference": reference})
-        return ToolResult(f"'{call.tool}' failed inside (reference {reference}).", is_error=True)
+        return ToolResult(f"'{call.tool}' failed inside (reference {reference}).", is_error=True, is_own=True)

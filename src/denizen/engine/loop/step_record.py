@@ -25,12 +25,12 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallTrail, NestedCall
 
 
-def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: CallTrail) -> JsonObject:
-    """`reads` is what the tool's own results hold; the trail has what its inner calls have read, cost and done."""
+def outcome_to_json(outcome: CallOutcome, taint: frozenset[Taint], trail: CallTrail) -> JsonObject:
+    """`taint` is that of the call itself; the trail has what its inner calls have read, cost and done."""
     return {
         **_outcome_to_json(outcome),
         "data": dict(outcome.result.data),
-        "taint": taint_to_json(reads | trail.taint),
+        "taint": taint_to_json(taint | trail.taint),
         "observed": usage_to_json(trail.usage),
         "inner": [
             {

@@ -19,7 +19,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
 from denizen.domain.routing import ROUTE, route_meta
-from denizen.domain.taint import META, taint_from_json, taint_to_json
+from denizen.domain.taint import META, find_call_taint, taint_from_json, taint_to_json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step
@@ -256,7 +256,7 @@ class TurnSteps:
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             self._tell_finished(checked, outcome)
-            return outcome_to_json(outcome, bound.spec.flow.reads, scope.trail)
+            return outcome_to_json(outcome, find_call_taint(bound.spec, outcome), scope.trail)
 
         return _PreparedCall(asked, position, key, action=action, reusable=bound.spec.read_only)
 

@@ -21,6 +21,7 @@ from denizen.domain.ids import CallId, SessionId, derive, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
+from denizen.domain.taint import find_call_taint
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -285,7 +286,7 @@ class NestedCalls:
             options = replace(scope.options, idempotency_key=key if scope.options.idempotency_key else "")
             inner = replace(scope, options=options, taint=scope.taint | read)
             outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
-            scope.trail.taint |= bound.spec.flow.reads
+            scope.trail.taint |= find_call_taint(bound.spec, outcome)
             return outcome.result
 
 
