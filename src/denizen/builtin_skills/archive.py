@@ -52,7 +52,7 @@ async def search_archive(
     posts = await archive.search(
         words, room=room, author=author, since=_parse_start(since), until=_parse_end(until), limit=MAX_HITS
     )
-    return _quote(posts, "") or await _tell_absent(archive, words)
+    return _quote(posts, "" if posts else await _tell_absent(archive, words))
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
