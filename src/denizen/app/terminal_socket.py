@@ -53,6 +53,7 @@ class TerminalServer(uvicorn.Server):
             proxy_headers=False,
             timeout_graceful_shutdown=5,
         )
+        options.load()  # imports now what it would import only after the other server has said that it is ready
         super().__init__(options)
 
     @contextmanager
