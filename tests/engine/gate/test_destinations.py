@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx2
 import pytest
@@ -145,7 +145,7 @@ PIECES = (
 
 
 @pytest.mark.parametrize("read", [read_by_urlsplit, read_by_httpx, read_by_yarl, read_by_urllib3])
-@settings(max_examples=400)
+@settings(max_examples=400, derandomize=True)
 @given(
     start=st.sampled_from(["", "https://", "https://api.example.org"]),
     pieces=st.lists(st.sampled_from(PIECES), min_size=1, max_size=6),
@@ -161,7 +161,7 @@ async def test_no_program_is_led_to_another_host_than_the_one_that_was_matched(
         # Some programs add the scheme themselves.
         for address in (each, f"https://{each}"):
             try:
-                host = read(address)
+                host = unquote(read(address)).strip()  # a blank around it is no part of a name
             except (ValueError, httpx2.InvalidURL, LocationParseError):
                 continue
             # No name server knows a name with a separator in it; a program that splits there is looked at above.
