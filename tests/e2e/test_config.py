@@ -122,3 +122,16 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
     errors = [line for line in ended.err.splitlines() if "[error" in line]
     assert errors[0] == said[0].splitlines()[0]
     assert ["is empty or gone" in line for line in errors[1:]] == [True, True]
+
+
+def test_a_home_folder_that_is_moved_while_it_is_used_is_told_until_it_is_back(home: Home, provider: Provider) -> None:
+    provider.script(ModelAnswer(text="Yes."))
+    home.configure(provider.server.openai_url)
+    elsewhere = home.folder.with_name("elsewhere")
+    with home.serve() as server:
+        home.folder.rename(elsewhere)
+        server.running.err.await_text(rf"configuration refused.*{home.folder} was moved or removed.*start it with --home")
+        elsewhere.rename(home.folder)
+        home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
+        wait_until(lambda: generation(server) == 2)
+        assert get_completion_text(server.ask("Are you there?", key="m1")) == "Yes."

@@ -364,6 +364,18 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
         assert (closed.status, closed.result.failure.code) == (TurnStatus.FAILED, "turn_lost")
 
 
+async def test_an_older_copy_of_the_store_does_not_answer_again_what_the_durable_log_knows_as_answered() -> None:
+    log = MemoryLog()
+    async with open_engine(ScriptedModel(ScriptedReply("Hello.")), log=log) as engine:
+        assert (await engine.say("x", platform_id="asked")).reply == "Hello."
+    model = ScriptedModel(ScriptedReply("Hello again."))
+    async with open_engine(model, store=TemporaryStore(), log=log) as engine:
+        turn = await engine.turns.submit(message("x", platform_id="asked"))
+        await engine.turns.resume()
+        assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
+        assert (await engine.say("y")).reply == "Hello again."
+
+
 class LockedStore(TemporaryStore):
     """A store whose database is locked for the next `faults` writes that change a message; none of them is kept."""
 
