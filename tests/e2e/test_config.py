@@ -130,7 +130,9 @@ def test_a_home_folder_that_is_moved_while_it_is_used_is_told_until_it_is_back(h
     elsewhere = home.folder.with_name("elsewhere")
     with home.serve() as server:
         home.folder.rename(elsewhere)
-        server.running.err.await_text(rf"configuration refused.*{home.folder} was moved or removed.*start it with --home")
+        server.running.err.await_text(
+            rf"configuration refused.*{home.folder} was moved or removed.*start it with --home"
+        )
         elsewhere.rename(home.folder)
         home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
         wait_until(lambda: generation(server) == 2)
