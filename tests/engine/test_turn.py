@@ -1,5 +1,6 @@
 """The life of a message: once, in order, resumable, stoppable."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from denizen.domain.agent import (
     WritingStyle,
 )
 from denizen.domain.conversation import Place
-from denizen.domain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import ImagePart, Message, Role, TextPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
@@ -374,6 +375,22 @@ async def test_an_older_copy_of_the_store_does_not_answer_again_what_the_durable
         await engine.turns.resume()
         assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
         assert (await engine.say("y")).reply == "Hello again."
+
+
+async def test_what_the_operator_can_mend_in_a_failed_turn_is_a_warning_with_the_remedy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = NeedsAttention("The key is refused.", code="model_key", why="status 401", fix="Set KEY anew.")
+    async with open_engine(ScriptedModel(key, ScriptedReply("Hello."))) as engine:
+        await engine.fail("x")
+        await engine.say("y")
+    [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.getMessage() == "a turn failed: The key is refused."
+    assert {name: vars(warning)[name] for name in ("code", "why", "fix")} == {
+        "code": "model_key",
+        "why": "status 401",
+        "fix": "Set KEY anew.",
+    }
 
 
 class LockedStore(TemporaryStore):
