@@ -74,7 +74,7 @@ class LocalEmbedder:
 def _register_model(entry: EmbeddingWeights) -> str:
     """Imports the library, which takes a moment, and tells it of the model. Returns the name of the model there."""
     # Since 1.29 onnxruntime tells its vendor what it loads, unless it is told not to before its import.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    os.putenv("ORT_DISABLE_TELEMETRY", "1")
     try:
         from fastembed import TextEmbedding
         from fastembed.common.model_description import ModelSource, PoolingType
