@@ -271,6 +271,12 @@ class Channel(Protocol):
         """Returns the thread of that message, and opens it if there is none."""
         ...
 
+    async def open_direct(self, user_id: str) -> Place:
+        """Returns the direct conversation with the user, and opens it if there is none. Raises NotAllowed on platforms
+        that have none.
+        """
+        ...
+
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         """Returns the newest `limit` posts before `before`, or the oldest `limit` after `after`, oldest first."""
         ...
@@ -315,6 +321,12 @@ class Channel(Protocol):
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
         """Whether the principal may write there at this moment. Raises Unavailable when it cannot be known now."""
+        ...
+
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        """Whether the account itself may post there at this moment, or in a thread that it opens there. True when it
+        cannot be known: posting tells.
+        """
         ...
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:

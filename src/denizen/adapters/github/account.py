@@ -346,6 +346,12 @@ class GitHubAccount:
         except (NotFound, NotAllowed, InvalidInput):
             return False
 
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        return True
+
+    async def open_direct(self, user_id: str) -> Place:
+        raise NotAllowed("There are no direct messages on GitHub.", code="github_no_direct")
+
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return False
 

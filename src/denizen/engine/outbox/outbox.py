@@ -126,8 +126,8 @@ class DeliveryOutbox:
             rounds.work.set()
 
     async def say(self, channel: Channel, said: Announcement) -> bool:
-        """Owes a text that no turn gave, and claims its message in the same moment. False, and nothing is owed, when it
-        was to be the first word about that message and is not.
+        """Owes a text that no turn gave, and claims the message that it is about in the same moment. False, and nothing
+        is owed, when it was to be the first word about that message and is not.
         """
         now = self._clock.now()
         claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
@@ -139,7 +139,7 @@ class DeliveryOutbox:
         is_owed = False
         try:
             async with self._store.work() as work:
-                is_first = bool(await work.inbox.claim([claim], now=now))
+                is_first = not said.about or bool(await work.inbox.claim([claim], now=now))
                 is_owed = is_first or not said.is_first
                 if is_owed:
                     await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))

@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.errors import (
     ListMissing,
     translate_errors,
 )
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.adapters.discord.messages.conversion import get_channel, get_text_channel, to_room
@@ -151,6 +152,10 @@ class MessageSender:
             else:
                 return to_room(thread)
         return to_room(await get_channel(self._client, _id(message_id)))
+
+    async def open_direct(self, user_id: str) -> Place:
+        with translate_errors("write to that user"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            return Place(PLATFORM, str((await self._client.http.start_private_message(_id(user_id)))["id"]))
 
     def _missing(self, room: int, needed: Sequence[str]) -> ListMissing:
         return lambda: list_missing_permissions(self._client, room, needed)
