@@ -292,6 +292,12 @@ class GatewayConnection:
         everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
         if everybody and not session.intents & GatewayIntent.GUILD_MEMBERS:
             return 4014
+        guild_id, nonce = str(data["guild_id"]), data.get("nonce")
+        wait_s = self._sessions.take_members(session, guild_id) if everybody else 0.0
+        if wait_s > 0:
+            meta = {"guild_id": guild_id} | ({"nonce": nonce} if nonce else {})
+            session.push("RATE_LIMITED", {"opcode": 8, "retry_after": wait_s, "meta": meta})
+            return None
         for chunk in chunk_members(self._store, session.application, data):
             session.push("GUILD_MEMBERS_CHUNK", chunk)
         return None
