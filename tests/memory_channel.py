@@ -69,6 +69,7 @@ class SentMessage:
     nonce: str
     reply_to: str = ""
     ticket: str = ""
+    goes_on: bool = False
 
 
 @dataclass(slots=True)
@@ -182,7 +183,14 @@ class MemoryChannel:
         return self._user_id
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         async with self._asking("post"):
             room = self._enter(place)
@@ -196,7 +204,7 @@ class MemoryChannel:
             replied = reply_to if reply_to in self._platform.posts and not answered else ""
             post = self._platform.say(room, self._user_id, content.text, reply_to=replied)
             self._nonces[room.id, nonce] = post.id
-            self.sent.append(SentMessage(post.id, place, content, nonce, replied, answered))
+            self.sent.append(SentMessage(post.id, place, content, nonce, replied, answered, goes_on))
         return post.id
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:

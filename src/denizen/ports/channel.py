@@ -246,10 +246,18 @@ class Channel(Protocol):
         ...
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Sends one message and returns its id. A repeated nonce soon after returns the earlier message. A reply to a
-        deleted message becomes a plain message. With a valid ticket it answers the command.
+        deleted message becomes a plain message. With a valid ticket it answers the command; `goes_on` then means
+        that more messages of the answer follow at once, which are to stand right below this one.
         """
         ...
 

@@ -149,9 +149,17 @@ class DiscordAccount:
         return await login.commands.sync(login.listener.commands)
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
-        return await self._get_login().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        sender = self._get_login().sender
+        return await sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         await self._get_login().sender.edit(place, message_id, content)

@@ -262,7 +262,14 @@ class GitHubAccount:
     # --- sending -----------------------------------------------------------------------------------------------------
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Posts a comment. GitHub has no replies; `list_posts` finds an earlier try by its hidden mark."""
         thread = _thread_at(place)

@@ -312,8 +312,21 @@ class DeliveryOutbox:
             else:
                 return delivery.platform_id
         return await channel.post(
-            place, content, nonce=delivery.nonce, reply_to=delivery.target.reply_to, ticket=delivery.target.ticket
+            place,
+            content,
+            nonce=delivery.nonce,
+            reply_to=delivery.target.reply_to,
+            ticket=delivery.target.ticket,
+            goes_on=await self._goes_on(delivery),
         )
+
+    async def _goes_on(self, delivery: Delivery) -> bool:
+        """Whether it begins an answer to a command that has several messages."""
+        if not delivery.target.ticket or delivery.position or delivery.kind not in PIECES:
+            return False
+        async with self._store.work(write=False) as work:
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
+        return any(each.position and each.kind is delivery.kind for each in of_turn)
 
     async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
         """The card that was sent before it; one that never arrived, or was deleted, needs no end."""

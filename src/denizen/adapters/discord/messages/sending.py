@@ -79,7 +79,14 @@ class MessageSender:
         self._tickets = CommandReplies(client)
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Posts a message, as the answer to a command if the ticket still holds, and otherwise as a plain one.
 
@@ -88,7 +95,7 @@ class MessageSender:
         held = parse_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
             try:
-                return await self._tickets.answer(held, content, nonce)
+                return await self._tickets.answer(held, content, nonce, goes_on=goes_on)
             except NotFound:
                 pass
         room = _room_id(place)
