@@ -7,7 +7,9 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
+from denizen.ports.channel import ButtonPress
 from tests.engine.platform_fixture import PlatformFixture, World, open_platform
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 
@@ -78,6 +80,16 @@ async def test_nobody_but_the_owners_hears_of_messages_that_were_not_addressed_t
         by_bot = world.platform.say(notices, "rex", "@ada hello?")
         assert [sent.place.channel for sent in await fixture.sent()] == [owners.id]
         assert signs_on(fixture, unasked.id) == signs_on(fixture, by_bot.id) == []
+
+
+async def test_who_presses_a_button_where_the_account_may_not_post_any_more_is_told() -> None:
+    world, notices = make_world()
+    async with open_platform(world) as fixture:
+        press = ButtonPress("9", "1", "Yes", notices, "bob", "Bob", frozenset(), START)
+        with pytest.raises(NotAllowed, match="may not write here"):
+            await fixture.listener.on_press(press)
+        assert await fixture.said() == []
+        assert not fixture.model.requests
 
 
 async def test_an_account_that_may_post_in_threads_alone_answers_in_a_thread() -> None:
