@@ -363,6 +363,17 @@ async def test_a_command_is_answered_with_its_ticket() -> None:
     assert [(s.content.text, s.ticket) for s in sent] == [("Hello.", "t1")]
 
 
+async def test_only_the_first_message_of_a_long_answer_to_a_command_says_that_more_follow() -> None:
+    model = ScriptedModel(ScriptedReply("\n\n".join(f"Piece {n}. " + "word " * 350 for n in range(3))))
+    async with open_platform(model=model) as fixture:
+        fixture.ada.tickets.add("t1")
+        call = CommandCall(
+            "77", "ask", "", {"text": "hello?"}, fixture.world.general, "ana", "Ana", frozenset(), START, ticket="t1"
+        )
+        await fixture.listener.on_command(call)
+        assert [each.goes_on for each in await fixture.sent()] == [True, False, False]
+
+
 async def test_a_channel_that_refuses_one_message_goes_on_with_the_next() -> None:
     from denizen.domain.errors import NotAllowed, Unavailable
 
