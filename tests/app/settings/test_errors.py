@@ -108,6 +108,8 @@ BAD = [
     ),
     ("default agent", "agents: {rose: {}}\ndefault_agent: rise\n", 2, "no agent 'rise'", "Did you mean 'rose'?"),
     ("no default agent", "agents:\n  a: {}\n  b: {}\n", 1, "which one is the default", "default_agent: a"),
+    ("mode of the gate", "gate:\n  mode: aks\n", 2, "gate.mode: 'aks' is not possible", "Did you mean 'ask'?"),
+    ("mode of a tool", "gate: {modes: {x: rune}}\n", 1, "gate.modes.x: 'rune' is not", "Did you mean 'run'?"),
     ("skill", "tools:\n  wether: {}\n", 2, "there is no skill 'wether'", "Did you mean 'weather'?"),
     ("unset variable", "server:\n  host: ${DENIZEN_HOST}\n", 2, "variable DENIZEN_HOST is not set", "DENIZEN_HOST=..."),
     ("malformed reference", "server: {host: '${HOST'}\n", 1, "begins no reference", "${NAME:-default}"),

@@ -29,6 +29,7 @@ def kinds(response: httpx2.Response) -> list[str]:
     return [event["type"] for event in events(response)]
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     model = ScriptedModel(
         ScriptedReply("Let me look.", calls=[call("weather", city="Longtown"), call("weather", city="Atlantis")]),
@@ -58,6 +59,7 @@ async def test_each_event_is_named_so_that_plain_event_sources_can_tell_them_apa
     assert named == kinds(response)
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_a_turn_that_fails_ends_with_what_happened_and_what_to_do() -> None:
     failure = NeedsAttention("The provider refused the key.", code="key_refused", fix="Run `denizen setup`.")
     async with open_web(ScriptedModel(failure)) as web, web.client() as client:
@@ -109,6 +111,7 @@ async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
     assert [message["text"] for message in messages] == ["c", "Three."]
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_sessions_and_agents_have_histories_of_their_own() -> None:
     async with open_web(make_hello_model()) as web, web.client() as client:
         for body in ({"session": "a"}, {"session": "b/c"}, {"session": "a", "agent": "scribe"}):
