@@ -95,14 +95,14 @@ def generation(server: Server) -> int:
     return server.get("/health").body["generation"]
 
 
-@pytest.mark.proves("T2")
+@pytest.mark.proves("T2", "T1")
 def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
     home: Home, provider: Provider
 ) -> None:
     provider.script(*(ModelAnswer(text=f"{number}.") for number in range(3)))
     home.configure(provider.server.openai_url)
     with home.serve() as server:
-        home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
+        home.configure(provider.server.openrouter_url)
         wait_until(lambda: generation(server) == 2)
         home.write(BROKEN)
         said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
@@ -114,6 +114,7 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         server.running.err.await_text(emptied, after=first.end())
         assert generation(server) == 2
         assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
+        assert provider.requests[-1].path.startswith("/api/v1/"), "the model is that of the second configuration"
         home.configure(provider.server.openai_url)
         wait_until(lambda: generation(server) == 3)
         assert get_completion_text(server.ask("And now?", key="m2")) == "1."

@@ -79,6 +79,21 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
+@pytest.mark.proves("T4")
+async def test_slash_commands_come_and_go_with_the_configuration(deployment: DiscordDeployment) -> None:
+    def names() -> set[str]:
+        return {each.name for each in deployment.world.store.interactions.commands.values()}
+
+    deployment.configure()
+    async with deployment.run():
+        await deployment.until(lambda: "help" in names())
+        deployment.configure(rest="commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n")
+        await deployment.until(lambda: {"help", "motto"} <= names())
+        deployment.configure()
+        await deployment.until(lambda: "motto" not in names())
+    assert "help" in names()
+
+
 async def test_a_rotated_token_is_taken_up_without_a_restart(deployment: DiscordDeployment) -> None:
     deployment.configure()
     async with deployment.run() as denizen:

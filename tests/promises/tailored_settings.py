@@ -47,8 +47,9 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-providers",
         "4.2",
-        "Providers have base URL, key and default model, and Ollama is preset to its usual local address.",
-        status="open",
+        "Providers have base URL and key, aliases name their models, of which `balanced` is the default, and Ollama is "
+        "preset to its usual local address.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -113,7 +114,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-tools",
         "4.2",
-        "Each tool can be switched and given options, and tools that can do harm are off by default.",
+        "Each skill can be switched and given options, and tools that can do harm are off by default.",
         status="covered",
         issue="foundation",
     ),

@@ -108,8 +108,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-store-sessions",
         "4.11",
-        "A session has a unique key, a model and provider, its times, and messages with role, content, tool calls and "
-        "the call they answer.",
+        "A session has a unique key and its times, its turns name model and provider, and its messages have role, "
+        "content, tool calls and the call they answer.",
         status="covered",
         issue="foundation",
     ),

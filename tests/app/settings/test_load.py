@@ -117,7 +117,7 @@ def test_every_section_is_read(home: Home):
     )
     assert settings.default_agent == "other"
     assert settings.store_url == "sqlite:///elsewhere.db"
-    assert (settings.server.host, settings.server.port) == ("0.0.0.0", 9000)  # noqa: S104
+    assert (settings.server.host, settings.server.port) == ("0.0.0.0", 9000)
     key = settings.server.api_keys[0]
     assert (key.name, settings.secrets.resolve(key.key), key.roles) == ("laptop", "denizen-key", (RoleName.ADMIN,))
     assert settings.channels.web.enabled is False
@@ -136,12 +136,20 @@ def test_a_postgres_behind_a_socket_needs_no_host(home: Home, url: str):
     assert home.load(f"store: {{url: '{url}'}}\n").store_url == url
 
 
+@pytest.mark.proves("T-config-providers")
 def test_models_are_read_with_their_keys_as_references(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     lab = settings.models.providers["lab"]
     assert (lab.timeout_s, lab.headers) == (30.0, {"X-Team": "a, b"})
     assert settings.secrets.resolve(lab.api_key) == ""
     assert settings.secrets.resolve(settings.models.providers["anthropic"].api_key) == "anthropic-key"
+    assert (lab.base_url, settings.agents[AgentName("helper")].model) == ("http://127.0.0.1:9100/v1", "quality")
+    assert (
+        home.load("models: {providers: {near: {kind: ollama}}, aliases: {balanced: near/own}}")
+        .agents[AgentName("denizen")]
+        .model
+        == "balanced"
+    )
     assert settings.models.providers["builtin"].threads == 2
     assert settings.models.aliases["balanced"].fallbacks == ("builtin/default",)
     assert settings.models.overrides["lab/org/qwen3"].sampling == ("temperature",)

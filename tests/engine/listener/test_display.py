@@ -239,7 +239,7 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     assert list_texts(model.requests[0])[-1] == said[0]
 
 
-@pytest.mark.proves("X-session-scope")
+@pytest.mark.proves("X-session-scope", "T34")
 @pytest.mark.parametrize(
     ("scope", "knows"), [(SessionScope.THREAD, False), (SessionScope.CHANNEL, True), (SessionScope.USER, True)]
 )

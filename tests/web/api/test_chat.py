@@ -11,7 +11,6 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.turn import TurnStatus
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.web.http.dependencies import WebTiming
-from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, BEN, make_hello_model, open_web
 
@@ -46,7 +45,7 @@ async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     assert told[0] == {"type": "turn", "turn_id": turn.id, "agent": "denizen", "model": "scripted/model"}
     assert told[4]["args"] == {"city": "Longtown"}
     results = {event["text"][:8]: event for event in told if event["type"] == "tool_finished"}
-    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (MAX_RESULT_CHARS, True)
+    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (1000, True)
     assert (results["There is"]["is_error"], results["There is"]["truncated"]) == (True, False)
     assert (told[-1]["status"], told[-1]["reply"], told[-1]["usage"]["input_tokens"]) == ("done", "Sunny.", 20)
     assert response.headers["x-denizen-turn"] == turn.id
