@@ -114,10 +114,12 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         server.running.err.await_text(emptied, after=first.end())
         assert generation(server) == 2
         assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
-        assert provider.requests[-1].path.startswith("/api/v1/"), "the model is that of the second configuration"
+        assert home.do("ask", "--no-stream", "And in a terminal?").out == "1.\n"
+        paths = {request.path for request in provider.requests}
+        assert paths == {"/api/v1/chat/completions"}, "the model is that of the second configuration"
         home.configure(provider.server.openai_url)
         wait_until(lambda: generation(server) == 3)
-        assert get_completion_text(server.ask("And now?", key="m2")) == "1."
+        assert get_completion_text(server.ask("And now?", key="m2")) == "2."
         ended = server.running.stop(signal.SIGTERM)
     assert ended.code == 0
     errors = [line for line in ended.err.splitlines() if "[error" in line]

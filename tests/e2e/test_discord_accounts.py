@@ -79,16 +79,21 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
-@pytest.mark.proves("T4")
-async def test_slash_commands_come_and_go_with_the_configuration(deployment: DiscordDeployment) -> None:
+@pytest.mark.proves("T4", "T1")
+async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
     def names() -> set[str]:
         return {each.name for each in deployment.world.store.interactions.commands.values()}
 
     deployment.configure()
     async with deployment.run():
         await deployment.until(lambda: "help" in names())
-        deployment.configure(rest="commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n")
+        commands = "commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n"
+        deployment.configure(agents={"ada": "sampling: {temperature: 0.125}"}, rest=commands)
         await deployment.until(lambda: {"help", "motto"} <= names())
+        deployment.script("Hello.")
+        deployment.ask(deployment.ana, "hello?")
+        await deployment.until(lambda: deployment.said() == ["Hello."])
+        assert deployment.requests[-1].body["temperature"] == 0.125
         deployment.configure()
         await deployment.until(lambda: "motto" not in names())
     assert "help" in names()

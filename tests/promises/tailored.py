@@ -111,8 +111,8 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T12",
         "4.3",
-        "With `summarizeOnTrim` the dropped part is summed up in a few sentences as a system message, and when that "
-        "fails it is dropped silently.",
+        "With summaries on, the dropped part is summed up in a few sentences, in a note in front of what is left, and "
+        "when that fails it is dropped silently.",
         status="covered",
         issue="context",
     ),

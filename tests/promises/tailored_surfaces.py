@@ -10,7 +10,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-http-health",
         "4.11",
-        "`GET /health` tells status, uptime, provider, model, number of tools and generation.",
+        "`GET /health` tells status and, where keys are needed only to who has one, uptime, provider, model, number of "
+        "tools and generation.",
         status="covered",
         issue="foundation",
     ),

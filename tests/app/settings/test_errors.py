@@ -108,6 +108,7 @@ BAD = [
     ),
     ("default agent", "agents: {rose: {}}\ndefault_agent: rise\n", 2, "no agent 'rise'", "Did you mean 'rose'?"),
     ("no default agent", "agents:\n  a: {}\n  b: {}\n", 1, "which one is the default", "default_agent: a"),
+    ("agent of a rule", "gate:\n  rules:\n  - {tool: x, action: deny, agents: [denizn]}\n", 3, "'denizn'", "'denizen'"),
     ("mode of the gate", "gate:\n  mode: aks\n", 2, "gate.mode: 'aks' is not possible", "Did you mean 'ask'?"),
     ("mode of a tool", "gate: {modes: {x: rune}}\n", 1, "gate.modes.x: 'rune' is not", "Did you mean 'run'?"),
     ("skill", "tools:\n  wether: {}\n", 2, "there is no skill 'wether'", "Did you mean 'weather'?"),

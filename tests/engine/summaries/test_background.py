@@ -164,7 +164,7 @@ async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_r
             assert sum(map(count_tokens, request.messages)) + request.max_output_tokens < 8192
 
 
-@pytest.mark.proves("T12")
+@pytest.mark.proves("T12", "TW13")
 async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> None:
     number = iter(range(1, 100))
 
