@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -76,16 +77,16 @@ async def test_a_program_is_stopped_after_30_s(tmp_path: Path) -> None:
     async def wait_for_ever() -> None:
         results.append(await execute(tmp_path, f"cat {pipe}", "cat"))
 
-    with controlled_clock() as clock:
+    with ExitStack() as files, controlled_clock() as clock:
         async with anyio.create_task_group() as group:
             group.start_soon(wait_for_ever)
             held = await anyio.to_thread.run_sync(os.open, pipe, os.O_WRONLY, abandon_on_cancel=True)  # once it is read
+            files.callback(os.close, held)
             await anyio.wait_all_tasks_blocked()
             clock.advance(20)
             await anyio.wait_all_tasks_blocked()
             assert not results
             clock.advance(10)
-    os.close(held)
     assert results == [ToolResult("[stopped: it was not done within 30 s]", is_error=True)]
 
 

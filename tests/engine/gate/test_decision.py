@@ -55,6 +55,7 @@ async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time()
     assert gate_fixture.asked == 4
 
 
+@pytest.mark.proves("TW8")
 async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await GateFixture().about(spec(tier=tier))
