@@ -285,10 +285,17 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T35",
         "4.10",
-        "The slash commands /new, /agent (25 choices), /help, /compact, /context (token shares), /tasks and every "
-        "configured command exist and are synced when their definitions change.",
-        status="open",
+        "The slash commands /new, /agent (25 choices), /help, /compact, /context (token shares) and every configured "
+        "command exist and are synced when their definitions change.",
+        status="covered",
         issue="discord",
+    ),
+    Requirement(
+        "T35-tasks",
+        "4.10 T35",
+        "The slash command /tasks lists tasks and creates one with a title and a status.",
+        status="open",
+        issue="automation",
     ),
     Requirement(
         "T35-commands",

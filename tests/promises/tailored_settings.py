@@ -69,7 +69,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-limits",
         "4.2",
-        "The size of a model's context (32 768 by default for local models) and the number of tool rounds are "
+        "The size of a model's context (32 768 by default on servers of one's own) and the number of tool rounds are "
         "settings.",
         status="covered",
         issue="context",

@@ -147,8 +147,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-cli-options",
         "4.11",
-        "The command line chooses config, message, session, agent, JSON output and port, starts a home, and lists "
-        "agents and sessions.",
+        "The command line chooses the home with its configuration, message, session, agent, JSON output and port, "
+        "starts a home, and lists agents and sessions.",
         status="covered",
         issue="foundation",
     ),

@@ -99,6 +99,7 @@ async def test_a_key_that_was_taken_out_is_refused_at_once() -> None:
         assert (await client.get("/api/agents")).status_code == 401
 
 
+@pytest.mark.proves("TW3")
 @pytest.mark.parametrize("path", ["/health", "/ready", "/login", "/static/chat.js", "/static/denizen.css"])
 async def test_health_sign_in_and_the_pages_own_files_need_no_key(path: str) -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:

@@ -108,11 +108,13 @@ def fixed_tokens(request: ModelRequest) -> int:
 @pytest.mark.proves("T-config-limits")
 def test_the_size_of_a_models_context_and_the_number_of_rounds_are_settings(home: Home) -> None:
     models = (
-        "models: {providers: {near: {kind: ollama, base_url: 'http://127.0.0.1:9/v1'}}, aliases: {balanced: near/own},"
+        "models: {providers: {near: {kind: ollama, base_url: 'http://127.0.0.1:9/v1'},"
+        " own: {kind: openai-compatible, base_url: 'http://127.0.0.1:9/v1'}}, aliases: {balanced: near/own},"
         " overrides: {near/wide: {context_tokens: 65536}}}\n"
     )
     settings = home.load(models + "agents: {ada: {limits: {max_steps: 4}}}")
     catalog = build_catalog(settings, ChosenModel(None, ""), EmbeddedRuntimePool(home.path, {}, print))
     assert catalog.get("balanced").capabilities.context_tokens == 32_768
+    assert catalog.get("own/any").capabilities.context_tokens == 32_768
     assert catalog.get("near/wide").capabilities.context_tokens == 65_536
     assert settings.agents[ADA].limits.max_steps == 4
