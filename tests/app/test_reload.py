@@ -121,10 +121,14 @@ async def test_an_allow_list_with_an_unknown_tool_is_refused_and_the_known_ones_
 
 
 @pytest.mark.proves("T-config-tools")
-async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_default(home: Home) -> None:
-    async with open_home(home, LAB + "tools: {weather: {enabled: false}}\n") as denizen:
+async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_default(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADA", "a.b.c")
+    account = "channels: {discord: {accounts: {denizen: '${ADA}'}}}\n"
+    async with open_home(home, f"{LAB}{account}tools: {{weather: {{enabled: false}}}}\n") as denizen:
         tools = {tool.spec.name: tool.tier for tool in await denizen.queries.list_tools()}
-        assert "weather" not in tools and "calculator" in tools
+        assert "weather" not in tools and {"calculator", "remind"} <= tools.keys()
         assert max(tools.values()) <= 1
     off = ", ".join(f"{name}: {{enabled: false}}" for name in BUILTIN)
     async with open_home(home, f"{LAB}tools: {{{off}}}\n") as denizen:

@@ -95,7 +95,7 @@ def generation(server: Server) -> int:
     return server.get("/health").body["generation"]
 
 
-@pytest.mark.proves("T2", "T1")
+@pytest.mark.proves("T2", "T1", "TW11")
 def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
     home: Home, provider: Provider
 ) -> None:
