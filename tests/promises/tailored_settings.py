@@ -47,9 +47,8 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-providers",
         "4.2",
-        "Providers have base URL and key, aliases name their models, of which `balanced` is the default, and Ollama is "
-        "preset to its usual local address.",
-        status="covered",
+        "Providers have base URL, key and default model, and Ollama is preset to its usual local address.",
+        status="open",
         issue="foundation",
     ),
     Requirement(

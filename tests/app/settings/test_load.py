@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.models import provider_spec
 from denizen.app.settings import find_config_problems
 from denizen.app.settings.agents import DEFAULT_PERSONA, AgentSection
 from denizen.app.settings.models import ProviderSection
@@ -137,26 +136,15 @@ def test_a_postgres_behind_a_socket_needs_no_host(home: Home, url: str):
     assert home.load(f"store: {{url: '{url}'}}\n").store_url == url
 
 
-@pytest.mark.proves("T-config-providers")
 def test_models_are_read_with_their_keys_as_references(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     lab = settings.models.providers["lab"]
     assert (lab.timeout_s, lab.headers) == (30.0, {"X-Team": "a, b"})
     assert settings.secrets.resolve(lab.api_key) == ""
     assert settings.secrets.resolve(settings.models.providers["anthropic"].api_key) == "anthropic-key"
-    assert (lab.base_url, settings.agents[AgentName("helper")].model) == ("http://127.0.0.1:9100/v1", "quality")
     assert settings.models.providers["builtin"].threads == 2
     assert settings.models.aliases["balanced"].fallbacks == ("builtin/default",)
     assert settings.models.overrides["lab/org/qwen3"].sampling == ("temperature",)
-
-
-@pytest.mark.proves("T-config-providers")
-def test_ollama_is_asked_at_its_usual_address_for_the_model_of_the_usual_alias(home: Home):
-    settings = home.load("models: {providers: {near: {kind: ollama}}, aliases: {balanced: near/own}}")
-    near = provider_spec("near", settings.models.providers["near"], settings.secrets)
-    assert near.address == "http://localhost:11434/v1"
-    (agent,) = settings.agents.values()
-    assert (agent.model, settings.models.aliases[agent.model].model) == ("balanced", "near/own")
 
 
 @pytest.mark.proves("T-config-merge")
