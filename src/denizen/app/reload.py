@@ -31,6 +31,7 @@ from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.listener.background import run_once
 
 _AT_START = (
     "store",
@@ -57,7 +58,9 @@ class ReloadResult:
 
 
 class Reloader:
-    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something."""
+    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something; a
+    fault in it goes to the log, since the new configuration holds already.
+    """
 
     def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
         self._denizen = denizen
@@ -91,7 +94,7 @@ class Reloader:
             await denizen.runtime.swap(generation)
             self._is_half_done = False
             if self._followers is not None:
-                await self._followers()
+                await run_once("following a changed configuration", self._followers)
             return ReloadResult(generation.number, changed=True, needs_restart=restart)
 
     def _check_not_moved(self) -> None:

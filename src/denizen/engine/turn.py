@@ -205,7 +205,7 @@ class TurnRunner:
                 text = await find_answer(context, steps, history)
             # 6 render
             answer = await proofs.prove(text)
-            outcome = TurnOutcome(TurnStatus.DONE, reply=answer.text.strip(), answer=answer)
+            outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(answer.text.strip()), answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
