@@ -1,4 +1,7 @@
-"""One sandbox worker: the programs of this machine that it needs, its process, and requests to it, one at a time."""
+"""One sandbox worker: the programs of this machine that it needs, its process, and requests to it, one at a time.
+
+What runs inside is imported with the first worker: most processes never have one.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,6 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 import denizen
-from denizen.adapters.sandbox.inside.isolation import TOP
-from denizen.adapters.sandbox.inside.programs import EXTERNAL
-from denizen.adapters.sandbox.inside.worker import MAX_COMMAND_CHARS
 from denizen.domain.errors import Unavailable
 from denizen.ports.sandbox import ShellResult, ShellView
 
@@ -55,6 +55,8 @@ class HostPrograms:
 
     @property
     def missing(self) -> tuple[str, ...]:
+        from denizen.adapters.sandbox.inside.programs import EXTERNAL
+
         return tuple(sorted(EXTERNAL - self.programs.keys()))
 
 
@@ -64,6 +66,8 @@ def find_host_programs(also: Sequence[str] = ()) -> HostPrograms:
     """
     if sys.platform != "linux":
         raise sandbox_unavailable(f"the system is {sys.platform}, and only Linux can shut a program in like this")
+    from denizen.adapters.sandbox.inside.programs import EXTERNAL
+
     found = {name: shutil.which(name, path=SEARCHED) for name in sorted(EXTERNAL)}
     programs = {name: os.path.realpath(path) for name, path in found.items() if path}
     if not programs:
@@ -143,6 +147,8 @@ class SandboxWorker:
 
     async def run(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
         """Runs the commands. Raises SandboxWorkerError, after which the worker cannot be used any more."""
+        from denizen.adapters.sandbox.inside.worker import MAX_COMMAND_CHARS
+
         limits = self._limits
         total_s = min(limits.batch_timeout_s, limits.timeout_s * len(commands))
         # What is too long is refused inside, in the words of the one judge; more than that need not travel.
@@ -205,6 +211,8 @@ async def start_worker(tier: str, view: ShellView, host: HostPrograms, limits: S
 
 def plan_isolation(tier: str, view: ShellView, host: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
     """Returns the isolation spec as `inside/worker.py` reads it."""
+    from denizen.adapters.sandbox.inside.isolation import TOP
+
     folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
     is_moved = tier == "namespaces"
     programs = {name: f"/bin/{name}" if is_moved else path for name, path in host.programs.items()}

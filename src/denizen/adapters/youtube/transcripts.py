@@ -21,7 +21,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from xml.etree.ElementTree import ParseError
 
 from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.location import YOUTUBE
@@ -77,6 +76,8 @@ class TranscriptFetcher:
         Raises LimitExceeded when YouTube blocks this machine, Unavailable when it does not answer now, NeedsAttention
         when the library does not understand its pages.
         """
+        from xml.etree.ElementTree import ParseError
+
         from requests import RequestException
         from youtube_transcript_api import CouldNotRetrieveTranscript
 
