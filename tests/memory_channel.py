@@ -272,6 +272,9 @@ class MemoryChannel:
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
 
+    async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
+        await self.act(action, warrant)
+
     async def is_open(self, room: Room) -> bool:
         """Whether nobody is left out: a room without readers of its own, or below one."""
         async with self._asking("is_open"):
