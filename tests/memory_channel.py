@@ -44,6 +44,7 @@ Operation = Literal[
     "edit",
     "delete",
     "react",
+    "open_direct",
     "open_thread",
     "list_posts",
     "list_arrivals",
@@ -222,6 +223,12 @@ class MemoryChannel:
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
         return self._typing(place)
+
+    async def open_direct(self, user_id: str) -> Place:
+        async with self._asking("open_direct"):
+            if user_id not in self._platform.people:
+                raise NotFound("There is nobody like that.", code="nobody")
+            return self._platform.open_direct(user_id, self._user_id).place
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         async with self._asking("open_thread"):

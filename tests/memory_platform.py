@@ -125,6 +125,13 @@ class MemoryPlatform:
             account.hear_room(room)
         return room
 
+    def open_direct(self, person: str, account: str) -> Room:
+        """The direct messages of the two, which may be there already."""
+        both = {person, account}
+        known = (self.rooms[key] for key, readers in self._readers.items() if readers == both)
+        room = next((each for each in known if each.kind is RoomKind.DIRECT), None)
+        return room or self.add_room(person, RoomKind.DIRECT, readers=both)
+
     def set_readers(self, room: Room, readers: Iterable[str] | None) -> None:
         """Permissions as they are from now on."""
         self._readers.pop(room.id, None)

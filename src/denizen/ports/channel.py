@@ -267,6 +267,12 @@ class Channel(Protocol):
         """
         ...
 
+    async def open_direct(self, user_id: str) -> Place:
+        """Returns where the account talks with that user alone. Raises NotFound for nobody, and NotAllowed where the
+        platform has no such talks.
+        """
+        ...
+
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         """Returns the thread of that message, and opens it if there is none."""
         ...

@@ -168,6 +168,9 @@ class DiscordAccount:
             return nullcontext()
         return show_typing(login.tasks, lambda: login.sender.show_typing(place))
 
+    async def open_direct(self, user_id: str) -> Place:
+        return await self._get_login().sender.open_direct(user_id)
+
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         return await self._get_login().sender.open_thread(place, message_id, title)
 

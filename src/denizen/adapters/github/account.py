@@ -288,6 +288,9 @@ class GitHubAccount:
         """Does nothing: GitHub shows no typing."""
         return self._silence()
 
+    async def open_direct(self, user_id: str) -> Place:
+        raise NotAllowed("There are no direct messages on GitHub.", code="github_no_direct")
+
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         raise NotAllowed("There are no threads to open on GitHub.", code="github_no_threads")
 

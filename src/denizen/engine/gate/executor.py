@@ -259,8 +259,11 @@ class ToolExecutor:
             return ""
         if self._approvals and await self._approvals.find(asked.scope) is not None:
             return ""
-        with anyio.move_on_after(CHECK_TIMEOUT_S):
-            return await tool.toolset.find_refusal(asked.wanted, asked.scope)
+        try:
+            with anyio.move_on_after(CHECK_TIMEOUT_S):
+                return await tool.toolset.find_refusal(asked.wanted, asked.scope)
+        except Exception:  # noqa: BLE001 - the boundary of a skill call
+            _log.exception("tool fault in a check", extra={"tool": asked.wanted.tool, "turn": asked.scope.turn_id})
         return ""
 
     async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:

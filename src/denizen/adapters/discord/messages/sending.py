@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.errors import (
     ListMissing,
     translate_errors,
 )
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.adapters.discord.messages.conversion import get_channel, get_text_channel, to_room
@@ -133,6 +134,12 @@ class MessageSender:
     async def show_typing(self, place: Place) -> None:
         with translate_errors("show typing"), anyio.fail_after(RESPONSE_TIMEOUT_S):
             await self._client.http.send_typing(_room_id(place))
+
+    async def open_direct(self, user_id: str) -> Place:
+        """Opens the direct messages with a user. Discord answers with the same channel each time."""
+        with translate_errors("write to that user"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            opened = await self._client.http.start_private_message(_id(user_id))
+        return Place(PLATFORM, str(opened["id"]))
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         """Opens a thread under a message. Threads cannot be nested: a message in a thread yields that thread."""
