@@ -100,8 +100,8 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
-        if sys.stdin.isatty():
+    except click.Abort as abort:
+        if not isinstance(abort.__context__, EOFError) or sys.stdin.isatty():
             click.echo("Stopped.", err=True)
             return INTERRUPTED
         click.echo(err=True)
