@@ -44,6 +44,7 @@ Operation = Literal[
     "edit",
     "delete",
     "react",
+    "open_direct",
     "open_thread",
     "list_posts",
     "list_arrivals",
@@ -52,7 +53,6 @@ Operation = Literal[
     "visible_rooms",
     "may_moderate",
     "may_post",
-    "open_direct",
     "may_write",
     "is_open",
 ]
@@ -235,6 +235,12 @@ class MemoryChannel:
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
         return self._typing(place)
 
+    async def open_direct(self, user_id: str) -> Place:
+        async with self._asking("open_direct"):
+            if user_id not in self._platform.people:
+                raise NotFound("There is nobody like that.", code="nobody")
+            return self._platform.open_direct(user_id, self._user_id).place
+
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         async with self._asking("open_thread"):
             room, written = self._enter(place), self._find(place, message_id)
@@ -284,6 +290,9 @@ class MemoryChannel:
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
 
+    async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
+        await self.act(action, warrant)
+
     async def is_open(self, room: Room) -> bool:
         """Whether nobody is left out: a room without readers of its own, or below one."""
         async with self._asking("is_open"):
@@ -298,10 +307,6 @@ class MemoryChannel:
         """A thread is posted in where its channel is closed."""
         async with self._asking("may_post"):
             return in_new_thread or (place.thread or place.channel) not in self._platform.silent
-
-    async def open_direct(self, user_id: str) -> Place:
-        async with self._asking("open_direct"):
-            return self._platform.open_direct(user_id, self._user_id).place
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):

@@ -127,12 +127,12 @@ class MemoryPlatform:
             account.hear_room(room)
         return room
 
-    def open_direct(self, user_id: str, account: str) -> Room:
-        """Returns the direct room of the two, which is made when it is first asked for."""
-        room_id = f"dm-{user_id}-{account}"
-        if room_id not in self.rooms:
-            self.add_room(self.people[user_id].name, RoomKind.DIRECT, readers=[user_id, account], room_id=room_id)
-        return self.get_room(room_id)
+    def open_direct(self, person: str, account: str) -> Room:
+        """The direct messages of the two, which may be there already."""
+        both = {person, account}
+        known = (self.rooms[key] for key, readers in self._readers.items() if readers == both)
+        room = next((each for each in known if each.kind is RoomKind.DIRECT), None)
+        return room or self.add_room(person, RoomKind.DIRECT, readers=both)
 
     def set_readers(self, room: Room, readers: Iterable[str] | None) -> None:
         """Permissions as they are from now on."""

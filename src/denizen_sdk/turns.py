@@ -345,12 +345,13 @@ class TurnFinishedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailedEvent:
-    """The last event of a turn that has no answer. `status` is `failed` or `refused`."""
+    """The last event of a turn that has no answer. `status` is `failed` or `refused`; `reasoning` as of an answer."""
 
     turn_id: str
     error: ProblemDetails
     status: str = "failed"
     usage: UsageInfo = field(default_factory=UsageInfo)
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """Building a home and changing its configuration while it is open."""
 
 import ast
+import errno
+from importlib import import_module
 from pathlib import Path
 
+import anyio
 import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
@@ -12,6 +15,7 @@ from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import LAB, Home, open_home
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -205,3 +209,39 @@ async def test_everything_of_a_home_lies_below_it(home: Home) -> None:
         "denizen.db-wal",
         "denizen.db-shm",
     }
+
+
+@pytest.mark.parametrize("at", ["read_config", "build_generation"])
+async def test_a_change_is_read_again_once_there_are_file_descriptors(
+    home: Home, at: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was saved while there were none would stay unnoticed until the next change."""
+    module = "denizen.app.settings.load" if at == "read_config" else "denizen.app.reload"
+    real, left = getattr(import_module(module), at), [2]
+
+    def open_files(*given: object) -> object:
+        if left[0]:
+            left[0] -= 1
+            try:
+                raise OSError(errno.EMFILE, "Too many open files")
+            except OSError:
+                raise InvalidInput("The file cannot be read.") from None
+        return real(*given)
+
+    async with open_home(home) as denizen:
+        home.write(LAB + "agents: {ada: {}}\n")
+        monkeypatch.setattr(f"{module}.{at}", open_files)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await Reloader(denizen, retry_s=0.0).reload_and_tell()
+        assert [agent.name for agent in denizen.queries.list_agents()] == ["ada"]
+    assert len([record for record in caplog.records if "free file descriptors" in record.message]) == 1
+
+
+async def test_a_refused_configuration_is_told_and_not_read_again(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_home(home) as denizen:
+        home.write(LAB + "gatte: {}\n")
+        with anyio.fail_after(HANG_LIMIT_S):
+            await Reloader(denizen).reload_and_tell()
+    assert [record.message for record in caplog.records if "refused" in record.message] == [
+        "configuration refused, the old one stays"
+    ]

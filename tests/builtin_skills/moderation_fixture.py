@@ -12,24 +12,25 @@ from pathlib import Path
 from denizen.builtin_skills import load_builtin
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, CallId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import ToolResult, ToolSpec
+from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.ports.fetch import DownloadedFile
+from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimUser, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.skill_fixture import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
-SKILLS = ("moderation", "server", "members")
+SKILLS = ("moderation", "server", "members", "discord", "components")
 
 
 @dataclass
 class ModerationFixture:
-    """All tools of the three skills, in #general; the account is an administrator. `files` is what the web has."""
+    """All tools of these skills, in #general; the account is an administrator. `files` is what the web has."""
 
     sim: AccountFixture
     folder: Path
@@ -40,17 +41,23 @@ class ModerationFixture:
 
     async def call(self, who: SimUser, tool: str, args: JsonObject, key: str = "") -> ToolResult:
         """With a key of its own unless one is given. What a reading tool does not quote must be its own text."""
-        where = replace(
+        result = await run(self.toolsets[tool], tool, args, self._scope(who, key))
+        if self.specs[tool].flow.reads and not result.is_error:
+            assert result.is_own is ("<untrusted" not in result.text)
+        return result
+
+    async def find_refusal(self, who: SimUser, tool: str, /, **args: Json) -> str:
+        """Before a call, and without making it."""
+        return await self.toolsets[tool].find_refusal(ToolCall(CallId("1"), tool, args), self._scope(who))
+
+    def _scope(self, who: SimUser, key: str = "") -> CallScope:
+        return replace(
             scope(key=key or f"call-{next(self._numbers)}"),
             principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name),
             place=Place("discord", str(self.sim.general.id)),
             account=AgentName("ada"),
             guild=str(self.sim.guild.id),
         )
-        result = await run(self.toolsets[tool], tool, args, where)
-        if self.specs[tool].flow.reads and not result.is_error:
-            assert result.is_own is ("<untrusted" not in result.text)
-        return result
 
     async def do(self, who: SimUser, tool: str, /, *, key: str = "", **args: Json) -> str:
         result = await self.call(who, tool, args, key)
@@ -71,11 +78,16 @@ class ModerationFixture:
 
 
 @asynccontextmanager
-async def open_moderation(folder: Path) -> AsyncGenerator[ModerationFixture]:
-    """What was asked of Discord meanwhile fits its published schema, where that is here."""
+async def open_moderation(
+    folder: Path, *, rights: DiscordPermission = DiscordPermission.ADMINISTRATOR
+) -> AsyncGenerator[ModerationFixture]:
+    """`rights` are those of the account, beyond everybody's. There is a role "crew" below its own. What was asked of
+    Discord meanwhile fits its published schema, where that is here.
+    """
     async with open_discord() as discord:
         sim = AccountFixture(discord)
-        sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("all", permissions=DiscordPermission.ADMINISTRATOR)])
+        sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("all", permissions=rights)])
+        sim.guild.add_role("crew", permissions=DiscordPermission(0))
         async with running(sim) as (account, _):
             channels = ConnectedAccounts()
             channels.add(account)

@@ -126,7 +126,8 @@ async def test_what_takes_something_from_people_needs_people_and_what_is_told_to
     tmp_path: Path,
 ) -> None:
     async with open_moderation(tmp_path) as it:
-        destructive = {name for name, spec in it.specs.items() if spec.destructive}
+        specs = {name: spec for name, spec in it.specs.items() if spec.source in ("moderation", "server", "members")}
+        destructive = {name for name, spec in specs.items() if spec.destructive}
         assert destructive == {
             "kick_member",
             "ban_member",
@@ -136,7 +137,7 @@ async def test_what_takes_something_from_people_needs_people_and_what_is_told_to
             "delete_emoji",
             "delete_webhook",
         }
-        sending = {name: spec.flow.destinations for name, spec in it.specs.items() if Effect.SEND in spec.flow.effects}
+        sending = {name: spec.flow.destinations for name, spec in specs.items() if Effect.SEND in spec.flow.effects}
         assert sending == {"warn_member": ("member",), "send_direct_message": ("member",)}
 
 

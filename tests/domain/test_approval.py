@@ -160,6 +160,7 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
         (ApprovalRule(people=frozenset({"x"})), AskerReach.NOBODY, False, False),
         (ApprovalRule(), AskerReach.WAITS, False, True),
         (ApprovalRule(Deciders.ROLE), AskerReach.WAITS, False, True),
+        (ApprovalRule(), AskerReach.PRIVATE, False, True),
         (ApprovalRule(), AskerReach.OTHERS, False, False),
         (ApprovalRule(Deciders.ROLE), AskerReach.OTHERS, False, True),
         (ApprovalRule(people=frozenset({"x"})), AskerReach.ELSEWHERE, False, True),

@@ -108,3 +108,30 @@ async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -
         await deployment.until(lambda: not card.body.components)
         assert "nobody approved it in time" in card.content
         assert not read_notes(deployment)
+
+
+async def test_what_a_member_wants_in_private_is_asked_of_the_owner_in_private(deployment: DiscordDeployment) -> None:
+    deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest="gate: {tiers: {append_note: 3}}\n")
+    deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
+    world, ada = deployment.world, deployment.ada
+    of_ben, of_ana = world.open_dm(deployment.ben, ada.user), world.open_dm(deployment.ana, ada.user)
+    async with deployment.run():
+        deployment.ask(deployment.ben, "put milk on the list", of_ben)
+        await deployment.until(lambda: deployment.posts(of_ana))
+        [card] = deployment.posts(of_ana)
+        assert "asked by `Ben`" in card.content
+        await deployment.press(deployment.ana, card, "Approve")
+        await deployment.until(lambda: "Noted." in deployment.said(of_ben))
+        await deployment.until(lambda: "approved by" in card.content)
+
+
+async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDeployment) -> None:
+    deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest="gate: {tiers: {append_note: 3}}\n")
+    deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "put milk on the list")
+        card = await deployment.find_card()
+        assert card.content.startswith(deployment.ana.mention)
+        assert card.mentioned.users == [deployment.ana]
+        await deployment.press(deployment.ana, card, "Approve")
+        await deployment.until(lambda: "Noted." in deployment.said())

@@ -39,16 +39,40 @@ def bans(deployment: DiscordDeployment) -> list[str]:
     return [each.reason for each in deployment.discord.requests if each.method == "PUT" and "/bans/" in each.path]
 
 
-async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(deployment: DiscordDeployment) -> None:
+async def test_who_may_not_ban_bans_nobody_and_the_owner_is_not_even_asked(deployment: DiscordDeployment) -> None:
     mo, dot = add_members(deployment)
     deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
     async with deployment.run():
         deployment.ask(dot, "ban Mo")
-        assert "ban_member" in await approve(deployment, deployment.ana)
         await deployment.until(lambda: "You may not." in deployment.said())
+    assert deployment.said() == ["You may not."]
     assert not bans(deployment)
     assert not deployment.guild.bans
     assert "it takes the permission 'Ban Members'" in str(deployment.requests[-1])
+
+
+async def test_what_the_account_may_not_do_is_told_without_asking_the_owner(deployment: DiscordDeployment) -> None:
+    mo, dot = add_members(deployment)
+    own = next(role for role in deployment.guild.roles.values() if role.bot_id == deployment.ada.id)
+    own.permissions = DiscordPermission.VIEW_CHANNEL
+    deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id)})]), "I may not.")
+    async with deployment.run():
+        deployment.ask(mo, "ban Dot")
+        await deployment.until(lambda: "I may not." in deployment.said())
+    assert deployment.said() == ["I may not."]
+    assert "Give the account's role 'Ban Members'" in str(deployment.requests[-1])
+
+
+async def test_who_lost_the_right_while_the_owner_decided_bans_nobody(deployment: DiscordDeployment) -> None:
+    mo, dot = add_members(deployment)
+    deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": dot.mention})]), "You may not any more.")
+    async with deployment.run():
+        deployment.ask(mo, "ban Dot")
+        await deployment.find_card()
+        deployment.guild.set_roles(mo, [])
+        assert "ban_member" in await approve(deployment, deployment.ana)
+        await deployment.until(lambda: "You may not any more." in deployment.said())
+    assert not deployment.guild.bans
 
 
 @pytest.mark.proves("P1")

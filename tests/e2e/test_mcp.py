@@ -106,3 +106,13 @@ def test_the_doctor_looks_at_every_server(mcp_home: Home) -> None:
     assert "ok    mcp server small: small 1.2.3 answers, 4 tools" in examined.out
     assert "FAIL  mcp server broken" in examined.out
     assert "broken" not in examined.err
+
+
+def test_a_server_that_was_installed_with_denizen_is_found_though_the_path_does_not_name_it(
+    home: Home, provider: Provider
+) -> None:
+    home.variables["PATH"] = "/usr/bin:/bin"
+    home.configure(provider.server.openai_url, rest="mcp: {servers: {box: {command: denizen-mcp-toolbox}}}\n")
+    told = home.do("mcp", "test", "box")
+    assert told.code == 0, told.err
+    assert "box_current_time" in told.out

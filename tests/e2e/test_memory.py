@@ -42,6 +42,8 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     assert "told by local:operator on the command line, for everybody" in home.do("memory", "show", key[:-2]).out
     kept = home.do("memory", "forget", key[:-2], stdin="n\n")
     assert f"{key}  The fair is in May" in kept.err and kept.err.endswith("Nothing was changed.\n")
+    unasked = home.do("memory", "forget", key[:-2], stdin="")
+    assert unasked.code == 2 and unasked.err.endswith("standard input is no terminal.\nfix: Add --yes.\n")
     several, none = home.do("memory", "forget", "mem_"), home.do("memory", "forget", "mem_none")
     assert "begins 2 memories" in several.err and "There is no memory 'mem_none'" in none.err
     assert "Delete it for good" not in several.err + none.err

@@ -72,3 +72,20 @@ def test_a_secret_in_the_result_of_a_tool_is_neither_read_by_the_model_nor_kept(
     assert [name for name, content in read_home(home.folder).items() if PROVIDER_KEY.encode() in content] == [
         "secrets.env"
     ]
+
+
+def test_a_custom_tool_sees_the_secret_that_is_named_for_it_and_no_other(home: Home, provider: Provider) -> None:
+    look = 'peek: {description: looks, argv: [env], tier: 0, env: {TOKEN: "${SITE_TOKEN}", "MODE": plain}}'
+    home.configure(provider.server.openai_url, more='api_key: "${PROVIDER_KEY}"', rest=f"custom_tools: {{{look}}}\n")
+    secrets = home.folder / "secrets.env"
+    secrets.write_text(f"PROVIDER_KEY={PROVIDER_KEY}\nSITE_TOKEN=site-token-value\n")
+    secrets.chmod(0o600)
+    provider.script(ModelAnswer(calls=[ModelCall("peek", {})]), ModelAnswer(text="Looked."))
+    assert home.do("ask", "--json", "Look").code == 0
+    read = str(provider.requests[-1].body)
+    assert "TOKEN=***" in read and "MODE=plain" in read and "PROVIDER_KEY" not in read
+    assert "${SITE_TOKEN}" in home.do("config", "show").out
+    wrong = "custom_tools: {it: {description: i, argv: [env], env: {A=B: c}}}\n"
+    home.configure(provider.server.openai_url, rest=wrong)
+    checked = home.do("config", "check")
+    assert "cannot be a variable" in checked.out + checked.err

@@ -31,10 +31,12 @@ def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, prov
 
     told = home.do("sessions").out.splitlines()
     assert [line[18:] for line in told] == [
-        "denizen  terminal chat main  2 messages",
-        "denizen  terminal ask work  4 messages",
-        "scribe  terminal ask work  2 messages",
+        "agent    platform  channel  name  messages",
+        "denizen  terminal  chat     main  2",
+        "denizen  terminal  ask      work  4",
+        "scribe   terminal  ask      work  2",
     ]
+    assert told[0].startswith("last message ")
     (of_scribe,) = (json.loads(line) for line in home.do("sessions", "--agent", "scribe", "--json").out.splitlines())
     assert (of_scribe["platform"], of_scribe["channel"], of_scribe["name"]) == ("terminal", "ask", "work")
     assert home.do("sessions", "--platform", "web").out == "There are no sessions.\n"

@@ -61,6 +61,7 @@ class ToolsetFixture:
     run: Run = answer
     calls: list[ToolCall] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    refusal: str = ""
     closed: bool = False
     name: str = "tools"
 
@@ -71,6 +72,9 @@ class ToolsetFixture:
         self.calls.append(call)
         self.keys.append(scope.options.idempotency_key)
         return await self.run(call, scope)
+
+    async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
+        return self.refusal
 
     async def aclose(self) -> None:
         self.closed = True

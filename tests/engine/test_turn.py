@@ -152,6 +152,32 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
         assert not engine.turns.cancel(turn.id)
 
 
+async def test_a_stopped_turn_has_its_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "denizen.turn")
+    gate = ReplyGate()
+    async with open_engine(ScriptedModel(ScriptedReply("never", before=gate))) as engine:
+        turn = await engine.turns.submit(message("1"))
+        await gate.reached.wait()
+        engine.turns.cancel(turn.id)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(turn.id)
+    lines = [record.__dict__ for record in caplog.records if record.message == "turn"]
+    assert [(line["turn"], line["status"]) for line in lines] == [(turn.id, "cancelled")]
+
+
+async def test_turns_that_another_process_runs_do_not_pile_up_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run_elsewhere(_workflow: str, _run: str, _payload: object) -> None:
+        """Another process wins the run."""
+
+    monkeypatch.setattr("denizen.engine.turn.MAX_OPENED", 2)
+    async with open_engine(ScriptedModel()) as engine:
+        monkeypatch.setattr(engine.durable, "submit", run_elsewhere)
+        turns = [await engine.turns.submit(message(str(number))) for number in range(5)]
+        assert engine.turns.cancel(turns[-1].id)
+        kept = [turn.id for turn in turns if engine.turns.cancel(turn.id)]
+        assert kept == [turn.id for turn in turns[-2:]]
+
+
 async def test_a_turn_that_takes_too_long_ends_with_words() -> None:
     agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=0.02))
     async with open_engine(ScriptedModel(ScriptedReply("never", before=ReplyGate())), agent=agent) as engine:

@@ -43,7 +43,7 @@ EVENTS: list[ChatEvent] = [
     ToolFinishedEvent("call_1", "weather", "Sunny.", is_error=False, truncated=True, duration_ms=3),
     NoticeEvent("Loading"),
     TurnFinishedEvent("turn_1", "done", "Hello.", UsageInfo(3, 2, 1, "0.001")),
-    TurnFailedEvent("turn_1", ProblemDetails("busy", "Busy.", 429, "why", "fix", "err_1")),
+    TurnFailedEvent("turn_1", ProblemDetails("busy", "Busy.", 429, "why", "fix", "err_1"), reasoning="Hm."),
 ]
 
 

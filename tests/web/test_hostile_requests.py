@@ -34,6 +34,30 @@ async def test_a_body_that_cannot_be_said_again_or_is_nested_for_ever_is_refused
         assert await web.turns() == []
 
 
+WIDE = (
+    b'{"message": "hi", "more": [' + b",".join([b"0"] * 100_001) + b"]}",
+    b'{"message": "hi", "more": [' + b",".join([b"{}"] * 50_001) + b"]}",
+    b"{" + b",".join(b'"%d": ""' % number for number in range(100_002)) + b"}",
+)
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/v1/chat/completions", "/mcp"])
+@pytest.mark.parametrize("body", WIDE)
+async def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(path: str, body: bytes) -> None:
+    async with open_web(make_hello_model()) as web, web.client() as client:
+        response = await client.post(path, content=body, headers=JSON)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "json_too_wide")
+
+
+async def test_a_long_text_is_one_value_whatever_it_holds() -> None:
+    async with open_web(make_hello_model()) as web, web.client() as client:
+        response = await client.post("/api/chat", json={"message": "hi", "more": '[{,"\\' * 100_000})
+        assert response.status_code == 200
+        ends = [b'{"message": "' + b'\\",' * 100_000, b'{"message": "' + b"," * 200_000 + b"\\"]
+        answers = [await client.post("/api/chat", content=end, headers=JSON) for end in ends]
+    assert [answer.json()["error"]["code"] for answer in answers] == ["json_invalid"] * 2
+
+
 async def test_whole_surrogate_pairs_are_ordinary_text() -> None:
     async with open_web(make_hello_model()) as web, web.client() as client:
         await client.post("/api/chat", content=b'{"message": "\\ud83d\\udc4b"}', headers=JSON)

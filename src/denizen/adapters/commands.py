@@ -1,8 +1,9 @@
 """Runs programs of this machine: for configured commands, for custom tools and for skills.
 
-No program gets a shell, input or secrets. `run_program` runs one within bounds of time and output. `CommandToolset` and
-`CustomToolset` offer programs as tools, so that the gate decides about each call; `ProgramRunner` is what skills call.
-The composition root makes them for each generation of the configuration.
+No program gets a shell or input, and only a custom tool gets secrets: those of its own `env`. `run_program` runs one
+within bounds of time and output. `CommandToolset` and `CustomToolset` offer programs as tools, so that the gate decides
+about each call; `ProgramRunner` is what skills call. The composition root makes them for each generation of the
+configuration.
 """
 
 from __future__ import annotations
@@ -265,9 +266,9 @@ class CustomToolset:
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Runs the program. `data` has its `exit_code` unless it was stopped."""
         tool = self._tools[call.tool]
-        argv = tool.fill(call.args)
+        argv, environ = tool.fill(call.args), {**self._environ, **tool.env}
         try:
-            ended = await run_program(argv, cwd=self._cwd, environ=self._environ, timeout_s=tool.timeout_s)
+            ended = await run_program(argv, cwd=self._cwd, environ=environ, timeout_s=tool.timeout_s)
         except OSError as error:
             return ToolResult(program_missing(argv[0], error).explain(), is_error=True)
         return to_tool_result(ended, tool.timeout_s)

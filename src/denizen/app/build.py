@@ -268,7 +268,7 @@ def _build_denizen(
         runtime=runtime,
         services=services,
         turns=TurnRunner(runtime, services),
-        queries=Queries(runtime, services),
+        queries=Queries(runtime, services, channels),
         statistics=UsageStatistics(store, clock, runtime),
         generation_deps=generation_deps,
         platforms=platforms,

@@ -95,6 +95,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
             learning=settings.config.knowledge.learning.policy,
             read_own=OwnFiles(settings.folders).read,
             snapshot_remote=settings.config.knowledge.remote.remote,
+            private_hosts=settings.config.knowledge.private_hosts,
             videos=read_video_access(settings),
             webhooks=read_webhooks(settings),
         ),

@@ -15,7 +15,7 @@ from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
-from denizen.adapters.git.program import Git
+from denizen.adapters.git.program import Git, RemoteAddress
 from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits
@@ -28,7 +28,7 @@ from denizen.app.settings.fields import copy_fields
 from denizen.app.settings.knowledge import LEARNED_FOLDER, LIBRARY_FOLDER, HomeFolders, SandboxSection
 from denizen.builtin_skills.knowledge import TextFolder
 from denizen.domain.clock import Clock
-from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.errors import NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
@@ -110,7 +110,11 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     store, clock, runtime = deps.store, deps.clock, deps.runtime
     folder = deps.home / LIBRARY_FOLDER
     library = open_library(deps.home, clock)
-    git = Git(read_environment())
+
+    async def resolve(location: str) -> RemoteAddress:
+        return await resolve_repository(WebFetcher(allow_private=runtime.current.knowledge.private_hosts), location)
+
+    git = Git(read_environment(), resolve=resolve)
     archive = ChannelSourceReader(store, deps.channels, deps.mirror, clock)
     readers: dict[SourceKind, SourceReader] = {
         SourceKind.GIT: GitReader(git, folder / "clones"),
@@ -188,6 +192,32 @@ def read_webhooks(settings: Settings) -> Mapping[str, str]:
                 fix=f"`denizen sources webhook {source}` makes a good one.",
             )
     return {source: secret for source, secret in found.items() if secret}
+
+
+_REFS = "/info/refs?service=git-upload-pack"
+"""What git asks for first; it takes redirects of this as redirects of the repository."""
+
+
+async def resolve_repository(fetcher: WebFetcher, location: str) -> RemoteAddress:
+    """Returns where a repository is after redirects over https, with checked addresses. Raises NotAllowed for a private
+    address that is not allowed.
+    """
+    asked, found = location.rstrip("/") + _REFS, location
+    try:
+        page = await fetcher.fetch(asked, timeout_s=60.0, max_bytes=1000)
+        moved = page.url.removesuffix(_REFS)
+        # An address with '=' could not be told to git.
+        if page.url not in (asked, moved) and moved.startswith("https://") and "=" not in moved:
+            found = moved
+        parts = urlsplit(found)
+        return RemoteAddress(found, await fetcher.check(parts.hostname or "", parts.port or 443))
+    except NotAllowed as error:
+        raise NotAllowed(
+            "The repository is on a server that may not be reached.",
+            code="source_private",
+            why=error.message,
+            fix="If it is meant to be, an owner adds the server to knowledge.private_hosts, such as git.lan:443.",
+        ) from error
 
 
 def _open_video_fetcher(access: VideoAccess) -> WebFetcher:

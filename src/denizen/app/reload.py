@@ -45,6 +45,9 @@ _AT_START = (
 )
 """Sections that take effect at the next start only."""
 
+RETRY_S = 5.0
+"""How soon a configuration is read again that could not be for want of file descriptors."""
+
 _log = logging.getLogger("denizen.app")
 
 
@@ -62,10 +65,13 @@ class Reloader:
     fault in it goes to the log, since the new configuration holds already.
     """
 
-    def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None, *, retry_s: float = RETRY_S
+    ) -> None:
         self._denizen = denizen
         self._followers = followers
         self._folder = denizen.home.stat()
+        self._retry_s = retry_s
         self._lock = anyio.Lock()
         self._is_half_done = False
         """Whether the last reload failed after it had looked at the owner's skills."""
@@ -109,22 +115,50 @@ class Reloader:
             )
 
     async def reload_and_tell(self) -> None:
-        """Reloads for the watcher: the outcome goes to the log, and nothing is raised."""
-        try:
-            done = await self.reload()
-        except DenizenError as error:
-            refused = error.fields | {"why": error.explain()}
-            _log.error("configuration refused, the old one stays", extra=refused)
-            return
-        except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
-            _log.exception("configuration could not be loaded, the old one stays")
-            return
+        """Reloads for the watcher: the outcome goes to the log, and nothing is raised. Without free file descriptors it
+        tries again, since nobody else would come back to the change.
+        """
+        is_told = False
+        while True:
+            try:
+                done = await self.reload()
+            except Exception as error:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
+                if not _lacks_descriptors(error):
+                    _tell_refusal(error)
+                    return
+            else:
+                break
+            if not is_told:
+                _log.warning("the changed configuration is read as soon as there are free file descriptors")
+                is_told = True
+            await anyio.sleep(self._retry_s)
         if done.changed:
             _log.info("configuration reloaded", extra={"generation": done.generation})
         if done.needs_restart:
             _log.warning(
                 "changed settings take effect after a restart", extra={"sections": ", ".join(done.needs_restart)}
             )
+
+
+def _tell_refusal(error: Exception) -> None:
+    if isinstance(error, DenizenError):
+        refused = error.fields | {"why": error.explain()}
+        _log.error("configuration refused, the old one stays", extra=refused)
+    else:
+        _log.error("configuration could not be loaded, the old one stays", exc_info=error)
+
+
+def _lacks_descriptors(error: BaseException | None) -> bool:
+    """Whether the error may be for want of file descriptors: it says so, or there are none now."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__ or error.__context__
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return True
+    return False
 
 
 def _check_not_emptied(new: Settings, old: Settings) -> None:

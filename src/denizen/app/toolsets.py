@@ -281,7 +281,8 @@ def _spec(name: str, section: McpServerSection, home: Path) -> McpServerSpec:
         way = HttpTransport(str(section.url), _pairs(section.headers))
     else:
         args = tuple(str(argument) for argument in section.args)
-        way = StdioTransport(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(section.env))
+        env = {"PATH": read_environment()["PATH"], **section.env}
+        way = StdioTransport(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(env))
     return McpServerSpec(name, way, section.start_timeout_s)
 
 

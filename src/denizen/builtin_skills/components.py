@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from denizen.builtin_skills.discord import Channel, act
 from denizen.skill import Effect, Json, Param, Skill, Tier, ToolContext
 
-skill = Skill("components", description="Buttons, menus and role menus on Discord.")
+skill = Skill("components", description="Buttons, menus and role menus on Discord.", acts_on_platform=True)
 
 Style = Literal["buttons", "menu"]
 

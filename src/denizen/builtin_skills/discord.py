@@ -32,7 +32,9 @@ from denizen.skill import (
     run_in_thread,
 )
 
-skill = Skill("discord", description="Messages, reactions, polls, threads and forum posts on Discord.")
+skill = Skill(
+    "discord", description="Messages, reactions, polls, threads and forum posts on Discord.", acts_on_platform=True
+)
 
 Channel = Annotated[str, "#name or id; empty: here"]
 MessageId = Annotated[str, "id or link"]

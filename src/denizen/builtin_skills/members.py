@@ -12,7 +12,11 @@ from typing import Annotated, Any
 from denizen.builtin_skills.discord import act
 from denizen.skill import Effect, JsonObject, Param, Skill, Taint, Tier, ToolContext, ToolOutput, quote_untrusted
 
-skill = Skill("members", description="Members of a Discord server: looking them up, nicknames, roles, messages.")
+skill = Skill(
+    "members",
+    description="Members of a Discord server: looking them up, nicknames, roles, messages.",
+    acts_on_platform=True,
+)
 
 _PLAIN = re.compile(r"[a-z0-9_.]{2,32}")
 

@@ -112,7 +112,11 @@ class WarningLog:
             yield
 
 
-skill = Skill("moderation", description="Warnings, time-outs, kicks, bans, purges and slow mode on Discord.")
+skill = Skill(
+    "moderation",
+    description="Warnings, time-outs, kicks, bans, purges and slow mode on Discord.",
+    acts_on_platform=True,
+)
 
 MAX_PURGED = 500
 _BULK_AGE = timedelta(days=14) - timedelta(hours=1)

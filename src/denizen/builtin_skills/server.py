@@ -14,7 +14,11 @@ from typing import Annotated, Any, Literal
 from denizen.builtin_skills.discord import act, act_removing, find_first_attempt
 from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, ToolOutput, quote_untrusted
 
-skill = Skill("server", description="Channels, roles, permissions, emojis, invites, events, webhooks of a server.")
+skill = Skill(
+    "server",
+    description="Channels, roles, permissions, emojis, invites, events, webhooks of a server.",
+    acts_on_platform=True,
+)
 
 MAX_PICTURE_BYTES = 256 * 1024
 

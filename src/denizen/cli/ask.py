@@ -272,7 +272,7 @@ def _as_json(event: TurnFinishedEvent | TurnFailedEvent) -> Json:
         "status": event.status,
         "answer": answered.reply,
         "images": list(answered.images),
-        "reasoning": answered.reasoning,
+        "reasoning": event.reasoning,
         "error": error,
         "usage": {
             "input_tokens": event.usage.input_tokens,

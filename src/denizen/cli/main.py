@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -12,7 +13,7 @@ from denizen import __version__
 from denizen.app.home.environment import plan_home, read_environment
 from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
 from denizen.cli.terminal import echo
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
 
 COMMANDS: dict[str, str] = {
     "setup": "Create the home folder and connect a model; checks that it answers.",
@@ -99,12 +100,17 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort as abort:
+        if not isinstance(abort.__context__, EOFError) or sys.stdin.isatty():
+            click.echo("Stopped.", err=True)
+            return INTERRUPTED
+        click.echo(err=True)
+        return _explain(InvalidInput("There is nobody to ask: standard input is no terminal.", fix="Add --yes."))
+    except KeyboardInterrupt:
         click.echo("Stopped.", err=True)
         return INTERRUPTED
     except DenizenError as error:
-        echo(f"error: {error.explain()}", err=True)
-        return exit_code(error.family)
+        return _explain(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BUG
@@ -126,5 +132,9 @@ def _explain_group(group: BaseExceptionGroup[BaseException]) -> int:
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
     assert isinstance(first, DenizenError), rest
-    echo(f"error: {first.explain()}", err=True)
-    return exit_code(first.family)
+    return _explain(first)
+
+
+def _explain(error: DenizenError) -> int:
+    echo(f"error: {error.explain()}", err=True)
+    return exit_code(error.family)

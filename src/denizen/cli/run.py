@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +31,13 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
     from denizen.app.malloc import share_heap
+    from denizen.cli.terminal import show_waiting
 
     share_heap()
-    restart = anyio.run(_run, _RunOptions(home, host, port, simulate), backend_options={"use_uvloop": True})
+    with ExitStack() as starting:
+        starting.enter_context(show_waiting("starting"))
+        wishes = _RunOptions(home, host, port, simulate)
+        restart = anyio.run(_run, wishes, starting, backend_options={"use_uvloop": True})
     if restart:
         click.echo("Restarting.", err=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command once more
@@ -47,8 +51,8 @@ class _RunOptions:
     simulate: bool
 
 
-async def _run(wishes: _RunOptions) -> bool:
-    """Whether everything is to begin anew."""
+async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
+    """Whether everything is to begin anew. `starting` is closed when it is ready."""
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
@@ -73,6 +77,7 @@ async def _run(wishes: _RunOptions) -> bool:
         may_move = wishes.simulate and wishes.port is None and "port" not in settings.server.model_fields_set
 
         def tell(url: str) -> None:
+            starting.close()
             moved = f" (port {port} is taken)" if may_move and not url.endswith(f":{port}") else ""
             click.echo(f"Denizen is ready: {url}{moved}", err=True)
             if simulation is not None:

@@ -27,19 +27,22 @@ async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as
     Questions that stood alone are not listed.
     """
     rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
-    for row in rows:
-        if as_json:
+    if as_json:
+        for row in rows:
             click.echo(printable_json(_fields(row)))
-        else:
-            messages = "1 message" if row.messages == 1 else f"{row.messages} messages"
-            echo(f"{row.last_at:%Y-%m-%d %H:%M}  {row.session.agent}  {_where(row)}  {messages}")
-    if not rows and not as_json:
+    elif not rows:
         echo("There are no sessions.")
+    else:
+        table = [("last message", "agent", "platform", "channel", "name", "messages"), *map(_cells, rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            echo("  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
-def _where(row: RecentSession) -> str:
-    """Platform, channel, and the thread, which is the name of a session of the terminal and the web."""
-    return " ".join(filter(None, (row.place.platform, row.place.channel, row.place.thread)))
+def _cells(row: RecentSession) -> tuple[str, ...]:
+    """The name of a session of the terminal and the web is its thread."""
+    place, when = row.place, f"{row.last_at:%Y-%m-%d %H:%M}"
+    return when, row.session.agent, place.platform, place.channel, place.thread, str(row.messages)
 
 
 def _fields(row: RecentSession) -> dict[str, object]:

@@ -167,14 +167,15 @@ async def _verify(home: Path, answers: SetupAnswers, force: bool) -> None:  # no
     from denizen.app.settings import preview_setup
     from denizen.app.settings.checks import DEFAULT_MODEL
     from denizen.builtin_skills import BUILTIN
-    from denizen.cli.terminal import show_weights_progress
+    from denizen.cli.terminal import show_waiting, show_weights_progress
 
     environment = read_environment()
     settings = preview_setup(home, answers, environment=environment, force=force, known_tools=BUILTIN)
     name = settings.agents[settings.default_agent].model
     if answers.name or answers.model:
         name = f"{answers.provider}/{answers.model or DEFAULT_MODEL}"
-    answered = await verify_settings(settings, name, environment, show_weights_progress)
+    with show_waiting("waiting for the model's first answer"):
+        answered = await verify_settings(settings, name, environment, show_weights_progress)
     echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
 
 

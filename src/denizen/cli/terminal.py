@@ -10,6 +10,7 @@ import json
 import re
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -77,19 +78,52 @@ def show_decision(approval: ApprovalInfo) -> None:
     echo(f"[{approval.call.tool}: {describe_decision(ApprovalStatus(approval.status), decision)}]", err=True)
 
 
-def show_weights_progress(progress: LoadProgress) -> None:
-    """On a terminal the line is rewritten; elsewhere each new activity is one line."""
-    if progress.total_bytes:
+TOLD_EVERY_S = 2.5
+"""So often something is told of work that takes long, so that nobody takes it for dead."""
+
+
+class WeightsProgressLine:
+    """On a terminal the line is rewritten; elsewhere it is told now and then, and each new activity at once."""
+
+    def __init__(self) -> None:
+        self._doing = ""
+        self._told_s = 0.0
+
+    def __call__(self, progress: LoadProgress) -> None:
+        if not progress.total_bytes:
+            sys.stderr.write(f"[{progress.doing}]\n")
+            return
         share = 100 * progress.done_bytes // progress.total_bytes
-        size = progress.total_bytes / 1_000_000
+        line = f"[{progress.doing}: {share} % of {progress.total_bytes / 1_000_000:.0f} MB]"
+        is_done = progress.done_bytes >= progress.total_bytes
         if sys.stderr.isatty():
-            ending = "\n" if progress.done_bytes >= progress.total_bytes else ""
-            sys.stderr.write(f"\r[{progress.doing}: {share} % of {size:.0f} MB]{ending}")
+            ending = "\n" if is_done else ""
+            sys.stderr.write(f"\r{line}{ending}")
             sys.stderr.flush()
-        elif progress.done_bytes in (0, progress.total_bytes):
-            sys.stderr.write(f"[{progress.doing}: {share} % of {size:.0f} MB]\n")
-    else:
-        sys.stderr.write(f"[{progress.doing}]\n")
+        elif is_done or progress.doing != self._doing or time.monotonic() - self._told_s >= TOLD_EVERY_S:
+            sys.stderr.write(f"{line}\n")
+            self._doing, self._told_s = progress.doing, time.monotonic()
+
+
+show_weights_progress = WeightsProgressLine()
+
+
+@contextmanager
+def show_waiting(doing: str, *, every_s: float = TOLD_EVERY_S) -> Generator[None]:
+    """Tells of the block while it takes long: in a thread, since imports may be what it waits for."""
+    import threading
+
+    ended, began_s = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not ended.wait(every_s):
+            sys.stderr.write(f"[{doing}: {time.monotonic() - began_s:.0f} s]\n")
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 T = TypeVar("T")

@@ -59,7 +59,8 @@ class AskerReach(StrEnum):
     NOBODY: there is none to ask, as behind a program that did not ask to wait, so the answer is no at once. WAITS: a
     program that asked to wait, until somebody decides with the command line or the API. OTHERS: not the one who asked,
     who is a program, but those who see the card. ELSEWHERE: not where it was asked, which has no buttons and which
-    strangers read; others decide on other surfaces.
+    strangers read; others decide on other surfaces. PRIVATE: by a card that only the asker, or the members of a private
+    thread, see; others who decide are asked where they are.
     """
 
     NOBODY = ""
@@ -68,6 +69,7 @@ class AskerReach(StrEnum):
     WAITS = "waits"
     OTHERS = "others"
     ELSEWHERE = "elsewhere"
+    PRIVATE = "private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,13 @@ def decides_alone(rule: ApprovalRule, voter: Principal) -> bool:
     return rule.deciders is not Deciders.QUORUM or voter.key in rule.people or is_operator(voter)
 
 
+def needs_others(rule: ApprovalRule, requester: Principal) -> bool:
+    """Whether the one who asked cannot decide it alone."""
+    if requester.key in rule.people or is_operator(requester) or rule.deciders is Deciders.REQUESTER:
+        return False
+    return rule.deciders is Deciders.QUORUM or not has_role(requester, rule.role)
+
+
 def has_role(voter: Principal, role: str) -> bool:
     """An owner is everything that an admin or a member is."""
     implied = role in (RoleName.ADMIN, RoleName.MEMBER) and RoleName.OWNER in voter.roles
@@ -290,7 +299,9 @@ def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> 
         return False
     if rule.deciders is not Deciders.REQUESTER or rule.people:
         return True
-    return reach in (AskerReach.CARD, AskerReach.WAITS) or (reach is AskerReach.WATCHER and is_watched)
+    return reach in (AskerReach.CARD, AskerReach.PRIVATE, AskerReach.WAITS) or (
+        reach is AskerReach.WATCHER and is_watched
+    )
 
 
 def digest_args(args: Mapping[str, Json]) -> str:

@@ -22,7 +22,8 @@ _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 @dataclass(frozen=True, slots=True)
 class CustomTool:
     """`argv` is a program and its arguments, which no shell reads; `{{name}}` in them is what was given for the
-    parameter of that name. `parameters` maps their names to JSON schemas; every one is required.
+    parameter of that name. `parameters` maps their names to JSON schemas; every one is required. `env` is what it sees
+    besides the environment of all programs.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CustomTool:
     tier: Tier = Tier.DANGEROUS
     destructive: bool = False
     timeout_s: float = 30.0
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def fill(self, args: Mapping[str, Json]) -> tuple[str, ...]:
         """The program and its arguments; each stays one, whatever was given. In one pass: what is filled in is not

@@ -75,6 +75,9 @@ CLOSE_PATIENCE_S = 60.0
 """How long the end of a turn waits for a store that is locked or away: its answer has been paid for."""
 CLOSE_PAUSE_S = 0.5
 
+MAX_OPENED = 1000
+"""Turns that are kept in memory until their run begins; others are loaded from the store."""
+
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
 
@@ -125,10 +128,18 @@ class TurnRunner:
                 self._requests.give_back(request.sender.principal.key)
         turn = opened.turn
         if is_new:
-            self._opened[turn.id] = opened
+            self._keep_opened(opened)
         if not turn.status.is_final:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
+
+    def _keep_opened(self, opened: OpenTurn) -> None:
+        """Keeps it for its run, which another process may win: then it is dropped behind `MAX_OPENED` others."""
+        self._opened[opened.turn.id] = opened
+        if len(self._opened) > MAX_OPENED:
+            oldest = next(iter(self._opened))
+            del self._opened[oldest]
+            self._stopped.discard(oldest)
 
     def _check_rate(self, principal: Principal) -> None:
         """People of a platform have so many requests an hour; refused ones do not count."""
@@ -146,7 +157,7 @@ class TurnRunner:
 
     async def _run(self, payload: JsonObject) -> Json:
         """Waits until the turn is next in its conversation, then runs it with the configuration of that moment."""
-        key = TurnId(str(payload["turn_id"]))
+        key, began_s = TurnId(str(payload["turn_id"])), self._services.clock.monotonic_s()
         opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
         if opened.turn.status.is_final:
             return {"status": opened.turn.status}
@@ -163,6 +174,7 @@ class TurnRunner:
             finally:
                 del self._running[key]
         closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
+        log_turn(closed, None, round((self._services.clock.monotonic_s() - began_s) * 1000))
         return {"status": closed.status}
 
     @asynccontextmanager
@@ -403,7 +415,10 @@ class TurnRunner:
         opened = await load_turn(self._services.store, key)
         if opened.turn.status.is_final or key in pending:
             return opened.turn
-        return await self._close(opened, await self._find_end(opened.turn), None)
+        outcome = await self._find_end(opened.turn)
+        closed = await self._close(opened, outcome, None)
+        log_turn(closed, None, 0, outcome.error)
+        return closed
 
     async def _find_end(self, turn: Turn) -> TurnOutcome:
         """The end of a turn whose run is over, although the store has it open. A run succeeds after the store has the

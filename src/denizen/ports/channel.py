@@ -319,6 +319,10 @@ class Channel(Protocol):
         """
         ...
 
+    async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
+        """Raises what `act` would raise before it changes anything on the platform. Changes nothing."""
+        ...
+
     async def is_open(self, room: Room) -> bool:
         """Whether everybody of the room's server may read it at this moment, whatever their roles.
 

@@ -28,8 +28,10 @@ class ExternalCaller:
 class ExternalAccess(Protocol):
     """Access for external programs. Raises DenizenErrors that may be shown to the caller."""
 
-    async def list_tools(self, agent: str) -> Sequence[ToolSpec]:
-        """Returns the tools of the agent that programs may call. Raises NotFound for an unknown agent."""
+    async def list_tools(self, caller: ExternalCaller) -> Sequence[ToolSpec]:
+        """Returns the tools of the agent that the caller may call without a person's decision. Raises NotFound for an
+        unknown agent.
+        """
         ...
 
     async def use(self, caller: ExternalCaller, tool: str, args: JsonObject, tell: ReportLine) -> ToolResult:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
@@ -104,3 +104,14 @@ class Toolset(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class CheckingToolset(Protocol):
+    """A toolset that can tell before a call whether it would be refused, so that nobody is asked to approve it."""
+
+    async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
+        """Returns why the call would be refused now, for the model; empty where nothing is known against it. Changes
+        nothing. Faults of the tool's code may be raised.
+        """
+        ...

@@ -365,3 +365,7 @@ class PlatformActions(Protocol):
         tool that does not catch them returns them as its error.
         """
         ...
+
+    async def check(self, action: str, /, **details: Json) -> None:
+        """Raises what `act` would raise before it changes anything. Changes nothing."""
+        ...

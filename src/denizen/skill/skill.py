@@ -52,12 +52,18 @@ class Skill:
 
     `settings` is a dataclass or pydantic model whose fields all have defaults; the section of the configuration with
     the skill's name is read into it. Raises InvalidInput (`bad_skill`) for a wrong declaration.
+
+    `acts_on_platform`: no tool of it does anything before its first action on the platform. So a call can be run up to
+    there without effect, and people are not asked to approve one that the platform would refuse.
     """
 
-    def __init__(self, name: str, *, description: str, settings: type | None = None) -> None:
+    def __init__(
+        self, name: str, *, description: str, settings: type | None = None, acts_on_platform: bool = False
+    ) -> None:
         _check(_NAME.fullmatch(name) is not None, f"`{name}` cannot be a skill's name", "use a-z, 0-9 and _")
         self.name = name
         self.description = description
+        self.acts_on_platform = acts_on_platform
         self._settings = settings
         self._tools: dict[str, Tool] = {}
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
-from denizen.domain.errors import DenizenError, NeedsApproval, NeedsAttention
-from denizen.domain.json import Json
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, NotFound
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.ports.toolset import CallScope
-from denizen.skill.context import SkillServices, ToolContext, run_in_thread
+from denizen.ports.fetch import DownloadedFile
+from denizen.ports.toolset import CallOptions, CallScope
+from denizen.skill.context import OpenPlatform, ScopedServices, SkillServices, ToolContext, run_in_thread
+from denizen.skill.services import PlatformActions
 from denizen.skill.signature import ToolError, to_result
 from denizen.skill.skill import Skill, Tool
 
@@ -73,8 +75,53 @@ class SkillToolset:
         # What the owner's manifest says of all its tools holds for each of their results.
         return replace(result, is_own=result.is_own and not self._reads)
 
+    async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
+        """Runs the tool up to its first action on the platform, which is checked and not done."""
+        tool = self._skill.find_tool(call.tool)
+        if tool is None or not self._skill.acts_on_platform:
+            return ""
+        scoped = ScopedServices(open_platform=partial(_open_check, self._services.scoped.open_platform))
+        services = replace(self._services, scoped=scoped, download=_end_check)
+        # Without a key no tool takes this for its first attempt.
+        context = ToolContext(services, replace(scope, options=CallOptions()), skill=self.name, options=self._options)
+        try:
+            await _run(tool, context, tool.signature.bind(call.args))
+        except (NotAllowed, NotFound, InvalidInput) as error:
+            return error.explain()
+        except (_CheckEnded, DenizenError):
+            return ""
+        return ""
+
     async def aclose(self) -> None:
         """Does nothing: a skill holds nothing open."""
+
+
+class _CheckEnded(Exception):  # noqa: N818 - it reports no error
+    """Ends a call whose first action was checked, or that would download something first."""
+
+
+async def _end_check(url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
+    del url, timeout_s, max_bytes
+    raise _CheckEnded
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstActionCheck:
+    """The platform for a call that is run up to its first action only."""
+
+    platform: PlatformActions
+
+    async def act(self, action: str, /, **details: Json) -> JsonObject:
+        await self.platform.check(action, **details)
+        raise _CheckEnded
+
+    async def check(self, action: str, /, **details: Json) -> None:
+        await self.platform.check(action, **details)
+
+
+def _open_check(open_platform: OpenPlatform, scope: CallScope) -> PlatformActions | None:
+    platform = open_platform(scope)
+    return _FirstActionCheck(platform) if platform else None
 
 
 async def _run(tool: Tool, context: ToolContext, values: Mapping[str, object]) -> object:

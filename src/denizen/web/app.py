@@ -25,7 +25,7 @@ from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.auth import AccessGuard, SecurityHeaders
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
-from denizen.web.http.request import TURN_HEADER
+from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.pages import PageRoutes
 
 MCP_PATHS = ("/mcp", "/mcp/{agent}")
@@ -66,7 +66,11 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
             *StatisticsRoutes(engine.statistics, clock).routes,
             *WebhookRoutes(deps.hosting).routes,
-            *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
+            *(
+                [Route(path, BoundedJson(deps.mcp), methods=["POST"]) for path in MCP_PATHS]
+                if deps.mcp is not None
+                else ()
+            ),
             *(PageRoutes(deps).routes if deps.channels.web else ()),
         ],
         middleware=middleware,

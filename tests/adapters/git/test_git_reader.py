@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,10 +15,11 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from denizen.adapters.git import GitReader
-from denizen.adapters.git.program import Git, explain_git_error
-from denizen.domain.errors import DenizenError, LimitExceeded, NotFound, Unavailable
+from denizen.adapters.git.program import Git, RemoteAddress, explain_git_error
+from denizen.domain.errors import DenizenError, LimitExceeded, NotAllowed, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress
 from tests.repository import ENVIRONMENT, Repository, create_repository
@@ -200,6 +202,7 @@ async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader
 @pytest.mark.parametrize(
     ("said", "family", "code"),
     [
+        ("fatal: unable to access 'https://x/': The requested URL returned error: 301", "NotFound", "source_moved"),
         ("fatal: unable to access 'https://x/': Could not resolve host: x", "Unavailable", "source_unavailable"),
         ("fatal: unable to access: Recv failure: Connection reset by peer", "Unavailable", "source_unavailable"),
         ("error: RPC failed; curl 92\nfatal: early EOF", "Unavailable", "source_unavailable"),
@@ -318,3 +321,63 @@ async def test_two_processes_do_not_fetch_into_one_clone_at_the_same_time(
                 assert place.exists() and not inside.is_set()
             await inside.wait()
     assert not place.exists()
+
+
+async def test_an_address_that_may_not_be_reached_is_not_connected_to(tmp_path: Path) -> None:
+    async def resolve(location: str) -> RemoteAddress:
+        raise NotAllowed(f"{location} may not be reached")
+
+    reader = GitReader(Git(ENVIRONMENT, resolve=resolve), tmp_path / "clones")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        wanted = make_https_source(f"https://127.0.0.1:{listener.getsockname()[1]}/docs.git")
+        with pytest.raises(NotAllowed, match="may not be reached"):
+            await reader.look(wanted)
+        with pytest.raises(NotAllowed, match="may not be reached"):
+            await read(reader, wanted)
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            listener.accept()
+
+
+async def test_git_connects_to_the_address_that_was_checked_and_to_no_other(tmp_path: Path) -> None:
+    async def resolve(location: str) -> RemoteAddress:
+        return RemoteAddress(location, ("127.0.0.1",))
+
+    reader = GitReader(Git(ENVIRONMENT, resolve=resolve), tmp_path / "clones")
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as group:
+        wanted = make_https_source(f"https://git.invalid:{listener.extra(SocketAttribute.local_port)}/docs.git")
+        seen = anyio.Event()
+
+        async def hang_up(stream: SocketStream) -> None:
+            seen.set()
+            await stream.aclose()
+
+        group.start_soon(listener.serve, hang_up)
+        with pytest.raises(Unavailable):
+            await reader.look(wanted)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await seen.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_a_repository_that_has_moved_is_read_where_it_is_now(tmp_path: Path, site: Repository) -> None:
+    async def resolve(location: str) -> RemoteAddress:
+        assert location == "https://git.invalid/docs"
+        return RemoteAddress(f"file://{site.folder}", ("127.0.0.1",))
+
+    reader = GitReader(Git(ENVIRONMENT, resolve=resolve), tmp_path / "clones")
+    wanted = replace(make_https_source("https://git.invalid/docs"), content_path="docs")
+    assert (await read(reader, wanted))[1] == {"a.md": b"A", "deep/b.json": b"{}"}
+
+
+async def test_a_proxy_decides_itself_what_can_be_reached() -> None:
+    async def resolve(location: str) -> RemoteAddress:
+        raise NotAllowed(location)
+
+    git = Git({**ENVIRONMENT, "https_proxy": "http://127.0.0.1:1"}, resolve=resolve)
+    assert await git.open_remote("https://git.invalid/docs.git") is git
+
+
+def make_https_source(location: str) -> Source:
+    return Source(id="s", kind=SourceKind.GIT, location=location, created_at=NOW, updated_at=NOW)

@@ -23,7 +23,7 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
-from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.external.requests import ProgramRequests
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
@@ -100,12 +100,30 @@ def get_text(result: CallToolResult) -> str:
 async def test_what_the_agent_has_is_offered_with_hints_and_nothing_that_acts(old: bool) -> None:
     async with open_mcp() as at, at.client(old=old) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["ask", "bash", "search_docs", "search_archive"]
+    assert list(tools) == ["ask", "bash", "search_docs"]
     hints = [tool.annotations for tool in tools.values()]
-    assert [hint is not None and hint.read_only_hint for hint in hints] == [False, True, True, True]
+    assert [hint is not None and hint.read_only_hint for hint in hints] == [False, True, True]
     assert tools["search_docs"].input_schema["required"] == ["query"]
     async with open_mcp() as at, at.client(path="/mcp/mute", old=old) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["ask"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "offered"),
+    [
+        (GatePolicy(rules=(ToolRule("bash", Decision.DENY),)), ["search_docs"]),
+        (GatePolicy(rules=(ToolRule("bash", Decision.ASK),)), ["search_docs"]),
+        (GatePolicy(rules=(ToolRule("bash", Decision.ASK, args={"query": "x"}),)), ["bash", "search_docs"]),
+        (GatePolicy(tiers=(("bash", Tier.SENSITIVE),)), ["search_docs"]),
+        (GatePolicy(tiers=(("*", Tier.SENSITIVE),), rules=(ToolRule("bash", Decision.APPROVE),)), ["bash"]),
+        (GatePolicy(tiers=(("bash", Tier.DANGEROUS),), rules=(ToolRule("bash", Decision.APPROVE),)), ["search_docs"]),
+        (GatePolicy(tiers=(("bash", Tier.SENSITIVE),), observer=ObserverPolicy("w")), ["bash", "search_docs"]),
+        (GatePolicy(roles=(("bash", frozenset({"judge"})),)), ["search_docs"]),
+    ],
+)
+async def test_only_what_may_succeed_without_a_person_is_offered(policy: GatePolicy, offered: list[str]) -> None:
+    async with open_mcp(policy=policy) as at, at.client() as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["ask", *offered]
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -184,7 +202,8 @@ async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool)
         ("ban", {"query": "ann"}, "There is no tool 'ban' here.\nfix: Ask the agent"),
         ("bash_batch", {"commands": ["ls"]}, "has no tool 'bash_batch'"),
         ("search_docs", {"query": 3}, "Wrong arguments for 'search_docs'"),
-        ("search_archive", {"query": "x"}, "'search_archive' was denied.\nwhy: not here"),
+        ("search_archive", {"query": "x"}, "There is no tool 'search_archive' here.\nfix: Ask the agent"),
+        ("search_docs", {"query": "x"}, "'search_docs' was denied.\nwhy: not here"),
         ("bash", {"query": "x"}, "People have to decide about 'bash'"),
         ("ask", {}, "Wrong arguments for 'ask'"),
         ("ask", {"question": " "}, "A question has 1 to"),
@@ -193,7 +212,7 @@ async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool)
 )
 async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str, Json], says: str) -> None:
     policy = GatePolicy(
-        rules=(ToolRule("search_archive", Decision.DENY, reason="not here"), ToolRule("bash", Decision.ASK))
+        rules=(ToolRule("search_docs", Decision.DENY, reason="not here"), ToolRule("bash", Decision.ASK))
     )
     async with open_mcp(policy=policy) as at, at.client() as client:
         result = await client.call_tool(tool, args)

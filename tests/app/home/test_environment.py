@@ -16,6 +16,16 @@ def test_the_environment_is_a_copy_that_nobody_can_change(monkeypatch: pytest.Mo
         environment["DENIZEN_TEST_VALUE"] = "changed"  # pyright: ignore[reportIndexIssue]
 
 
+def test_programs_beside_this_python_are_found_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert read_environment()["PATH"] == f"/usr/bin:/bin:{tmp_path}"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    assert read_environment()["PATH"] == f"{tmp_path}:/bin"
+    monkeypatch.delenv("PATH")
+    assert read_environment()["PATH"].endswith(f":{tmp_path}")
+
+
 @pytest.mark.parametrize(
     ("given", "variable", "home"),
     [

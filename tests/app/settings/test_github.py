@@ -78,9 +78,16 @@ def test_an_admitted_repository_is_matched_without_case(home: Home):
 
 def test_the_key_may_be_a_file_of_the_home_folder(home: Home):
     text = "channels: {github: {accounts: {denizen: {app_id: '1', private_key_file: app.pem}}}}"
-    assert home.load(text).github_accounts[0].account.private_key == ""
+    settings = home.load(text)
+    account, file = settings.github_accounts[0].account, settings.home / "app.pem"
+    assert (account.private_key, account.key_problem) == ("", f"There is no file {file}.")
+    assert f"There is no file {file}." in str(settings.warnings[0])
+    file.mkdir()
+    assert str(file) in home.load(text).github_accounts[0].account.key_problem
+    file.rmdir()
     home.add_file("app.pem", "KEY\n", 0o600)
-    assert home.load(text).github_accounts[0].account.private_key == "KEY\n"
+    account = home.load(text).github_accounts[0].account
+    assert (account.private_key, account.key_problem) == ("KEY\n", "")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.mcp import HttpTransport, McpDataFlow, McpServerSpec, McpToolPolicy, StdioTransport
+from denizen.app.home.environment import read_environment
 from denizen.app.settings import render_settings
 from denizen.app.toolsets import read_servers
 from denizen.domain.tool import Taint, Tier
 from tests.app.home_folder import Home
+
+SEARCHED = (("PATH", read_environment()["PATH"]),)
+"""Programs beside this Python are found too."""
 
 
 def servers(text: str) -> str:
@@ -24,9 +28,8 @@ def test_by_default_there_are_no_mcp_servers(home: Home):
 @pytest.mark.proves("L-config-mcp")
 def test_a_program_is_a_command_with_arguments_and_an_environment_and_has_six_minutes_for_a_call(home: Home):
     found = read_servers(home.load(servers("git.hub: {command: uvx, args: [mcp-server-git], env: {A: b}}")))
-    spec = McpServerSpec(
-        "git.hub", StdioTransport("uvx", ("mcp-server-git",), home.path, (("A", "b"),)), start_timeout_s=30.0
-    )
+    env = (*SEARCHED, ("A", "b"))
+    spec = McpServerSpec("git.hub", StdioTransport("uvx", ("mcp-server-git",), home.path, env), start_timeout_s=30.0)
     assert found == {spec: McpToolPolicy("git_hub", ("*",), (), trusted=False, timeout_s=360.0)}
 
 
@@ -38,7 +41,7 @@ off: {command: nothing, enabled: false}
 """
     found = read_servers(home.load(servers(text)))
     assert found == {
-        McpServerSpec("files", StdioTransport("node", (), home.path / "data")): McpToolPolicy(
+        McpServerSpec("files", StdioTransport("node", (), home.path / "data", SEARCHED)): McpToolPolicy(
             "", ("read_*",), (("read_file", Tier.HARMLESS), ("*", Tier.SENSITIVE)), trusted=True, reserved=("web_",)
         ),
         McpServerSpec("far", HttpTransport("https://mcp.example/mcp", (("X-Team", "blue"),)), 7.0): McpToolPolicy(
@@ -76,7 +79,7 @@ far: {url: "https://mcp.example/mcp", headers: {Authorization: "Bearer ${FAR_TOK
 """)
     settings = home.load(text, TOOL_KEY="tool-key-value", FAR_TOKEN="far-token-value")
     near, far = (spec.transport for spec in read_servers(settings))
-    assert isinstance(near, StdioTransport) and near.env == (("API_KEY", "tool-key-value"),)
+    assert isinstance(near, StdioTransport) and near.env == (*SEARCHED, ("API_KEY", "tool-key-value"))
     assert isinstance(far, HttpTransport) and far.headers == (("Authorization", "Bearer far-token-value"),)
     assert settings.secrets.mask("tool-key-value and far-token-value") == "*** and ***"
     shown = render_settings(settings)

@@ -126,6 +126,30 @@ async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
         assert read_last_result(engine.model) == "Denied: denied by Ana: not today."
 
 
+async def test_nobody_is_asked_about_a_call_that_would_be_refused_all_the_same() -> None:
+    tools = ToolsetFixture(refusal="I may not write.\nfix: Let me.")
+    async with open_engine(script(), tools=tools, policy=ask_for_tool()) as engine:
+        events = await ask(engine)
+        assert not tools.calls
+        assert not [event for event in events if isinstance(event, ApprovalRequested)]
+        said = read_last_result(engine.model)
+        assert said.startswith("Denied: the owner wants to know. People were not asked")
+        assert "I may not write.\nfix: Let me." in said
+
+
+async def test_a_call_that_people_were_asked_about_before_a_crash_is_not_checked_again() -> None:
+    """What would refuse it now may be what it has done itself."""
+    store, log, policy = TemporaryStore(), MemoryLog(), ask_for_tool()
+    async with open_engine(script(), store=store, log=log, policy=policy) as engine:
+        approval = await kill_while_waiting(engine)
+    tools, model = ToolsetFixture(refusal="It is there already."), ScriptedModel(ScriptedReply("Done."))
+    async with open_engine(model, tools=tools, store=store, log=log, policy=policy) as again:
+        await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await again.durable.wait(approval.request.turn_id)
+        assert len(tools.calls) == 1
+
+
 @pytest.mark.proves("TW1", "X-approval-absent")
 async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
     async with open_engine(script(), policy=ask_for_tool()) as engine:

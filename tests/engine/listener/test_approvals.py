@@ -14,6 +14,7 @@ from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, Appr
 from denizen.domain.attention import AccountPolicy, AccountStaff, ReplyStyle
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
+from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
@@ -154,6 +155,59 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
         await fixture.settled()
         assert [sent.content.buttons for sent in fixture.ada.sent] == [(), (), ()]
+
+
+OWNERS = GatePolicy(rules=(ToolRule("write", Decision.ASK, approval=ApprovalRule(Deciders.ROLE, "owner")),))
+BOB_OWNS = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
+
+
+async def list_cards(world: World, asker: str, room: Room, gate: GatePolicy) -> dict[Place, frozenset[str]]:
+    """Asks for a call about which owners decide, lets Bob approve it, and returns who was pinged by which card."""
+    async with open_platform(world, ScriptedModel(otherwise=answer), gate=gate, account_policy=BOB_OWNS) as fixture:
+        world.platform.say(room, asker, "@ada use a tool")
+        [approval] = await wait_for_approvals(fixture.store)
+        async with fixture.store.work(write=False) as work:
+            owed = await work.outbox.list_for_turn(approval.request.turn_id)
+        await fixture.until(lambda: len(fixture.ada.sent) == len(owed))
+        pinged = {sent.place: sent.content.ping_users for sent in fixture.ada.sent}
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
+        await fixture.settled()
+        assert len(fixture.tools.calls) == 1
+        assert not any(sent.content.buttons for sent in fixture.ada.sent)
+        return pinged
+
+
+@pytest.mark.parametrize("kind", [RoomKind.DIRECT, RoomKind.PRIVATE_THREAD])
+async def test_owners_are_written_to_about_a_call_that_was_wanted_where_they_do_not_read_along(kind: RoomKind) -> None:
+    world = World()
+    secret = world.platform.add_room("secret", kind, parent=world.general, readers=["ana", "bot-ada"])
+    pinged = await list_cards(world, "ana", secret, OWNERS)
+    direct = world.platform.open_direct("bob", "bot-ada")
+    assert pinged == {secret.place: frozenset(), direct.place: frozenset()}
+
+
+async def test_with_an_alert_channel_owners_are_pinged_there_about_what_was_wanted_in_private() -> None:
+    world = World()
+    owners_room, talk = world.platform.add_room("owners"), world.direct("ana")
+    policy = replace(OWNERS, observer=ObserverPolicy(alert_place=owners_room.place))
+    assert await list_cards(world, "ana", talk, policy) == {
+        talk.place: frozenset(),
+        owners_room.place: frozenset({"bob"}),
+    }
+
+
+async def test_owners_are_pinged_by_a_card_in_an_open_room_but_not_about_their_own_wishes() -> None:
+    world = World()
+    assert await list_cards(world, "ana", world.general, OWNERS) == {world.general.place: frozenset({"bob"})}
+    world = World()
+    assert await list_cards(world, "bob", world.general, OWNERS) == {world.general.place: frozenset()}
+
+
+async def test_a_call_waits_for_owners_who_cannot_be_written_to() -> None:
+    world = World()
+    talk = world.direct("ana")
+    del world.platform.people["bob"]
+    assert await list_cards(world, "ana", talk, OWNERS) == {talk.place: frozenset()}
 
 
 def escalate(fixture: PlatformFixture) -> None:

@@ -53,7 +53,8 @@ async def test_where_the_account_may_not_react_either_the_asker_gets_one_direct_
         world.platform.say(notices, "bob", "@ada hello?")
         words = "I may not write in #notices of Harbour, so I cannot answer you there."
         assert await fixture.said() == [words, words]
-        assert [sent.place.channel for sent in fixture.ada.sent] == ["dm-ana-bot-ada", "dm-bob-bot-ada"]
+        direct = [world.platform.open_direct(person, "bot-ada").place for person in ("ana", "bob")]
+        assert [sent.place for sent in fixture.ada.sent] == direct
 
 
 async def test_owners_are_told_of_a_blocked_room_once_a_day_in_the_alert_channel() -> None:

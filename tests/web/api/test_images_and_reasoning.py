@@ -10,9 +10,10 @@ import httpx2
 import pytest
 
 from denizen.domain.agent import Agent
+from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from denizen_sdk.turns import ReasoningAddedEvent, TurnFinishedEvent, decode_event
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen_sdk.turns import ReasoningAddedEvent, TurnFailedEvent, TurnFinishedEvent, decode_event
 from tests.web_fixture import open_web
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +69,18 @@ async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, 
     last = events[-1]
     assert isinstance(last, TurnFinishedEvent)
     assert (last.images, last.reasoning) == ((PNG,), THOUGHT if shows else "")
+
+
+@pytest.mark.proves("C25-reasoning")
+async def test_a_turn_that_failed_tells_its_reasoning_too() -> None:
+    def fail(_: object) -> ScriptedReply:
+        raise Unavailable("The model is away.")
+
+    thinking = ScriptedReply(calls=[call("weather", city="Oslo")], thinking=THOUGHT)
+    async with open_web(ScriptedModel(thinking, fail), agents=agents(shows=True)) as web, web.client() as client:
+        last = decode_event(rows(await client.post("/api/chat", json={"message": "a rose?"}))[-1])
+    assert isinstance(last, TurnFailedEvent)
+    assert (last.error.message, last.reasoning) == ("The model is away.", THOUGHT)
 
 
 @pytest.mark.proves("C25-reasoning")

@@ -8,8 +8,11 @@ import pytest
 
 from denizen.domain.agent import Agent, AgentInstructions
 from denizen.domain.ids import AgentName
+from denizen.domain.turn import Turn
 from denizen.domain.usage import Usage
+from denizen.engine.inspection.queries import Queries
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.web.http.auth import ApiKey
 from denizen_sdk.records import from_json
 from denizen_sdk.turns import TurnInfo
 from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
@@ -77,3 +80,18 @@ async def test_to_others_a_turn_does_not_exist() -> None:
             stranger = await client.get(f"/api/turns/{turn}")
     assert (refused.status_code, unknown.status_code, stranger.status_code) == (404, 404, 401)
     assert refused.text.replace(turn, "turn_none") == unknown.text
+
+
+async def test_a_private_turn_does_not_exist_for_admins_but_for_its_asker_and_owners(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def is_private(_queries: Queries, _turn: Turn) -> bool:
+        return True
+
+    monkeypatch.setattr(Queries, "is_private", is_private)
+    async with open_web(model(), keys=[ANN, ADA, ApiKey.from_text("zoe", "key-of-zoe", ("owner",))]) as web:
+        turn = await ask_as_ann(web)
+        for name, status in (("ann", 200), ("ada", 404), ("zoe", 200)):
+            async with web.client(**key(f"key-of-{name}")) as client:
+                assert (await client.get(f"/api/turns/{turn}")).status_code == status
+                assert (await client.post(f"/api/turns/{turn}/cancel")).status_code == status

@@ -18,7 +18,7 @@ import anyio.lowlevel
 import discord
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord.actions.registry import perform_action
+from denizen.adapters.discord.actions.registry import check_action, perform_action
 from denizen.adapters.discord.client.application import (
     DiscordApplication,
     choose_intents,
@@ -205,6 +205,9 @@ class DiscordAccount:
 
     async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         return await perform_action(self._get_login().client, action, warrant)
+
+    async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
+        await check_action(self._get_login().client, action, warrant)
 
     async def is_open(self, room: Room) -> bool:
         return is_open(self._get_login().client, room)

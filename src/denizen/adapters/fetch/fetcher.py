@@ -67,6 +67,18 @@ class WebFetcher:
             return DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
+    async def check(self, host: str, port: int) -> tuple[str, ...]:
+        """Returns the addresses of the host, for a program that connects itself. Raises what `fetch` would raise about
+        them.
+        """
+        import httpcore2
+
+        from denizen.adapters.fetch.http import CheckedNetwork, resolve_with_system
+
+        plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
+        return tuple(map(str, await network.check(host, port)))
+
     async def aclose(self) -> None:
         """Does nothing: each fetch closes what it opened."""
 

@@ -14,10 +14,12 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -72,15 +74,32 @@ OnPercent = Callable[[str, int], None]
 """Receives what git says that it is doing, and the percentage."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteAddress:
+    """Where a repository is after redirects, and the addresses of its host, all of which may be reached."""
+
+    location: str
+    addresses: tuple[str, ...]
+
+
+ResolveRemote = Callable[[str], Awaitable[RemoteAddress]]
+"""Takes the location of a repository. Raises NotAllowed for one that may not be reached."""
+
+
 class Git:
     """Runs commands of git.
 
     `environ` is this process's environment; git gets only the variables that are needed to find programs, keys of an
-    SSH agent, certificates and a proxy.
+    SSH agent, certificates and a proxy. `resolve` is asked about each https address, unless a proxy decides what can be
+    reached; without it all can.
     """
 
-    def __init__(self, environ: Mapping[str, str], *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], *, max_file_bytes: int = MAX_FILE_BYTES, resolve: ResolveRemote | None = None
+    ) -> None:
         self.max_file_bytes = max_file_bytes
+        self._resolve = resolve
+        self.options: tuple[str, ...] = _OPTIONS
         passed = {name: environ[name] for name in _PASSED_ON if name in environ}
         self.environ = {
             **passed,
@@ -109,10 +128,27 @@ class Git:
         other.environ = {**self.environ, **variables}
         return other
 
+    async def open_remote(self, location: str) -> Git:
+        """Returns a git for requests to that address. It connects to checked addresses only: it gets them, and follows
+        no redirect itself. Plain http is for an http address only. Raises what `resolve` raises.
+        """
+        if location.startswith("http://"):
+            return self.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"})
+        has_proxy = any(self.environ.get(name) for name in ("https_proxy", "HTTPS_PROXY"))
+        if self._resolve is None or has_proxy or not location.startswith("https://"):
+            return self
+        found, other = await self._resolve(location), copy(self)
+        parts = urlsplit(found.location)
+        addresses = ",".join(f"[{each}]" if ":" in each else each for each in found.addresses)
+        pinned = f"http.curloptResolve={parts.hostname}:{parts.port or 443}:{addresses}"
+        moved = ("-c", f"url.{found.location}.insteadOf={location}") if found.location != location else ()
+        other.options = (*self.options, "-c", "http.followRedirects=false", "-c", pinned, *moved)
+        return other
+
     def argv(self, args: Sequence[str], folder: Path | None = None) -> list[str]:
         """Returns the whole command line. `folder` is a bare repository."""
         where = [f"--git-dir={folder}"] if folder is not None else []
-        return ["git", *_OPTIONS, *where, *args]
+        return ["git", *self.options, *where, *args]
 
     async def run(
         self,
@@ -231,6 +267,7 @@ _DAMAGED = re.compile(
     r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read|\.lock': File exists", re.IGNORECASE
 )
 """The lock file is what a killed process leaves; nobody removes it."""
+_MOVED = re.compile(r"returned error: 30[1278]")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"File too large|died of signal 25")
 _NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
@@ -249,6 +286,8 @@ def explain_git_error(said: str) -> DenizenError:
     if _OTHER_OWNER.search(said):
         fix = "Change the owner of the repository's folder to the user that runs Denizen."
         return NeedsAttention("The repository belongs to another user.", code="source_denied", why=why, fix=fix)
+    if _MOVED.search(said):
+        return NotFound("The repository has moved.", code="source_moved", why=why, fix="Write the new address.")
     if _REFUSED_TRANSPORT.search(said):
         return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
     if _TOO_LARGE.search(said):

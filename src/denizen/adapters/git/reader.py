@@ -43,7 +43,8 @@ class GitReader:
         names = _names(source)
         # A tag of its own has an object of its own; its commit is told beside it.
         wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
-        said = await self._git_for(source).run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
+        git = await self._git.open_remote(source.location)
+        said = await git.run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
         lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
         found = {name: revision for revision, _, name in lines}
         revision = next((found[name] for name in wanted if name in found), "")
@@ -58,14 +59,15 @@ class GitReader:
         """
         # Before the lock: a source that is gone fails at once, without waiting for others.
         await self.look(source)
+        git = await self._git.open_remote(source.location)
         place = self._place(source.id)
         try:
             async with lock_repository(place):
                 await self._prepare(place, source)
-                await self._fetch(place, source, report)
+                await self._fetch(git, place, source, report)
                 revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
                 blobs = await self._list(place, source)
-                await self._fetch_missing(place, source, blobs, report)
+                await self._fetch_missing(git, place, blobs, report)
                 with closing(_read(self._git, place, blobs)) as files:
                     yield SourceTree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
@@ -80,11 +82,6 @@ class GitReader:
     async def forget(self, source_ids: Sequence[str]) -> None:
         for source_id in source_ids:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
-
-    def _git_for(self, source: Source) -> Git:
-        """Returns a git that may use plain http only for an http address: a redirect from https may not lead there."""
-        plain = source.location.startswith("http://")
-        return self._git.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 
     def _place(self, source_id: str) -> Path:
         return self._folder / f"{source_id}.git"
@@ -110,7 +107,7 @@ class GitReader:
         for name, value in settings.items():
             await self._git.run("config", name, value, folder=place)
 
-    async def _fetch(self, place: Path, source: Source, report: ReportProgress) -> None:
+    async def _fetch(self, git: Git, place: Path, source: Source, report: ReportProgress) -> None:
         [name, *others] = _names(source)
         options = (
             "--depth=1",
@@ -124,7 +121,7 @@ class GitReader:
         )
         for number, each in enumerate((name, *others)):
             try:
-                await self._git_for(source).run(
+                await git.run(
                     "fetch",
                     *options,
                     "origin",
@@ -166,14 +163,14 @@ class GitReader:
             )
         return blobs
 
-    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: ReportProgress) -> None:
+    async def _fetch_missing(self, git: Git, place: Path, blobs: dict[str, str], report: ReportProgress) -> None:
         """Fetches all missing blobs in one request; git itself would fetch them one by one, which takes for ever."""
         listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
         missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
         wanted = sorted(missing.intersection(blobs.values()))
         if wanted:
             options = ("--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc", "--progress")
-            await self._git_for(source).run(
+            await git.run(
                 "-c",
                 "fetch.negotiationAlgorithm=noop",
                 "fetch",

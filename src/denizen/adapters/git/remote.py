@@ -76,7 +76,8 @@ class GitRemote:
     async def _send(self, remote: RemoteRepository, tree: str, parent: str, message: str) -> None:
         above = ["-p", parent] if parent else []
         commit = await self._git.with_variables(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
-        await self._git.run(
+        git = await self._git.open_remote(remote.location)
+        await git.run(
             "push",
             "--quiet",
             "--no-verify",
@@ -101,11 +102,12 @@ class GitRemote:
 
     async def _fetch(self, remote: RemoteRepository) -> str:
         """Returns the newest commit of the branch; empty for a repository without any."""
-        listed = await self._git.run("ls-remote", "--", remote.location)
+        git = await self._git.open_remote(remote.location)
+        listed = await git.run("ls-remote", "--", remote.location)
         refs = {name for _, _, name in (line.partition("\t") for line in _text(listed).splitlines())}
         branch = f"refs/heads/{remote.branch}"
         if branch in refs:
-            await self._git.run(
+            await git.run(
                 "fetch",
                 "--quiet",
                 "--depth=1",

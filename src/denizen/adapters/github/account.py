@@ -301,6 +301,9 @@ class GitHubAccount:
     async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         raise NotAllowed("An agent only writes on GitHub; it does nothing else there.", code="github_no_actions")
 
+    async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
+        await self.act(action, warrant)
+
     # --- reading -----------------------------------------------------------------------------------------------------
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:

@@ -175,7 +175,7 @@ class AppCredentials:
             raise NeedsAttention(
                 "The private key of the GitHub App cannot be used.",
                 code="github_key_unusable",
-                why="It is no RSA key in PEM form.",
+                why=self._settings.key_problem or "It is no RSA key in PEM form.",
                 fix=f"Generate one on the App's page, and name its file in {self._settings.setting}.private_key_file.",
             ) from None
 

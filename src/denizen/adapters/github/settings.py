@@ -20,6 +20,7 @@ BODY_CHARS = 65_536
 @dataclass(frozen=True, slots=True)
 class GitHubAccountSettings:
     """The settings of one login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
+    `key_problem` says why there is no key.
 
     `repositories` are patterns such as `owner/*`; none admits all that the login can read. `rescan_s` is how often
     the account looks for messages whose webhook never came; 0 looks only at the start.
@@ -29,6 +30,7 @@ class GitHubAccountSettings:
     api_url: str = API_URL
     app_id: str = ""
     private_key: str = field(default="", repr=False)
+    key_problem: str = ""
     token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
     repositories: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """`POST /mcp`: Denizen as an MCP server (streamable HTTP); `/mcp/NAME` is the server of the agent NAME.
 
-It offers `ask`, which runs a turn of the agent, and those of the agent's tools that search: `bash`, `bash_batch`,
-`search_docs`, `search_archive`. It keeps no sessions of the protocol: every request stands for itself, in the old
-versions of the protocol too.
+It offers `ask`, which runs a turn of the agent, and those of the agent's tools that search: `bash`, `bash_batch` and
+`search_docs`, as far as a call may succeed. It keeps no sessions of the protocol: every request stands for
+itself, in the old versions of the protocol too.
 """
 
 # Importing the vendor's server takes half a second and much memory, and most servers are never asked. So nothing of it

@@ -57,7 +57,7 @@ def build_server(outside: ExternalAccess, version: str) -> Server[Any]:
 
     async def list_tools(context: ServerRequestContext[Any], _: object) -> wire.ListToolsResult:
         try:
-            specs = await outside.list_tools(get_caller(context).agent)
+            specs = await outside.list_tools(get_caller(context))
         except DenizenError as error:
             raise MCPError(wire.INVALID_PARAMS, error.explain()) from error
         tools = (

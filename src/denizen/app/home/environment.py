@@ -6,6 +6,7 @@ The command line reads the environment once, before anything else, and passes th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +20,13 @@ DISCORD_GATEWAY_VARIABLE = "DENIZEN_DISCORD_GATEWAY_URL"
 
 
 def read_environment() -> Mapping[str, str]:
-    """Returns the environment as it is now, immutable."""
-    return MappingProxyType(dict(os.environ))
+    """Returns the environment as it is now, immutable. PATH ends with the folder of this Python, where the programs
+    stand that were installed with Denizen: it is often not on the PATH of a service.
+    """
+    folder = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH") or os.defpath
+    path = path if folder in path.split(os.pathsep) else os.pathsep.join((path, folder))
+    return MappingProxyType({**os.environ, "PATH": path})
 
 
 def plan_home(environment: Mapping[str, str], given: str | Path | None = None) -> Path:

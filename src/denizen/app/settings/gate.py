@@ -188,8 +188,9 @@ class ObserverSection(Section):
     )
     alert_channel: Id | Literal[""] = Field(
         default="",
-        description="Id of the channel where owners are told of calls that it hands on to people, and of channels in "
-        "which an agent is asked and may not write.",
+        description="Id of the channel where owners are told of calls that it hands on to people, of those that owners "
+        "decide about and cannot see where they were wanted, and of channels in which an agent is asked and may not "
+        "write.",
     )
 
 

@@ -277,6 +277,9 @@ def find_github_left_out(
         if not account.app_id and account.token is None:
             fix = "Write app_id and private_key_file, or token, or take the account out."
             yield document.problem(path, f"there is no login, so '{name}' stays away from GitHub.", fix)
+        elif (missing := _read_key(account, secrets)[1]) and account.app_id:
+            fix = "Generate a private key on the App's page, and put it there."
+            yield document.problem((*path, "private_key_file"), f"{missing} So '{name}' stays away from GitHub.", fix)
         elif _has_login(account, secrets) and not _find(account.webhook_secret, secrets):
             fix = f"Write webhook_secret: ${{GITHUB_WEBHOOK_SECRET}} here, and its value into {file}."
             yield document.problem(path, f"there is no webhook secret, so webhooks for '{name}' are refused.", fix)
@@ -291,11 +294,13 @@ def _has_login(account: GitHubAccountSection, secrets: FileSecrets) -> bool:
 def _account(
     name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets
 ) -> GitHubAccountSettings:
+    private_key, key_problem = _read_key(account, secrets)
     return GitHubAccountSettings(
         AgentName(name),
         api_url=section.api_url or API_URL,
         app_id=account.app_id,
-        private_key=_read_key(account, secrets),
+        private_key=private_key,
+        key_problem=key_problem,
         token="" if account.app_id else _find(account.token, secrets),
         webhook_secret=_find(account.webhook_secret, secrets),
         repositories=account.repositories,
@@ -304,16 +309,19 @@ def _account(
     )
 
 
-def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
-    """Returns the App's private key; empty when it cannot be read. Then the account is left off, and says what to
-    do.
-    """
+def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> tuple[str, str]:
+    """Returns the App's private key, and why there is none. Then the account is left off, and says what to do."""
     if not account.private_key_file:
-        return _find(account.private_key, secrets).replace("\\n", "\n")
+        return _find(account.private_key, secrets).replace("\\n", "\n"), ""
+    file = secrets.home / Path(account.private_key_file).expanduser()
     try:
-        return (secrets.home / Path(account.private_key_file).expanduser()).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+        return file.read_text(encoding="utf-8"), ""
+    except FileNotFoundError:
+        return "", f"There is no file {file}."
+    except OSError as error:
+        return "", f"{file} cannot be read: {error.strerror}."
+    except UnicodeDecodeError:
+        return "", f"{file} is no text, and so no key in PEM form."
 
 
 def _manners(section: GitHubPolicySection) -> AccountPolicy:

@@ -10,12 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, WrapValidator, field_validator, model_validator
 
 from denizen.app.settings.discord import Emoji, Ids
-from denizen.app.settings.fields import HttpUrl, Language, Name, Number, Secret, Section, SomeText, Text, Whole, refuse
+from denizen.app.settings.fields import (
+    HttpUrl,
+    Language,
+    Name,
+    Number,
+    Secret,
+    Section,
+    SomeText,
+    Text,
+    Whole,
+    keep_template,
+    refuse,
+)
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.archiving import ArchivePolicy
@@ -28,6 +40,19 @@ from denizen.domain.video import VideoAccess
 
 _VIDEOS = VideoAccess("")
 _LEARNING = LearningPolicy()
+
+
+def _private_host(value: str) -> str:
+    from denizen.adapters.fetch.addresses import AllowList
+
+    try:
+        AllowList([value])
+    except InvalidInput as error:
+        raise refuse(f"{error.message}.", f"{error.fix}.") from error
+    return value
+
+
+PrivateHost = Annotated[SomeText, AfterValidator(_private_host), WrapValidator(keep_template)]
 
 
 class RemoteSection(Section):
@@ -123,6 +148,11 @@ class KnowledgeSection(Section):
         description="By the id of a source: the secret with which `POST /api/sync/webhook/ID` has it read.",
     )
 
+    private_hosts: tuple[PrivateHost, ...] = Field(
+        default=(),
+        description="Servers from which repositories may be read over https although their addresses are private, such "
+        "as `git.lan:443`, or networks such as `10.0.0.0/8`.",
+    )
     learning: LearningSection = Field(default_factory=LearningSection)
     remote: RemoteSection = Field(default_factory=RemoteSection)
 

@@ -16,6 +16,7 @@ _SKILL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _skill_name(value: str) -> str:
@@ -36,6 +37,15 @@ def _sha256(value: str) -> str:
     return value
 
 
+def _plain_variables(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise refuse("this cannot be a variable.", "Use letters, digits and _ in its name, and text as value.")
+    return env
+
+
+Variables = Annotated[dict[str, Text], AfterValidator(_plain_variables)]
+"""Environment variables of a program."""
 SkillName = Annotated[str, AfterValidator(_skill_name)]
 ToolName = Annotated[str, AfterValidator(_tool_name)]
 
@@ -76,6 +86,11 @@ class CustomToolSection(Section):
     tier: Tier = Field(
         default=Tier.DANGEROUS, description="0 harmless, 1 limited by rate, 2 sensitive, 3 dangerous (the default)."
     )
+    env: Variables = Field(
+        default_factory=dict[str, str],
+        description="Its environment beside PATH, HOME and LANG, which is all that it sees of Denizen's own; secrets "
+        "as ${NAME}.",
+    )
     destructive: bool = Field(default=False, description="Whether a human must approve each call.")
     timeout_s: Number = Field(default=30.0, ge=1, le=600, description="Seconds until the program is stopped.")
 
@@ -92,7 +107,6 @@ class CustomToolSection(Section):
         return self
 
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{0,32}")
 _OF_PROGRAMS = ("args", "env", "cwd")
 _OF_SITES = ("headers",)
@@ -123,7 +137,7 @@ class McpServerSection(Section):
 
     command: Text = Field(default="", description="The program, spoken to over its standard input and output.")
     args: tuple[Text, ...] = Field(default=(), description="Its arguments; no shell reads them.")
-    env: dict[str, Text] = Field(
+    env: Variables = Field(
         default_factory=dict[str, str],
         description="Its environment. Of Denizen's own it sees HOME, LOGNAME, PATH, SHELL, TERM and USER only; write "
         "what else it needs, secrets as ${NAME}.",
@@ -166,14 +180,6 @@ class McpServerSection(Section):
     @property
     def foreign_keys(self) -> frozenset[str]:
         return frozenset(("command", *_OF_PROGRAMS)) if self.url else frozenset(("url", *_OF_SITES))
-
-    @field_validator("env")
-    @classmethod
-    def _plain_variables(cls, env: dict[str, str]) -> dict[str, str]:
-        for name, value in env.items():
-            if not _VARIABLE.fullmatch(name) or "\0" in value:
-                raise refuse("this cannot be a variable.", "Use letters, digits and _ in its name, and text as value.")
-        return env
 
     @field_validator("headers")
     @classmethod

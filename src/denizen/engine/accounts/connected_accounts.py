@@ -85,6 +85,15 @@ class _ScopedPlatform:
     scope: CallScope
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
+        channel, asker = await self._find()
+        return await channel.act(PlatformAction(action, details), asker)
+
+    async def check(self, action: str, /, **details: Json) -> None:
+        channel, asker = await self._find()
+        await channel.check_action(PlatformAction(action, details), asker)
+
+    async def _find(self) -> tuple[Channel, OnBehalfOf]:
+        """Returns the account, and in whose name it acts."""
         scope = self.scope
         if scope.account is None or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
             raise NotAllowed(
@@ -95,5 +104,4 @@ class _ScopedPlatform:
         channel = await self.runner.find_channel(scope.place.platform, scope.account)
         if channel is None:
             raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
-        asker = OnBehalfOf(scope.principal, scope.place, scope.options.idempotency_key)
-        return await channel.act(PlatformAction(action, details), asker)
+        return channel, OnBehalfOf(scope.principal, scope.place, scope.options.idempotency_key)

@@ -58,7 +58,8 @@ class KnowledgeSettings:
 
     `embedder` is not closed with the generation: others may have the same one. `read_own` reads files that come from no
     source. What is read of sources is pushed to `snapshot_remote`. `videos` says how channels of YouTube are read; None
-    without a key. `webhooks` has, by source, the secret of those who may have it read.
+    without a key. Repositories may be read from `private_hosts`, whatever their addresses are. `webhooks` has, by
+    source, the secret of those who may have it read.
     """
 
     embedder: Embedder | None = None
@@ -67,6 +68,7 @@ class KnowledgeSettings:
     read_own: ReadOwn = no_own_files
     snapshot_remote: RemoteRepository = NOWHERE
     videos: VideoAccess | None = None
+    private_hosts: tuple[str, ...] = ()
     webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 

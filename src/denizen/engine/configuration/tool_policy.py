@@ -288,8 +288,7 @@ class ToolOutlook:
 def explain_policy(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> ToolOutlook:
     """`is_observed` says whether an observer looks at calls now."""
     why = [_tier_words(spec, policy), *_demands(spec, policy)]
-    blanket = next((rule for rule in policy.rules if fnmatchcase(spec.name, rule.tool)), None)
-    if blanket is not None and blanket.decision is Decision.DENY and blanket.is_blanket:
+    if _find_blanket(spec, policy) is Decision.DENY:
         return ToolOutlook("never", "; ".join([*why, "a rule denies every call"]))
     mode = _mode(spec, policy, is_observed=is_observed)
     if mode.endswith("people") and spec.destructive:
@@ -299,6 +298,23 @@ def explain_policy(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> 
     if policy.tier(spec) >= Tier.SENSITIVE and not is_observed:
         why.append("no observer looks at calls")
     return ToolOutlook(mode, "; ".join(why))
+
+
+def may_run_unasked(spec: ToolSpec, policy: GatePolicy) -> bool:
+    """Whether some call of the tool may run without people being asked."""
+    if spec.destructive:
+        return False
+    blanket = _find_blanket(spec, policy)
+    if blanket is not None:
+        return blanket is Decision.APPROVE and policy.tier(spec) < Tier.DANGEROUS
+    is_approved = policy.tier(spec) < Tier.DANGEROUS and any(_approves(rule, spec) for rule in policy.rules)
+    return is_approved or _mode(spec, policy, is_observed=bool(policy.observer.model)) in ("run", "observer")
+
+
+def _find_blanket(spec: ToolSpec, policy: GatePolicy) -> Decision | None:
+    """Returns the decision of the rule that is first for every call of the tool, if there is one."""
+    first = next((rule for rule in policy.rules if fnmatchcase(spec.name, rule.tool)), None)
+    return first.decision if first is not None and first.is_blanket else None
 
 
 def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from denizen.domain.agent import Agent
+from denizen.domain.approval import has_role
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
 from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnFinished
@@ -23,6 +24,7 @@ from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import may_run_unasked
 from denizen.engine.gate.decision import RATE_LIMIT
 from denizen.engine.gate.executor import NOBODY_TO_ASK
 from denizen.engine.loop.services import EngineServices
@@ -158,8 +160,10 @@ def _refusal(tool: str, verdict: Verdict) -> DenizenError:
 
 
 MCP_PLATFORM = "mcp"
-OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
-"""The tools of an agent that programs may call by themselves: those that look things up."""
+OFFERED = ("bash", "bash_batch", "search_docs")
+"""The tools of an agent that programs may call by themselves: those that look things up. The archive has nothing for
+them: they read along in no room.
+"""
 MAX_QUESTION_CHARS = 100_000
 
 
@@ -171,9 +175,17 @@ class ProgramRequests:
         self._turns = turns
         self._calls = calls
 
-    async def list_tools(self, agent: str) -> Sequence[ToolSpec]:
-        found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
-        return [found[name] for name in OFFERED if name in found]
+    async def list_tools(self, caller: ExternalCaller) -> Sequence[ToolSpec]:
+        found = {spec.name: spec for spec in await self._calls.list_tools(caller.agent)}
+        offered = [found[name] for name in OFFERED if name in found]
+        return [spec for spec in offered if self._may_run(spec, caller.principal)]
+
+    def _may_run(self, spec: ToolSpec, principal: Principal) -> bool:
+        """Whether a call may succeed, as far as that does not depend on its arguments: nobody is asked about it."""
+        policy = self._runtime.current.policy
+        demanded = policy.find_roles(spec.name)
+        is_for_them = not demanded or any(has_role(principal, role) for role in demanded)
+        return is_for_them and may_run_unasked(spec, policy)
 
     async def use(self, caller: ExternalCaller, tool: str, args: JsonObject, tell: ReportLine) -> ToolResult:
         if tool not in OFFERED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, Deciders, describe_deciders, describe_end
 from denizen.domain.delivery import MessageButton, MessageContent
@@ -67,10 +67,11 @@ def mask_secrets(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
     return [(name, _masked(name, value)) for name, value in args.items()]
 
 
-def plan_card(approval: Approval) -> MessageContent:
-    """With its buttons."""
+def plan_card(approval: Approval, pings: Sequence[str] = ()) -> MessageContent:
+    """With its buttons. `pings` are the ids of users who are told of it."""
     who, asker = describe_deciders(approval.rule), _code(approval.request.requester_name)
     lines = [
+        *([" ".join(f"<@{user}>" for user in pings)] if pings else []),
         f"\N{RAISED HAND} **Approval needed** for `{_code(approval.request.tool)}`, asked by `{asker}`",
         _block(approval.request.preview),
         f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
@@ -79,7 +80,7 @@ def plan_card(approval: Approval) -> MessageContent:
     if approval.rule.deciders is not Deciders.QUORUM:
         buttons.append(MessageButton("For an hour here", action=card_action(approval, ApprovalChoice.HOUR)))
     buttons.append(MessageButton("Deny", action=card_action(approval, ApprovalChoice.DENY), asks_why=True))
-    return MessageContent("\n".join(lines), buttons=tuple(buttons))
+    return MessageContent("\n".join(lines), buttons=tuple(buttons), ping_users=frozenset(pings))
 
 
 def plan_end(approval: Approval) -> MessageContent:

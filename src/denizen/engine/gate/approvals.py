@@ -34,17 +34,20 @@ from denizen.domain.approval import (
     grant_covers,
     is_past_deadline,
     may_decide,
+    needs_others,
     plan_grant,
 )
 from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
 from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryTarget
-from denizen.domain.errors import LimitExceeded, NotAllowed, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
-from denizen.domain.principal import Principal
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import approval_event
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -60,6 +63,10 @@ POLL_S = 2.0
 LISTED = 200
 MAX_PENDING = 10
 """Calls of one person that wait in one conversation: each has a card that everybody there sees."""
+MAX_DIRECT = 3
+"""So many people at most are written to about one call."""
+MAX_CARDS = 1 + MAX_DIRECT
+DIRECT_TIMEOUT_S = 10.0
 
 _log = logging.getLogger("denizen.gate")
 
@@ -88,13 +95,21 @@ class ApprovalQueue:
     """
 
     def __init__(
-        self, runtime: Runtime, store: Store, clock: Clock, live: LiveEvents, wake: Callable[[str, AgentName], None]
+        self,
+        runtime: Runtime,
+        store: Store,
+        clock: Clock,
+        live: LiveEvents,
+        wake: Callable[[str, AgentName], None],
+        *,
+        channels: ConnectedAccounts,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._clock = clock
         self._live = live
         self._wake = wake
+        self._channels = channels
         self._signals: dict[str, anyio.Event] = {}
         self.pauses = TurnPauses()
         self.poll_s = POLL_S
@@ -111,7 +126,7 @@ class ApprovalQueue:
 
         Raises LimitExceeded when as many calls wait here already as one person may have.
         """
-        found = await self._open(asked)
+        found = await self._open(asked, await self._open_direct_places(asked))
         if not isinstance(found, Approval) or found.status.is_final:
             return found
         self._wake_all()
@@ -129,7 +144,36 @@ class ApprovalQueue:
         async with self._store.work(write=False) as work:
             return await work.approvals.find(derive("apr", scope.options.idempotency_key))
 
-    async def _open(self, asked: PendingCall) -> Approval | ApprovalGrant | None:
+    async def _open_direct_places(self, asked: PendingCall) -> Sequence[Place]:
+        """Returns where the account talks with each of those who decide, for a call that was wanted where they do not
+        read along. None where there is an alert channel, which they read.
+        """
+        scope, rule = asked.scope, asked.rule
+        if scope.account is None or self.policy.observer.alert_place or not needs_others(rule, scope.principal):
+            return ()
+        channel = self._channels.find(scope.place.platform, scope.account)
+        async with self._store.work(write=False) as work:
+            turn = await work.turns.find(scope.turn_id)
+        if channel is None or turn is None or turn.options.get("reach") != AskerReach.PRIVATE:
+            return ()
+        places: list[Place] = []
+        for user_id in self._list_deciders(rule, scope.place.platform, scope.account)[:MAX_DIRECT]:
+            try:
+                with anyio.fail_after(DIRECT_TIMEOUT_S):
+                    places.append(await channel.open_direct(user_id))
+            except (DenizenError, TimeoutError) as error:
+                _log.warning("somebody who decides cannot be written to: %s", error, extra={"user": user_id})
+        return places
+
+    def _list_deciders(self, rule: ApprovalRule, platform: str, account: AgentName) -> list[str]:
+        """Returns the user ids of those who decide, as far as the configuration names them one by one."""
+        policy = self._runtime.current.account_policies.get((platform, account))
+        if policy is None:
+            return []
+        admins = policy.staff.admins if rule.role == RoleName.ADMIN else frozenset[str]()
+        return sorted(policy.staff.owners | admins) if rule.role in (RoleName.OWNER, RoleName.ADMIN) else []
+
+    async def _open(self, asked: PendingCall, direct: Sequence[Place]) -> Approval | ApprovalGrant | None:
         scope, now = asked.scope, self._clock.now()
         if not scope.options.idempotency_key:
             return None
@@ -157,7 +201,7 @@ class ApprovalQueue:
             await _check_pending_limit(work, scope)
             approval = self._plan(key, asked)
             await work.approvals.add(approval)
-            await work.outbox.add(self._plan_cards(approval, turn, asked))
+            await work.outbox.add(self._plan_cards(approval, turn, asked, direct))
         return approval
 
     def _plan(self, key: str, asked: PendingCall) -> Approval:
@@ -184,33 +228,43 @@ class ApprovalQueue:
             expires_at=now + timedelta(seconds=rule.timeout_s) if rule.timeout_s else None,
         )
 
-    def _plan_cards(self, approval: Approval, turn: Turn, asked: PendingCall) -> list[Delivery]:
-        """Where the talk is, and where the owners are when it is for them."""
-        owed = find_reply_target(turn)
-        content, first = plan_card(approval), _position(approval)
-        cards: list[tuple[AgentName, DeliveryTarget]] = []
-        if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
-            cards.append((owed.account, DeliveryTarget(approval.request.place, owed.reply_to)))
+    def _plan_cards(
+        self, approval: Approval, turn: Turn, asked: PendingCall, direct: Sequence[Place]
+    ) -> list[Delivery]:
+        """Where the talk is, and where those are who decide, when they do not read along there or are to be alerted."""
+        owed, reach = find_reply_target(turn), turn.options.get("reach")
+        others = needs_others(asked.rule, asked.scope.principal)
+        first = _position(approval)
+        cards: list[tuple[AgentName, DeliveryTarget, bool]] = []
+        if owed is not None and reach != AskerReach.ELSEWHERE:
+            is_read = others and reach != AskerReach.PRIVATE
+            cards.append((owed.account, DeliveryTarget(approval.request.place, owed.reply_to), is_read))
         alert_place = self.policy.observer.alert_place
-        if asked.verdict.alert and alert_place is not None:
+        is_seen = any(is_read for _, _, is_read in cards)
+        if alert_place is not None and (asked.verdict.alert or (others and not is_seen)):
             asked_at = owed.account if owed else turn.agent
             accounts = [
                 name for platform, name in self._runtime.current.account_policies if platform == alert_place.platform
             ]
             if accounts:
-                cards.append((asked_at if asked_at in accounts else accounts[0], DeliveryTarget(alert_place)))
+                account = asked_at if asked_at in accounts else accounts[0]
+                cards.append((account, DeliveryTarget(alert_place), others))
+        elif owed is not None:
+            cards += [(owed.account, DeliveryTarget(place), False) for place in direct]
         return [
             Delivery(
-                id=derive("dlv", approval.id, str(number)),
+                id=_card_id(approval, number),
                 turn_id=turn.id,
                 position=first + number,
                 kind=DeliveryKind.CARD,
                 agent=account,
                 target=target,
-                content=content,
+                content=plan_card(
+                    approval, self._list_deciders(asked.rule, target.place.platform, account) if is_pinged else ()
+                ),
                 created_at=approval.created_at,
             )
-            for number, (account, target) in enumerate(cards)
+            for number, (account, target, is_pinged) in enumerate(cards)
         ]
 
     def _wake_all(self) -> None:
@@ -312,7 +366,7 @@ class ApprovalQueue:
         now = self._clock.now()
         await work.approvals.update(approval)
         if approval.status.is_final:
-            first, content = _position(approval), plan_end(approval)
+            cards, content = {_card_id(approval, number) for number in range(MAX_CARDS)}, plan_end(approval)
             ends = [
                 Delivery(
                     id=derive("dlv", card.id, "end"),
@@ -325,7 +379,7 @@ class ApprovalQueue:
                     created_at=now,
                 )
                 for card in await work.outbox.list_for_turn(approval.request.turn_id)
-                if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
+                if card.id in cards
             ]
             await work.outbox.add(ends)
         await work.audit.add([approval_event(approval, now)])
@@ -364,5 +418,11 @@ async def _check_pending_limit(work: UnitOfWork, scope: CallScope) -> None:
 
 
 def _position(approval: Approval) -> int:
-    """Returns the position of the card among the turn's messages, the same in every process; never 0, the answer's."""
-    return 2 * int(approval.id[-7:], 16) + 2
+    """Returns the position of the first card among the messages of the turn, the same in every process; never 0, which
+    is that of the answer.
+    """
+    return MAX_CARDS * int(approval.id[-7:], 16) + MAX_CARDS
+
+
+def _card_id(approval: Approval, number: int) -> str:
+    return derive("dlv", approval.id, str(number))

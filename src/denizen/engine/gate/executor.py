@@ -28,7 +28,7 @@ from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.intake.turn_queue import TurnPause
-from denizen.ports.toolset import CallScope, NestedCall, Toolset
+from denizen.ports.toolset import CallScope, CheckingToolset, NestedCall, Toolset
 
 INTERIM_AFTER_S = 30.0
 EVERY_S = 3.0
@@ -150,6 +150,12 @@ TOLD_FROM_MS = 100
 NOBODY_TO_ASK = "nobody-to-ask"
 """Who decided about a call for which people would have to be asked where nobody can be."""
 
+REFUSED = "refused"
+"""Who decided about a call that would be refused whatever people say."""
+
+CHECK_TIMEOUT_S = 10.0
+"""How long a check may take before people are asked; without an answer by then they are asked."""
+
 _log = logging.getLogger("denizen.gate")
 
 
@@ -206,7 +212,7 @@ class ToolExecutor:
                 verdict = replace(verdict, decision=Decision.ASK, rule=asked.rule)
         if verdict.decision is Decision.ASK:
             since = self._clock.monotonic_s()
-            verdict, word = await self._ask(PendingCall(tool.spec, call, scope, verdict), policy, floor)
+            verdict, word = await self._ask(tool, PendingCall(tool.spec, call, scope, verdict), policy, floor)
             started += self._clock.monotonic_s() - since
         if verdict.decision is Decision.APPROVE:
             verdict = await self._begin(call, scope, verdict)
@@ -245,11 +251,29 @@ class ToolExecutor:
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
-    async def _ask(self, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
+    async def _find_refusal(self, tool: BoundTool, asked: PendingCall) -> str:
+        """Returns why the call would be refused whatever people say. A call that people were asked about before, in a
+        process that died, may have been made already.
+        """
+        if not isinstance(tool.toolset, CheckingToolset):
+            return ""
+        if self._approvals and await self._approvals.find(asked.scope) is not None:
+            return ""
+        try:
+            with anyio.move_on_after(CHECK_TIMEOUT_S):
+                return await tool.toolset.find_refusal(asked.wanted, asked.scope)
+        except Exception:  # noqa: BLE001 - the boundary of a skill call
+            _log.exception("tool fault in a check", extra={"tool": asked.wanted.tool, "turn": asked.scope.turn_id})
+        return ""
+
+    async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
         """Waits for people and returns the verdict that counts, with a word about it for the model. A configuration
         that was changed meanwhile holds for this call too.
         """
         verdict = asked.verdict
+        if refusal := await self._find_refusal(tool, asked):
+            why = f"{verdict.reason}. People were not asked, since it would be refused all the same: {refusal}"
+            return replace(verdict, decision=Decision.DENY, reason=why.rstrip("."), decided_by=REFUSED), ""
         try:
             found = await self._approvals.ask(asked) if self._approvals else None
         except LimitExceeded as error:

@@ -13,18 +13,22 @@ from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
-from denizen.domain.errors import NotFound
+from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text
+from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
+from denizen.domain.room import Room, RoomKind
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.trace import PromptUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.context import plan_tokens
 from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
@@ -137,9 +141,10 @@ class ContextUse:
 class Queries:
     """Reads; never writes."""
 
-    def __init__(self, runtime: Runtime, services: EngineServices) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices, channels: ConnectedAccounts | None = None) -> None:
         self._runtime = runtime
         self._services = services
+        self._channels = channels or ConnectedAccounts()
 
     def list_agents(self) -> list[Agent]:
         """The default agent first."""
@@ -184,6 +189,29 @@ class Queries:
     async def get_turn(self, turn_id: TurnId) -> TurnTrace:
         """Everything that is recorded of it. Raises NotFound."""
         return await load_trace(self._services.store, turn_id)
+
+    async def is_private(self, turn: Turn) -> bool:
+        """Whether the turn was not asked where everybody of a community may read it now, nor by a program. What cannot
+        be known counts as private.
+        """
+        if turn.principal.kind is not PrincipalKind.PLATFORM_USER:
+            return turn.principal.kind in (PrincipalKind.LOCAL, PrincipalKind.WEB_USER)
+        owed = find_reply_target(turn)
+        async with self._services.store.work(write=False) as work:
+            place = (await work.conversations.get(turn.conversation_id)).place
+            known = await work.archive.find_room(place.platform, place.thread or place.channel)
+        channel = self._channels.find(place.platform, owed.account) if owed else None
+        if owed is None or channel is None:
+            return True
+        if known is not None and known.kind in (RoomKind.DIRECT, RoomKind.PRIVATE_THREAD):
+            return True
+        # Platforms do not list archived threads, which are as open as their channel.
+        is_thread = known is not None and known.kind is RoomKind.THREAD
+        room = place.channel if is_thread else place.thread or place.channel
+        try:
+            return not await channel.is_open(Room(place.platform, room, room, guild=owed.guild))
+        except DenizenError:
+            return True
 
     async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
         """Those of an agent, or of all, among the `limit` newest; newest first."""

@@ -169,7 +169,7 @@ class InteractionHandler:
             TurnRequest(
                 agent=name,
                 place=place,
-                sender=Sender(author, principal, self._starter.choose_reach(author)),
+                sender=Sender(author, principal, self._starter.choose_reach(author, question.room)),
                 parts=(TextPart(text),),
                 platform_id=question.key,
                 shared=question.room.kind is not RoomKind.DIRECT,

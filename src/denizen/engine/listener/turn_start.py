@@ -214,7 +214,7 @@ class TurnStarter:
         return TurnRequest(
             agent=agent,
             place=place,
-            sender=Sender(post.author, principal, self.choose_reach(post.author)),
+            sender=Sender(post.author, principal, self.choose_reach(post.author, message.room)),
             parts=tuple(parts),
             platform_id=key,
             shared=message.room.kind is not RoomKind.DIRECT,
@@ -236,10 +236,13 @@ class TurnStarter:
 
     # --- what a turn is started with ---------------------------------------------------------------------------------
 
-    def choose_reach(self, author: Author) -> AskerReach:
-        """Returns how the author can be asked back about a call that needs approval."""
-        if not self._context.account_policy.style.asks_here:
+    def choose_reach(self, author: Author, room: Room) -> AskerReach:
+        """Returns how people can be asked about a call that the author wants."""
+        is_private = room.kind in (RoomKind.DIRECT, RoomKind.PRIVATE_THREAD)
+        if not self._context.account_policy.style.asks_here or (is_private and author.is_bot):
             return AskerReach.ELSEWHERE
+        if is_private:
+            return AskerReach.PRIVATE
         return AskerReach.OTHERS if author.is_bot else AskerReach.CARD
 
     async def choose_agent(self, place: Place, principal: Principal) -> tuple[AgentName, str]:

@@ -58,8 +58,9 @@ def build_services(
     """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
     same queue that pauses their turns.
     """
-    live, outbox = LiveEvents(), DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
-    approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake)
+    live, channels = LiveEvents(), channels or ConnectedAccounts()
+    outbox = DeliveryOutbox(runtime, store, clock, channels)
+    approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
     policy_engine, audit_log = PolicyEngine(clock, observer), AuditLog(store, clock)
     return EngineServices(
         store=store,

@@ -19,7 +19,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, TextPart
-from denizen.domain.principal import Principal
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
@@ -131,7 +131,7 @@ class ChatRoutes:
 
     async def cancel(self, request: Request) -> Response:
         turn = TurnId(request.path_params["turn_id"])
-        check_own(await self._turns.get(turn), get_principal(request))
+        await self._check_readable(await self._turns.get(turn), get_principal(request))
         return JSONResponse(asdict(CancelResult(self._turns.cancel(turn))))
 
     async def list_messages(self, request: Request) -> Response:
@@ -143,8 +143,17 @@ class ChatRoutes:
     async def get_turn(self, request: Request) -> Response:
         trace = await self._queries.get_turn(TurnId(request.path_params["turn_id"]))
         principal = get_principal(request)
-        check_own(trace.turn, principal)
+        await self._check_readable(trace.turn, principal)
         return JSONResponse(asdict(turn_to_wire(trace, in_full=may_see_all(principal))))
+
+    async def _check_readable(self, turn: Turn, principal: Principal) -> None:
+        """Raises NotFound for a turn of somebody else. Owners see all, and admins those that were not asked in private.
+        An unknown turn raises the same, so that nobody learns which turns exist.
+        """
+        if turn.principal.key == principal.key or RoleName.OWNER in principal.roles:
+            return
+        if not may_see_all(principal) or await self._queries.is_private(turn):
+            raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")
 
 
 def read_chat_request(body: JsonBody) -> ChatRequest:
@@ -189,12 +198,3 @@ def message_key(principal: Principal, idempotency_key: str) -> str:
 def turn_id_for(turn_request: TurnRequest) -> TurnId:
     """Returns the id that the turn of this message has, or will have."""
     return turn_id(turn_request.agent, turn_request.place.platform, turn_request.platform_id)
-
-
-def check_own(turn: Turn, principal: Principal) -> None:
-    """Raises NotFound for a turn of somebody else, unless an owner or admin asks. An unknown turn raises the same,
-    so that nobody learns which turns exist.
-    """
-    if turn.principal.key == principal.key or may_see_all(principal):
-        return
-    raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")

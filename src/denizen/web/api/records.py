@@ -117,7 +117,8 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
             ]
         case TurnFinished():
             problem = describe_problem(restore_error(event.status, event.failure))
-            return [TurnFailedEvent(event.turn_id, problem, event.status, usage_to_wire(event.usage))]
+            usage = usage_to_wire(event.usage)
+            return [TurnFailedEvent(event.turn_id, problem, event.status, usage, event.reasoning)]
 
 
 def usage_to_wire(usage: Usage) -> UsageInfo:

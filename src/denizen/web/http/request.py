@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, cast
 
 import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from denizen.domain.errors import InvalidInput, Unavailable
 
 MAX_BODY_BYTES = 20_000_000
 """Enough for a few pictures as data URLs."""
+
+MAX_JSON_VALUES = 100_000
+"""More than any request needs; texts may be as long as the body."""
+_MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[,\[{]', re.DOTALL)
+"""A text, or what stands before each value. A text without an end is one too: it is not searched again and again."""
 
 MAX_WEBHOOK_MEMORY_BYTES = 32_000_000
 WEBHOOK_DEADLINE_S = 20.0
@@ -91,7 +99,7 @@ async def read_object(request: Request) -> JsonBody:
             why=f"its Content-Type is '{media_type or 'missing'}'",
             fix="Send `Content-Type: application/json`.",
         )
-    raw = await read_bytes(request, limit=MAX_BODY_BYTES)
+    raw = await read_json_bytes(request)
     try:
         text = raw.decode("utf-8-sig")
         body: Any = json.loads(text)
@@ -104,6 +112,41 @@ async def read_object(request: Request) -> JsonBody:
     if not isinstance(body, dict):
         raise InvalidInput("The body must be a JSON object.", code="json_invalid")
     return cast("JsonBody", body)
+
+
+async def read_json_bytes(request: Request) -> bytes:
+    """Returns a body of JSON, which is not parsed. Raises HTTPException (413), and InvalidInput for more values than
+    `MAX_JSON_VALUES`: parsing them would hold up everybody for seconds, in a thread too.
+    """
+    raw = await read_bytes(request, limit=MAX_BODY_BYTES)
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES and _has_many_values(raw):
+        raise InvalidInput(
+            f"The body holds more than {MAX_JSON_VALUES:,} values.", code="json_too_wide", fix="Send less at once."
+        )
+    return raw
+
+
+def _has_many_values(raw: bytes) -> bool:
+    """Whether there are more values than may be. Texts count once, whatever they hold."""
+    marks = (None for found in _MARKS.finditer(raw) if found[0][:1] != b'"')
+    return next(islice(marks, MAX_JSON_VALUES, None), True) is None
+
+
+class BoundedJson:
+    """An ASGI application whose requests have a body as `read_json_bytes` allows it, for an application that parses the
+    body itself.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        messages: list[Message] = [{"type": "http.request", "body": await read_json_bytes(Request(scope, receive))}]
+
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._app(scope, receive_again, send)
 
 
 def has_body(request: Request) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from inspect import Parameter, signature
 from typing import Any, TypeAlias, cast
 
@@ -25,6 +26,7 @@ from denizen.adapters.discord.actions import (
 )
 from denizen.adapters.discord.actions.context import ActionContext, open_context
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
+from denizen.adapters.discord.client.http import ChangeAttempted, changing_nothing
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
@@ -70,6 +72,12 @@ async def perform_action(client: discord.Client, action: PlatformAction, warrant
     with translate_errors(action.name.replace("_", " ")), anyio.fail_after(RESPONSE_TIMEOUT_S):
         context: ActionContext = await open_context(client, warrant, _derive_key(action, warrant))
         return await cast("Any", deed)(context, **action.details)
+
+
+async def check_action(client: discord.Client, action: PlatformAction, warrant: OnBehalfOf) -> None:
+    """Performs the action up to its first request that would change something. Raises what it raised until then."""
+    with changing_nothing(), suppress(ChangeAttempted):
+        await perform_action(client, action, warrant)
 
 
 def _derive_key(action: PlatformAction, warrant: OnBehalfOf) -> str:

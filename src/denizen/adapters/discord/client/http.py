@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -69,6 +70,23 @@ def set_gateway(url: str) -> None:
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(url)
 
 
+class ChangeAttempted(Exception):  # noqa: N818 - it reports no error
+    """A request inside `changing_nothing` would have changed something on Discord. It was not sent."""
+
+
+_changes_nothing = ContextVar("changes_nothing", default=False)
+
+
+@contextmanager
+def changing_nothing() -> Generator[None]:
+    """Within the block this task sends requests that read only; any other one raises ChangeAttempted instead."""
+    token = _changes_nothing.set(True)
+    try:
+        yield
+    finally:
+        _changes_nothing.reset(token)
+
+
 class CancellableHTTPClient(HTTPClient):
     """discord.py's REST client, whose requests run in `tasks` so that a cancelled caller does not harm later requests.
 
@@ -80,6 +98,8 @@ class CancellableHTTPClient(HTTPClient):
         self._tasks = tasks
 
     async def request(self, route: Route, **given: Any) -> Any:  # noqa: ANN401 - as discord.py has it
+        if _changes_nothing.get() and route.method != "GET":
+            raise ChangeAttempted
         errand = _PendingRequest(lambda: super(CancellableHTTPClient, self).request(route, **given))
         self._tasks.start_soon(errand.run)
         try:

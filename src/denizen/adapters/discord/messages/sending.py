@@ -142,6 +142,12 @@ class MessageSender:
         with translate_errors("show typing"), anyio.fail_after(RESPONSE_TIMEOUT_S):
             await self._client.http.send_typing(_room_id(place))
 
+    async def open_direct(self, user_id: str) -> Place:
+        """Opens the direct messages with a user. Discord answers with the same channel each time."""
+        with translate_errors("write to that user"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            opened = await self._client.http.start_private_message(_id(user_id))
+        return Place(PLATFORM, str(opened["id"]))
+
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         """Opens a thread under a message. Threads cannot be nested: a message in a thread yields that thread."""
         if place.thread:
@@ -159,10 +165,6 @@ class MessageSender:
             else:
                 return to_room(thread)
         return to_room(await get_channel(self._client, _id(message_id)))
-
-    async def open_direct(self, user_id: str) -> Place:
-        with translate_errors("write to that user"), anyio.fail_after(RESPONSE_TIMEOUT_S):
-            return Place(PLATFORM, str((await self._client.http.start_private_message(_id(user_id)))["id"]))
 
     def _missing(self, room: int, needed: Sequence[str]) -> ListMissing:
         return lambda: list_missing_permissions(self._client, room, needed)
