@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.discord import SimChannel, SimUser
-from denizen.testing.model_server import ModelAnswer, ModelCall
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
 from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -124,3 +124,39 @@ async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_a
         await choose(deployment.ana, "model remove")
         assert await model_for(deployment.ana, deployment.general) == "scripted"
         assert await model_for(deployment.ben, deployment.general) == "fine"
+
+
+@pytest.mark.proves("V16", "VW7")
+async def test_a_user_is_given_a_key_and_an_address_of_their_own_by_name_and_without_them_the_agents_own_count(
+    deployment: DiscordDeployment,
+) -> None:
+    async with model_server() as other:
+        deployment.configure(
+            conduct=[f'owners: ["{deployment.ana.id}"]'],
+            providers={"bens": other.openai_url},
+            keys={"local": "sk-of-the-agent", "bens": "sk-of-ben"},
+            aliases={"fast": "local/quick"},
+        )
+
+        async def ask(who: SimUser, server: ModelServer) -> tuple[str, str]:
+            """The key and the model with which that server was asked."""
+            begun, said = len(server.requests), len(deployment.said())
+            server.script(ModelAnswer(text="Yes."))
+            deployment.ask(who, "are you there?")
+            await deployment.until(lambda: len(deployment.said()) == said + 1)
+            assert len(server.requests) == begun + 1
+            return server.requests[-1].headers["authorization"], server.requests[-1].body["model"]
+
+        own, agents = ("Bearer sk-of-ben", "large"), "Bearer sk-of-the-agent"
+        async with deployment.run():
+            await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
+            answered = await deployment.run_command(
+                deployment.ana, "model set", model="bens/large", user=str(deployment.ben.id)
+            )
+            assert "`bens/large` answers" in answered.content and answered.ephemeral
+            assert await ask(deployment.ben, other) == own
+            assert await ask(deployment.ana, deployment.provider.server) == (agents, "scripted")
+            await deployment.run_command(deployment.ben, "model set", model="fast")
+            assert await ask(deployment.ben, deployment.provider.server) == (agents, "quick")
+            refused = await deployment.run_command(deployment.ben, "model set", model="bens/large")
+            assert "Models without an alias are for admins" in refused.content

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from psycopg.sql import SQL
 
 from denizen.adapters.store import open_store
 from denizen.adapters.store.database import metadata
@@ -207,6 +208,49 @@ async def test_an_upgrade_that_would_fail_fails_on_a_copy_first(
     assert not list(tmp_path.glob("store.db.rehearsal*"))
     store = await open_store(f"sqlite:///{path}", clock=SystemClock())
     await store.aclose()
+
+
+WHERE = """
+    from pathlib import Path
+    with Path({log!r}).open("a") as log:
+        log.write(op.get_bind().scalar(sa.text("SELECT current_schema()")) + " ")
+    {more}
+"""
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_an_upgrade_on_postgres_is_tried_on_a_copy_first_which_is_the_way_back(
+    postgres_url: str, tmp_path: Path, history: Callable[[str], MigrationHistory]
+) -> None:
+    await fill(postgres_url)
+    dialect, log = PostgresDialect(sa.make_url(postgres_url)), tmp_path / "log"
+    with pytest.raises(NeedsAttention):
+        migrate(dialect, history(WHERE.format(log=str(log), more=BROKEN)))
+    assert log.read_text().split() == ["before_9999"]
+
+    migrate(dialect, history(WHERE.format(log=str(log), more="")))
+    assert log.read_text().split() == ["before_9999", "before_9999", "public"]
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(postgres_url, clock=SystemClock())
+    assert refusal.value.code == "store_newer"
+
+    told = refusal.value.fix.rpartition("after ")[2].removesuffix(".")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(SQL(told.replace("NAME", connection.info.dbname)))  # pyright: ignore[reportArgumentType]
+    store = await open_store(postgres_url, clock=SystemClock())
+    _, session = await open_conversation(store)
+    async with store.work() as work:
+        assert (await work.messages.get(MessageId("kept"))).text == "needle"
+        await work.messages.add(make_message(session, "new", "a needle more"))
+    async with store.work(write=False) as work:
+        found = await work.messages.search("needle", conversation_ids=[session.conversation_id])
+    assert {hit.message.id for hit in found} == {"kept", "new"}
+    await store.aclose()
+
+    migrate(dialect, history(WHERE.format(log=str(log), more="")))
+    assert log.read_text().split()[3:] == ["before_9999_again", "before_9999"]
 
 
 @on_postgres
