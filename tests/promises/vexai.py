@@ -18,10 +18,17 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V2",
         "1.1",
-        "Start-up has one fixed order (store, migrations, built-in skills, user skills, models, gate, commands, "
-        "integrations, events, backfill), and only at its end does Denizen report ready.",
-        status="open",
+        "Start-up has one fixed order (store, migrations, built-in skills, user skills, models, gate, integrations, "
+        "then accounts with commands and backfill), and only at its end does Denizen report ready.",
+        status="covered",
         issue="foundation",
+    ),
+    Requirement(
+        "V2-events",
+        "1.1",
+        "The event system starts after the integrations and before Denizen reports ready.",
+        status="open",
+        issue="automation",
     ),
     Requirement(
         "V3",
