@@ -65,10 +65,19 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V6",
         "1.2",
-        "Recent history is served from memory and older history from the store; after a restart memory is filled "
-        "again from the store, and every message is written as it arrives.",
+        "Every message is written to the store as it arrives, and an agent's history is read from there, so that a "
+        "restart changes none of it.",
         status="covered",
         issue="context",
+    ),
+    Requirement(
+        "V6-hot",
+        "1.2",
+        "Recent history is served from memory, which is filled again from the store after a restart.",
+        status="dropped",
+        issue="context",
+        reason="ADR 0032: reading 400 messages takes 3.6 ms, and a copy in memory would have to follow every edit, "
+        "deletion and process.",
     ),
     Requirement(
         "V7",

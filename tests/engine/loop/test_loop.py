@@ -80,7 +80,7 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
         ]
 
 
-@pytest.mark.proves("V10")
+@pytest.mark.proves("V10", "V9")
 async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
     model = ScriptedModel(
         ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done")
@@ -167,7 +167,7 @@ def _call_until_told(request: ModelRequest) -> list[ToolCallPart]:
     return [call("look", q=str(len(request.messages)))] if request.tool_choice == "auto" else []
 
 
-@pytest.mark.proves("X-iteration-limit")
+@pytest.mark.proves("X-iteration-limit", "V9")
 async def test_twenty_steps_are_the_default_limit() -> None:
     model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _call_until_told(r)))
     async with open_engine(model) as engine:

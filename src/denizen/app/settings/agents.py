@@ -170,6 +170,13 @@ class TranscriptSection(Section):
         le=0.9,
         description="Share of the budget that a thread may use for its channel, as that was before the thread.",
     )
+    max_messages: Whole = Field(
+        default=_BUDGET.messages,
+        ge=0,
+        le=10_000,
+        description="How many messages are read at most, besides the budget; 0: as many as fit. The oldest blocks "
+        "leave whole.",
+    )
     system_prompt: bool = Field(
         default=False, description="Whether an agent without persona files gets the usual system prompt."
     )
@@ -194,7 +201,11 @@ class TranscriptSection(Section):
     @property
     def budget(self) -> TranscriptBudget:
         return TranscriptBudget(
-            total=self.budget_tokens, tail=self.tail_tokens, block=self.block_tokens, parent_share=self.parent_share
+            total=self.budget_tokens,
+            tail=self.tail_tokens,
+            block=self.block_tokens,
+            parent_share=self.parent_share,
+            messages=self.max_messages,
         )
 
 
