@@ -49,8 +49,8 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V5",
         "1.1",
-        "The store is SQLite in WAL mode by default, or Postgres with a connection pool (2 to 10 by default), chosen "
-        "by configuration or environment.",
+        "The store is SQLite in WAL mode by default, or Postgres with a pool of connections (at most 10 by default), "
+        "chosen by configuration or environment.",
         status="covered",
         issue="foundation",
     ),

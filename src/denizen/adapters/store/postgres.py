@@ -108,16 +108,16 @@ _REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permissio
 class PostgresDialect:
     """The database behind a `postgresql://` URL."""
 
-    writers = 6
-    readers = 4
     locks_rows = True
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
     find_passages_in_sources = _FIND_PASSAGES_OF
 
-    def __init__(self, url: sa.URL) -> None:
+    def __init__(self, url: sa.URL, max_connections: int = 10) -> None:
         self._url = url
+        self.writers = max_connections * 6 // 10
+        self.readers = max_connections - self.writers
         self.insert: InsertInto = insert
         # Settings in the URL win over ours, and its `options` may set other deadlines.
         self.engine = sa.create_engine(
