@@ -82,8 +82,8 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V7",
         "1.2",
-        "An assistant's system prompt is assembled from IDENTITY.md, SOUL.md, RULES.md, CORE_MEMORY.md, the speaking "
-        "user's MEMORY.md and the selected tools.",
+        "An assistant's prompt is assembled from IDENTITY.md, SOUL.md, RULES.md, CORE_MEMORY.md and the selected "
+        "tools, and behind what is cached (ADR 0023) the speaking user's MEMORY.md.",
         status="covered",
         issue="context",
     ),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -80,6 +81,7 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
+@pytest.mark.proves("V4")
 def test_the_constant_is_the_head_of_one_linear_history() -> None:
     script = ScriptDirectory(str(HISTORY.folder))
     assert script.get_heads() == [HEAD]
@@ -118,7 +120,7 @@ def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str
 @pytest.mark.proves("V4")
 async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")
+    await fill(f"sqlite:///{path}")  # no migration was asked for: a start runs them
     before = dump(path)
     for _ in range(2):
         store = await open_store(f"sqlite:///{path}", clock=SystemClock())
@@ -152,6 +154,24 @@ def test_two_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(migrate, [SqliteDialect(tmp_path / "store.db") for _ in range(4)]))
     assert "title" in columns(tmp_path / "store.db")
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("V4")
+async def test_a_start_runs_what_is_pending_on_postgres_and_the_next_one_changes_nothing(postgres_url: str) -> None:
+    def look() -> list[Any]:
+        with psycopg.connect(postgres_url) as connection:
+            tables = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+            rows = connection.execute(f"{tables} ORDER BY 1, 2").fetchall()
+            return [*rows, *connection.execute("SELECT id, words FROM messages").fetchall()]
+
+    await fill(postgres_url)
+    before = look()
+    assert ("messages", "words") in before and ("kept", "needle") in before
+    store = await open_store(postgres_url, clock=SystemClock())
+    await store.aclose()
+    assert look() == before
 
 
 @on_postgres
