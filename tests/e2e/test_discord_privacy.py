@@ -92,7 +92,7 @@ async def test_roles_that_are_given_or_taken_and_people_who_come_or_go_count_for
         assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
 
 
-@pytest.mark.proves("V15")
+@pytest.mark.proves("V15", "V17")
 async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_after_a_restart(
     deployment: DiscordDeployment,
 ) -> None:
@@ -160,3 +160,56 @@ async def test_a_user_is_given_a_key_and_an_address_of_their_own_by_name_and_wit
             assert await ask(deployment.ben, deployment.provider.server) == (agents, "quick")
             refused = await deployment.run_command(deployment.ben, "model set", model="bens/large")
             assert "Models without an alias are for admins" in refused.content
+
+
+@pytest.mark.proves("V24")
+async def test_an_owner_keeps_the_list_of_those_who_may_talk_and_others_are_refused(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'])
+    async with deployment.run():
+        await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
+
+        async def ask(who: SimUser) -> str:
+            said = len(deployment.said())
+            deployment.ask(who, "are you there?")
+            await deployment.until(lambda: len(deployment.said()) == said + 1)
+            return deployment.said()[-1]
+
+        refused = await deployment.run_command(deployment.ben, "allow add", user=str(deployment.ben.id))
+        assert "is for admins only" in refused.content
+        await deployment.run_command(deployment.ana, "allow add", user=str(deployment.ana.id))
+        assert "I may not talk with you here" in await ask(deployment.ben)
+        assert not deployment.requests
+        await deployment.run_command(deployment.ana, "allow add", user=str(deployment.ben.id))
+        assert str(deployment.ben.id) in (await deployment.run_command(deployment.ana, "allow list")).content
+        deployment.script("Yes.")
+        assert await ask(deployment.ben) == "Yes."
+        await deployment.run_command(deployment.ana, "allow remove", user=str(deployment.ben.id))
+        deployment.ask(deployment.ben, "and now?")
+        deployment.script("Hello, Ana.")
+        assert await ask(deployment.ana) == "Hello, Ana."
+        assert len(deployment.requests) == 2
+
+
+@pytest.mark.proves("V28")
+async def test_a_start_backfills_what_was_said_before_and_mirrors_what_is_said_edited_and_deleted_then(
+    deployment: DiscordDeployment,
+) -> None:
+    world, room = deployment.world, deployment.general
+    for number in range(150):
+        world.say(deployment.ben, room, f"old {number}")
+    deployment.configure()
+
+    def archived(text: str, also: str = "1") -> bool:
+        return bool(deployment.rows(f"SELECT 1 FROM posts WHERE text = '{text}' AND {also}"))
+
+    async with deployment.run():
+        await deployment.until(lambda: archived("old 0") and archived("old 149"))
+        live = world.say(deployment.ben, room, "first words")
+        await deployment.until(lambda: archived("first words"))
+        world.edit(live, "second words")
+        await deployment.until(lambda: archived("second words"))
+        world.delete(live)
+        await deployment.until(lambda: archived("second words", "deleted_at IS NOT NULL"))
+    assert deployment.rows("SELECT 1 FROM post_versions WHERE text = 'first words'")

@@ -64,7 +64,7 @@ async def get(web: WebFixture, who: str, path: str) -> Any:
         return (await client.get(path)).json()
 
 
-@pytest.mark.proves("T-http-chat")
+@pytest.mark.proves("T-http-chat", "P2")
 async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> None:
     async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as address:
         ann = ChatUser(web, "ann", address)
