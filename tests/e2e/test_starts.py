@@ -95,7 +95,7 @@ def test_commands_that_set_up_and_serve_import_all_that_they_need_and_end_when_t
     assert (ended.ending, ended.told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])
 
 
-@pytest.mark.proves("V3")
+@pytest.mark.proves("V3", "V1")
 def test_whatever_a_run_writes_is_in_its_home_folder(home: Home, provider: Provider, tmp_path: Path) -> None:
     home.variables |= {"TMPDIR": str(tmp_path / "temporary")}
     (tmp_path / "temporary").mkdir()

@@ -10,9 +10,9 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V1",
         "1.1",
-        "Started in a home without configuration, Denizen runs a wizard that writes config, identity files and store; "
-        "started again, it goes straight to serving and never asks.",
-        status="open",
+        "`denizen setup` is a wizard that writes config and identity files; `denizen run` makes the store and goes "
+        "straight to serving, in a home that is set up and in an empty one (promise 6), and never asks.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
