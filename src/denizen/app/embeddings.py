@@ -24,7 +24,6 @@ from denizen.adapters.models.embedded.catalogue import WeightsPackages, WeightsP
 from denizen.adapters.models.embedded.packages import PackageTool, fetched_packages
 from denizen.adapters.models.embedded.progress import ReportLoadProgress
 from denizen.adapters.models.providers import PROVIDERS, estimate_price
-from denizen.app.home.environment import switch_off_telemetry
 from denizen.app.models import provider_spec
 from denizen.app.settings import Settings
 from denizen.app.settings.knowledge import LOCAL, NONE
@@ -105,7 +104,6 @@ class EmbedderPool:
 
     def _make(self, key: _Key, settings: Settings) -> Embedder:
         if key.provider == LOCAL:
-            switch_off_telemetry()
             return LocalEmbedder(MINILM, self._places)
         timeout_s = settings.models.providers[key.provider].timeout_s or TIMEOUT_S
         api_key = partial(self._find_api_key, key.provider)

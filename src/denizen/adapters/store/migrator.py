@@ -6,6 +6,7 @@ Alembic is imported only when there is something to do: an up-to-date database c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.errors import NeedsAttention
+
+_log = logging.getLogger("denizen.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
                 dialect.rehearse(stored, history.head, lambda copy, to: _run(copy, dialect, history, to))
             _run(connection, dialect, history, history.head)
             connection.commit()
+    if stored is not None:
+        _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
 
 
 def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
@@ -99,9 +104,10 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
             "The database was written by a newer version of Denizen.",
             code="store_newer",
             why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
-            fix=f"Install the newer version again, or go back to the copy that it left: the file NAME.before-{stored} "
-            f"beside that of SQLite; on Postgres the schema before_{stored}, after ALTER ROLE CURRENT_USER IN DATABASE "
-            f"NAME SET search_path = before_{stored}, public.",
+            fix=f"Install the newer version again, or go back to the copy that it left. SQLite: with Denizen stopped, "
+            f"remove NAME-wal and NAME-shm beside the file and move NAME.before-{stored} to its place (durable.db "
+            f"stays). Postgres: the schema before_{stored}, after ALTER ROLE CURRENT_USER IN DATABASE NAME SET "
+            f"search_path = before_{stored}, public.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The process environment and the place of the home folder. No other module uses `os.environ`.
+"""The process environment and the place of the home folder. No other module reads `os.environ`.
 
 The command line reads the environment once, before anything else, and passes the mapping on.
 """
@@ -21,13 +21,6 @@ DISCORD_GATEWAY_VARIABLE = "DENIZEN_DISCORD_GATEWAY_URL"
 def read_environment() -> Mapping[str, str]:
     """Returns the environment as it is now, immutable."""
     return MappingProxyType(dict(os.environ))
-
-
-def switch_off_telemetry() -> None:
-    """Keeps libraries that are imported after this from reporting use. onnxruntime would tell Microsoft, from its
-    import on, and keep an id of this machine in `~/.cache`.
-    """
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def plan_home(environment: Mapping[str, str], given: str | Path | None = None) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from denizen.domain.attention import Attention
+from denizen.domain.attention import Attention, Trigger
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.room import Room
@@ -21,6 +21,7 @@ from denizen.engine.intake.opening import load_turn
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.listener.arbiter import SpeakerArbiter, SpeakingOrder
 from denizen.engine.listener.background import BackgroundTasks
+from denizen.engine.listener.blocked_rooms import BlockedRooms
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors
 from denizen.engine.listener.interactions import TypedCommands
@@ -28,6 +29,9 @@ from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import TurnStarter
 from denizen.ports.channel import IncomingMessage
+
+_UNASKED = frozenset({Trigger.KEYWORD, Trigger.ALWAYS})
+"""Triggers by which the agent joins in without having been addressed."""
 
 _log = logging.getLogger("denizen.listener")
 
@@ -46,6 +50,7 @@ class MessageServices:
 
     reader: MessageReader
     starter: TurnStarter
+    blocked: BlockedRooms
     display: TurnDisplay
     typed: TypedCommands
     cursors: ReadCursors
@@ -61,6 +66,7 @@ class MessageHandler:
         self._context = context
         self._reader = services.reader
         self._starter = services.starter
+        self._blocked = services.blocked
         self._display = services.display
         self._typed = services.typed
         self._cursors = services.cursors
@@ -117,6 +123,8 @@ class MessageHandler:
             return
         if attention.refusal is not None:
             await self._starter.refuse(message, attention.refusal)
+        elif await self._blocked.is_blocked(message):
+            await self._blocked.tell(message, is_addressed=attention.trigger not in _UNASKED)
         elif not self._typed.take(message):
             await self._answer_in_order(message, decision.order)
 
@@ -205,6 +213,9 @@ class MessageHandler:
 
     async def answer_late(self, late: Sequence[IncomingMessage]) -> None:
         """Answers several late messages with one reply."""
+        if await self._blocked.is_blocked(late[-1]):
+            await self._blocked.tell(late[-1], is_addressed=False)
+            return
         try:
             await self._mirror_earlier(late[-1])
             started = await self._starter.start_missed(late)
