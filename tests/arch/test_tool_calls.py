@@ -37,7 +37,7 @@ def find_uses(source: str) -> Iterator[str]:
                 pass
 
 
-@pytest.mark.proves("TW2")
+@pytest.mark.proves("TW2", "P2")
 def test_toolset_call_has_exactly_one_caller() -> None:
     uses = [
         (path.relative_to(SOURCE).as_posix(), receiver)

@@ -19,6 +19,7 @@ from denizen.domain.transcript import (
     TranscriptBudget,
     TranscriptEvent,
     TranscriptLine,
+    limit_lines,
     newest_version,
     plan_blocks,
     plan_events,
@@ -192,3 +193,13 @@ def test_what_changed_is_told_once_where_it_happened() -> None:
     there = {each.post.id: each for each in (gone, edited)}
     assert render_lines(told, [PostHistory(posts[2]), PostHistory(posts[3])], there) == tuple(lines)
     assert [line.text for line in render_lines(told, [PostHistory(posts[3])])] == ["Ana: nine"]
+
+
+@pytest.mark.proves("X-history")
+def test_a_bound_of_messages_drops_whole_blocks_first_and_then_the_oldest_lines_of_the_tail() -> None:
+    lines = make_lines([1] * 10)
+    blocks, tail = [lines[:3], lines[3:6]], lines[6:]
+    assert limit_lines(blocks, tail, 0) == limit_lines(blocks, tail, 10) == (blocks, tail)
+    assert limit_lines(blocks, tail, 9) == (blocks[1:], tail)
+    assert limit_lines(blocks, tail, 6) == ([], tail)
+    assert limit_lines(blocks, tail, 2) == ([], tail[-2:])

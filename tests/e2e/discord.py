@@ -36,7 +36,7 @@ from tests.timing import HANG_LIMIT_S
 CONFIG = """\
 models:
   providers:
-    local: {{kind: openai-compatible, base_url: "{url}"}}{providers}
+    local: {{kind: openai-compatible, base_url: "{url}"{key}}}{providers}
   aliases: {{balanced: local/scripted{aliases}}}
   overrides: {{{overrides}}}
 default_agent: ada
@@ -80,6 +80,7 @@ class DiscordDeployment(Deployment):
         preview: bool = False,
         agents: Mapping[str, str] | None = None,
         providers: Mapping[str, str] | None = None,
+        keys: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
         overrides: str = "",
         rest: str = "",
@@ -88,16 +89,20 @@ class DiscordDeployment(Deployment):
         """Writes `denizen.yaml` and `secrets.env`, each at once.
 
         `accounts` maps agents to tokens (only Ada by default), `conduct` are lines of `channels.discord`, `agents` maps
-        an agent to the inside of its section, `providers` a further provider to its URL, `aliases` a further alias to
-        its model; `overrides` is the inside of `models.overrides`. A busy machine may be so slow that an answer has a
-        status message: without `preview` none has.
+        an agent to the inside of its section, `providers` a further provider to its URL, `keys` a provider (`local`
+        among them) to its secret, `aliases` a further alias to its model; `overrides` is the inside of
+        `models.overrides`. A busy machine may be so slow that an answer has a status message: without `preview` none
+        has.
         """
         home = home or self.home
         tokens = {"ada": self.ada.token} if accounts is None else accounts
+        secrets = {f"{name.upper()}_KEY": key for name, key in (keys or {}).items()}
+        references = {name: f', api_key: "${{{name.upper()}_KEY}}"' for name in keys or {}}
         text = CONFIG.format(
             url=self.provider.server.openai_url,
+            key=references.get("local", ""),
             providers="".join(
-                f'\n    {name}: {{kind: openai-compatible, base_url: "{url}"}}'
+                f'\n    {name}: {{kind: openai-compatible, base_url: "{url}"{references.get(name, "")}}}'
                 for name, url in (providers or {}).items()
             ),
             aliases="".join(f", {alias}: {model}" for alias, model in (aliases or {}).items()),
@@ -108,11 +113,15 @@ class DiscordDeployment(Deployment):
             conduct="".join(f"    {line}\n" for line in conduct),
             rest=rest,
         )
-        self.write_tokens(tokens, home=home)
+        self.write_tokens(tokens, secrets, home=home)
         _replace(home, "denizen.yaml", text)
 
-    def write_tokens(self, tokens: Mapping[str, str], *, home: Home | None = None) -> None:
-        lines = [f"{_variable(name)}={token}\n" for name, token in tokens.items()]
+    def write_tokens(
+        self, tokens: Mapping[str, str], others: Mapping[str, str] | None = None, *, home: Home | None = None
+    ) -> None:
+        """`others` are secrets besides the tokens, by variable."""
+        values = {_variable(name): token for name, token in tokens.items()} | dict(others or {})
+        lines = [f"{name}={value}\n" for name, value in values.items()]
         _replace(home or self.home, "secrets.env", "".join(lines))
 
     def make_home(self, name: str) -> Home:

@@ -45,6 +45,20 @@ async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(depl
         await deployment.until(lambda: deployment.said() == deployment.said(by=bea) == ["Hello."])
 
 
+@pytest.mark.proves("V2")
+async def test_it_says_that_it_is_ready_when_each_account_is_connected_or_has_failed(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(accounts={"ada": deployment.ada.token, "bea": "not-a-token"})
+    async with deployment.run() as denizen:
+        told = denizen.log.splitlines()
+        [connected], [failed], [ready] = (
+            [number for number, line in enumerate(told) if words in line]
+            for words in ("account ready", "account left off", "Denizen is ready")
+        )
+        assert connected < ready and failed < ready
+
+
 async def test_without_the_message_content_intent_mentions_are_answered_and_the_log_names_the_fix(
     deployment: DiscordDeployment,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from denizen.testing.discord import SimMessage, SimUser
@@ -135,3 +137,30 @@ async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDep
         assert card.mentioned.users == [deployment.ana]
         await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
+
+
+@pytest.mark.proves("V19")
+async def test_what_the_observer_escalates_alerts_the_owners_channel_and_runs_once_an_owner_allows_it(
+    deployment: DiscordDeployment,
+) -> None:
+    owners = deployment.guild.add_channel("owners")
+    observer = f"{{model: watcher, alert_channel: {owners.id}}}"
+    deployment.configure(
+        conduct=[f'owners: ["{deployment.ana.id}"]'],
+        aliases={"watcher": "local/watcher"},
+        rest=f"gate:\n  tiers: {{append_note: 2}}\n  observer: {observer}\n",
+    )
+    verdict = json.dumps({"decision": "escalate", "reason": "notes are for ever"})
+    deployment.script(ModelAnswer(calls=[NOTE]), verdict, "Noted.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "put milk on the list")
+        card = await deployment.find_card()
+        await deployment.until(lambda: deployment.said(owners))
+        assert deployment.requests[1].body["model"] == "watcher"
+        [alert] = deployment.posts(owners)
+        assert "notes are for ever" in alert.content and '"- milk"' in alert.content
+        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, "Approve")
+        assert not read_notes(deployment)
+        await deployment.press(deployment.ana, alert, "Approve")
+        await deployment.until(lambda: "Noted." in deployment.said())
+        assert read_notes(deployment) == "- milk\n"

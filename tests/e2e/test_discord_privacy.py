@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.discord import SimChannel, SimUser
-from denizen.testing.model_server import ModelAnswer, ModelCall
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
 from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -92,7 +92,7 @@ async def test_roles_that_are_given_or_taken_and_people_who_come_or_go_count_for
         assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
 
 
-@pytest.mark.proves("V15")
+@pytest.mark.proves("V15", "V17")
 async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_after_a_restart(
     deployment: DiscordDeployment,
 ) -> None:
@@ -124,3 +124,92 @@ async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_a
         await choose(deployment.ana, "model remove")
         assert await model_for(deployment.ana, deployment.general) == "scripted"
         assert await model_for(deployment.ben, deployment.general) == "fine"
+
+
+@pytest.mark.proves("V16", "VW7")
+async def test_a_user_is_given_a_key_and_an_address_of_their_own_by_name_and_without_them_the_agents_own_count(
+    deployment: DiscordDeployment,
+) -> None:
+    async with model_server() as other:
+        deployment.configure(
+            conduct=[f'owners: ["{deployment.ana.id}"]'],
+            providers={"bens": other.openai_url},
+            keys={"local": "sk-of-the-agent", "bens": "sk-of-ben"},
+            aliases={"fast": "local/quick"},
+        )
+
+        async def ask(who: SimUser, server: ModelServer) -> tuple[str, str]:
+            """The key and the model with which that server was asked."""
+            begun, said = len(server.requests), len(deployment.said())
+            server.script(ModelAnswer(text="Yes."))
+            deployment.ask(who, "are you there?")
+            await deployment.until(lambda: len(deployment.said()) == said + 1)
+            assert len(server.requests) == begun + 1
+            return server.requests[-1].headers["authorization"], server.requests[-1].body["model"]
+
+        own, agents = ("Bearer sk-of-ben", "large"), "Bearer sk-of-the-agent"
+        async with deployment.run():
+            await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
+            answered = await deployment.run_command(
+                deployment.ana, "model set", model="bens/large", user=str(deployment.ben.id)
+            )
+            assert "`bens/large` answers" in answered.content and answered.ephemeral
+            assert await ask(deployment.ben, other) == own
+            assert await ask(deployment.ana, deployment.provider.server) == (agents, "scripted")
+            await deployment.run_command(deployment.ben, "model set", model="fast")
+            assert await ask(deployment.ben, deployment.provider.server) == (agents, "quick")
+            refused = await deployment.run_command(deployment.ben, "model set", model="bens/large")
+            assert "Models without an alias are for admins" in refused.content
+
+
+@pytest.mark.proves("V24")
+async def test_an_owner_keeps_the_list_of_those_who_may_talk_and_others_are_refused(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'])
+    async with deployment.run():
+        await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
+
+        async def ask(who: SimUser) -> str:
+            said = len(deployment.said())
+            deployment.ask(who, "are you there?")
+            await deployment.until(lambda: len(deployment.said()) == said + 1)
+            return deployment.said()[-1]
+
+        refused = await deployment.run_command(deployment.ben, "allow add", user=str(deployment.ben.id))
+        assert "is for admins only" in refused.content
+        await deployment.run_command(deployment.ana, "allow add", user=str(deployment.ana.id))
+        assert "I may not talk with you here" in await ask(deployment.ben)
+        assert not deployment.requests
+        await deployment.run_command(deployment.ana, "allow add", user=str(deployment.ben.id))
+        assert str(deployment.ben.id) in (await deployment.run_command(deployment.ana, "allow list")).content
+        deployment.script("Yes.")
+        assert await ask(deployment.ben) == "Yes."
+        await deployment.run_command(deployment.ana, "allow remove", user=str(deployment.ben.id))
+        deployment.ask(deployment.ben, "and now?")
+        deployment.script("Hello, Ana.")
+        assert await ask(deployment.ana) == "Hello, Ana."
+        assert len(deployment.requests) == 2
+
+
+@pytest.mark.proves("V28")
+async def test_a_start_backfills_what_was_said_before_and_mirrors_what_is_said_edited_and_deleted_then(
+    deployment: DiscordDeployment,
+) -> None:
+    world, room = deployment.world, deployment.general
+    for number in range(150):
+        world.say(deployment.ben, room, f"old {number}")
+    deployment.configure()
+
+    def archived(text: str, also: str = "1") -> bool:
+        return bool(deployment.rows(f"SELECT 1 FROM posts WHERE text = '{text}' AND {also}"))
+
+    async with deployment.run():
+        await deployment.until(lambda: archived("old 0") and archived("old 149"))
+        live = world.say(deployment.ben, room, "first words")
+        await deployment.until(lambda: archived("first words"))
+        world.edit(live, "second words")
+        await deployment.until(lambda: archived("second words"))
+        world.delete(live)
+        await deployment.until(lambda: archived("second words", "deleted_at IS NOT NULL"))
+    assert deployment.rows("SELECT 1 FROM post_versions WHERE text = 'first words'")

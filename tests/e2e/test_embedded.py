@@ -19,6 +19,7 @@ models:
 """
 
 
+@pytest.mark.proves("P6")
 def test_a_question_in_a_fresh_home_is_answered_without_key_server_or_configuration(home: Home) -> None:
     asked = home.do("ask", "--json", "--provider", "embedded", "--model", "smollm2-135m-instruct", "Say hello.")
     assert asked.code == 0, asked.err
@@ -26,6 +27,16 @@ def test_a_question_in_a_fresh_home_is_answered_without_key_server_or_configurat
     assert said["status"] == "done"
     assert said["answer"].strip()
     assert said["usage"]["output_tokens"] > 0
+
+
+@pytest.mark.proves("P6", "V1")
+def test_a_home_without_configuration_is_served_at_once_and_nobody_is_asked(home: Home) -> None:
+    with home.serve() as server:
+        with urllib.request.urlopen(server.url, timeout=HANG_LIMIT_S) as page:
+            assert (page.status, page.headers.get_content_type()) == (200, "text/html")
+        assert server.get("/health").body["provider"] == "builtin"
+    assert (home.folder / "denizen.db").read_bytes().startswith(b"SQLite format 3")
+    assert not home.config.exists()
 
 
 @pytest.mark.proves("P6")

@@ -14,7 +14,7 @@ from tests.e2e.provider import Provider
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.proves("V7", "V8")
+@pytest.mark.proves("V7", "V8", "P4")
 def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_doctor(
     home: Home, provider: Provider
 ) -> None:
@@ -26,10 +26,17 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     assert "is no user's key" in home.do("memory", "add", "--user", "ana", "x").err
     agent = home.folder / "agents" / "denizen"
     (agent / "users" / "local:operator").mkdir(parents=True)
+    persona = {"IDENTITY": "You are Denizen.", "SOUL": "You love boats.", "RULES": "Never shout."}
+    for name, text in persona.items():
+        (agent / f"{name}.md").write_text(text)
     (agent / "CORE_MEMORY.md").write_text("The harbour is in the north.")
     (agent / "users" / "local:operator" / "MEMORY.md").write_text("Runs the bakery.")
     provider.script(ModelAnswer(text="In May."), ModelAnswer(text="Again."))
     assert home.do("ask", "--no-stream", "When is the fair, and are there peanuts?").code == 0
+    system = str(provider.server.bodies[-1]["messages"][0])
+    places = [system.index(text) for text in (*persona.values(), "The harbour is in the north.")]
+    assert places == sorted(places)
+    assert {"calculator", "recall"} <= {tool["function"]["name"] for tool in provider.server.bodies[-1]["tools"]}
     sent = json.dumps(provider.server.bodies[-1])
     for words in ("The harbour is in the north.", "Runs the bakery.", "The fair is in May", "allergic to peanuts"):
         assert words in sent

@@ -24,7 +24,7 @@ def files(home: Home) -> set[str]:
     return {name for name in found if name.endswith((".md", ".yaml", ".env"))}
 
 
-@pytest.mark.proves("T-cli-options", "T-cli-wizard")
+@pytest.mark.proves("T-cli-options", "T-cli-wizard", "V1")
 def test_setup_without_questions_writes_a_home_and_has_the_model_answer(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(text="OK"))
     options = ("--provider", "openai-compatible", "--base-url", provider.server.openai_url, "--model", "tiny")
@@ -86,7 +86,7 @@ def answer_questions(wizard: RunningProcess, *pairs: tuple[str, str]) -> None:
         wizard.type(f"{answer}\n")
 
 
-@pytest.mark.proves("T-cli-wizard")
+@pytest.mark.proves("T-cli-wizard", "V1")
 def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_of_the_model(
     home: Home, provider: Provider
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from denizen.cli.exit_codes import BUG
 from denizen.testing.model_server import ModelAnswer
+from denizen.testing.model_wire import ModelCall
 from tests.e2e.home import Home, get_completion_text
 from tests.e2e.provider import Provider
 
@@ -92,3 +93,35 @@ def test_commands_that_set_up_and_serve_import_all_that_they_need_and_end_when_t
         assert get_completion_text(server.ask("Hello", key="m1")) == "Hello."
         ended = server.running.stop(signal.SIGTERM)
     assert (ended.ending, ended.told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])
+
+
+@pytest.mark.proves("V3", "V1")
+def test_whatever_a_run_writes_is_in_its_home_folder(home: Home, provider: Provider, tmp_path: Path) -> None:
+    home.variables |= {"TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    provider.script(
+        ModelAnswer(text="Hello."),
+        ModelAnswer(
+            calls=[
+                ModelCall("write_note", {"name": "shed", "text": "Paint it."}),
+                ModelCall("remember", {"text": "Likes red"}),
+            ]
+        ),
+        ModelAnswer(text="Written down."),
+    )
+    options = ("--base-url", provider.server.openai_url, "--model", "tiny")
+    assert home.do("setup", "--non-interactive", *options).code == 0
+    assert home.do("skill", "new", "dice").code == 0
+    with home.serve() as server:
+        assert (
+            get_completion_text(server.ask("Note that I like red and want to paint the shed.", key="m1"))
+            == "Written down."
+        )
+        server.running.stop(signal.SIGTERM)
+    home.do("chat", stdin="/exit\n")
+
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "temporary"}
+    files = {str(path.relative_to(home.folder)): path for path in home.folder.rglob("*") if path.is_file()}
+    assert {"denizen.yaml", "denizen.db", "agents/denizen/IDENTITY.md", "skills/dice/skill.py"} <= set(files)
+    for told in (b"Paint it.", b"Likes red"):
+        assert any(told in path.read_bytes() for path in files.values())

@@ -25,6 +25,7 @@ def ask_with_tool(home: Home, provider: Provider) -> str:
     return json.loads(answered.out)["turn"]
 
 
+@pytest.mark.proves("P4")
 def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, provider: Provider) -> None:
     turn = ask_with_tool(home, provider)
     shown = home.do("trace", turn).out
@@ -70,6 +71,7 @@ def test_a_turn_that_is_not_there_is_explained(home: Home, provider: Provider) -
     assert "no turn of terse" in home.do("trace", "--last", "--agent", "terse").err
 
 
+@pytest.mark.proves("P4")
 def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records_nothing(
     home: Home, provider: Provider
 ) -> None:

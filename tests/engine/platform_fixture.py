@@ -25,6 +25,7 @@ from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
@@ -32,6 +33,7 @@ from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
+from denizen.ports.embed import Embedder
 from denizen.ports.model import ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
@@ -154,6 +156,7 @@ async def open_platform(
     archive: ArchivePolicy | None = None,
     gate: GatePolicy | None = None,
     written: Callable[[AgentName, str], Awaitable[str]] | None = None,
+    embedder: Embedder | None = None,
     learning: LearningPolicy | None = None,
     withdraw_learned: Callable[[], Awaitable[object]] | None = None,
     connect: bool = True,
@@ -173,7 +176,12 @@ async def open_platform(
     clock, runtime, channels = world.clock, Runtime(), ConnectedAccounts()
     durable = MemoryDurable(world.log)
     memories = MemoryKeeper(
-        world.store, channels, clock, policy=lambda: runtime.current.knowledge.recall, written=written
+        world.store,
+        channels,
+        clock,
+        embedder=BudgetedEmbedder(lambda: embedder),
+        policy=lambda: runtime.current.knowledge.recall,
+        written=written,
     )
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)

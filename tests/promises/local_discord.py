@@ -64,7 +64,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         "5.1",
         "The planner's, the response's and the general prompt can be replaced by a file with placeholders for name "
         "and tools, and built-in texts serve without it.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -165,9 +165,9 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-llm-settings",
         "5.2",
-        "The planning preset waits 30 s for the model, plans at temperature 1.0, answers at 1.2 times that, and the "
-        "output limit is a setting.",
-        status="open",
+        "How long a model may be silent, the temperature of plans, that of answers, and the output limit are settings "
+        "of their own.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

@@ -100,19 +100,34 @@ UNION: tuple[Requirement, ...] = (
     Requirement(
         "X-internal-calls",
         "6",
-        "Calls from skills, hooks, schedules and commands pass the gate with their origin recorded.",
+        "Calls from skills, commands and programs pass the gate with their origin recorded.",
         status="covered",
         issue="gate",
+    ),
+    Requirement(
+        "X-internal-calls-automation",
+        "6",
+        "Calls from hooks and schedules pass the gate with their origin recorded.",
+        status="open",
+        issue="automation",
     ),
     # 8 Behaviours easily missed
     Requirement(
         "E1",
         "8",
-        "The gate denies on doubt in non-interactive runs, hooks, configured commands and skill-internal calls, not "
-        "only in chat.",
+        "The gate denies on doubt in non-interactive runs, configured commands and skill-internal calls, not only in "
+        "chat.",
         status="covered",
         issue="gate",
         same_as=("V20", "X-approval-absent", "X-internal-calls"),
+    ),
+    Requirement(
+        "E1-hooks",
+        "8",
+        "The gate denies on doubt in hooks.",
+        status="open",
+        issue="automation",
+        same_as=("V20", "X-approval-absent", "X-internal-calls-automation"),
     ),
     Requirement(
         "E2",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 RETRY_S = 5.0
 MAX_RETRY_S = 30.0
+PATIENCE_S = 60.0
+"""How long a start waits for accounts before it says that it is ready without them."""
 SIMULATED_PAUSE_S = 0.2
 """The pause between logins to the simulator, which does not limit them as Discord does."""
 
@@ -53,6 +55,8 @@ class _RunningAccount:
     login: AccountLogin
     scope: anyio.CancelScope
     account: DiscordAccount | GitHubAccount
+    tried: anyio.Event = field(default_factory=anyio.Event)
+    """Set once it hears what is said, or has failed to connect."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,7 @@ class AccountSupervisor:
     states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
     _running: dict[AccountKey, _RunningAccount] = field(default_factory=dict[AccountKey, _RunningAccount])
     _changed: anyio.Event = field(default_factory=anyio.Event)
+    _begun: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
         """Keeps the configured accounts connected until it is cancelled. May be called again after a fault."""
@@ -82,6 +87,7 @@ class AccountSupervisor:
                 for key, login in self._list_logins().items():
                     if key not in self._running:
                         self._start(group, key, login, bot_replies)
+                self._begun.set()
                 await self._changed.wait()
 
     async def _warm(self) -> None:
@@ -100,6 +106,15 @@ class AccountSupervisor:
                     await running.account.sync_commands()
                 except DenizenError as error:
                     _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
+
+    async def wait_until_tried(self) -> None:
+        """Waits until each configured account hears what is said, or has failed to connect once: then `states` says
+        why. A platform that does not even refuse is not waited for longer than `PATIENCE_S`.
+        """
+        with anyio.move_on_after(PATIENCE_S):
+            await self._begun.wait()
+            for each in list(self._running.values()):
+                await each.tried.wait()
 
     async def check(self) -> None:
         """Raises Unavailable that names the accounts which hear nothing now, and why."""
@@ -181,6 +196,7 @@ class AccountSupervisor:
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
                 self.states[key] = error.explain()
+                running.tried.set()
                 if isinstance(error, NeedsAttention):
                     about = {"agent": agent, "platform": platform, "code": error.code}
                     about |= {"why": error.why, "fix": error.fix}
@@ -196,6 +212,7 @@ class AccountSupervisor:
         try:
             async with anyio.create_task_group() as group:
                 await group.start(listener.run)
+                group.start_soon(_note_connected, listener, running)
                 try:
                     await running.account.run(listener)
                 except DenizenError as error:
@@ -204,6 +221,11 @@ class AccountSupervisor:
         except Exception:  # noqa: BLE001 - the boundary of an account
             _log.exception("account fault", extra={"agent": running.login.agent})
         return Unavailable("The account ended because of a fault.", code="account_fault", fix="See the log.")
+
+
+async def _note_connected(listener: AccountListener, running: _RunningAccount) -> None:
+    await listener.connected.wait()
+    running.tried.set()
 
 
 def _differs(new: AccountLogin, old: AccountLogin) -> bool:

@@ -192,7 +192,7 @@ async def _open_adapters(
 ) -> _Adapters:
     if options.rescue:
         await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
-    store = await open_store(settings.store_url, clock=clock)
+    store = await open_store(settings.store_url, clock=clock, max_connections=settings.config.store.max_connections)
     stack.push_async_callback(store.aclose)
     embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
     stack.push_async_callback(embedded_runtimes.aclose)

@@ -46,8 +46,9 @@ GRACE_S = 2.0
 async def serve(
     denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None], may_move: bool = False
 ) -> None:
-    """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address once
-    requests are answered. With `may_move` it takes a free port when this one is taken.
+    """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address at the
+    end of the start: requests are answered, and each account is connected or has failed to. With `may_move` it takes a
+    free port when this one is taken.
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
     """
@@ -75,7 +76,14 @@ async def serve(
             "accounts": accounts.check,
         }
     )
-    server = _server(denizen, host, external, readiness, lambda: on_ready(url))
+    answering = anyio.Event()
+    server = _server(denizen, host, external, readiness, answering.set)
+
+    async def tell_ready() -> None:
+        await answering.wait()
+        await accounts.wait_until_tried()
+        on_ready(url)
+
     with (
         open_terminal_socket(denizen.home) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
@@ -100,6 +108,7 @@ async def serve(
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
+            group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])

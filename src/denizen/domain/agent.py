@@ -149,7 +149,8 @@ class TranscriptLayout:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInstructions:
     """The texts and rules that lead a prompt. `persona` holds (file name, text) pairs in prompt order, `context_files`
-    (heading, text) pairs that follow it, `core_memory` what the owner wrote down for all talks of the agent.
+    (heading, text) pairs that follow it, `core_memory` what the owner wrote down for all talks of the agent. `planner`
+    and `answer` are the owner's texts for an agent that plans; empty, the built-in ones serve.
     """
 
     persona: tuple[tuple[str, str], ...] = ()
@@ -157,6 +158,8 @@ class AgentInstructions:
     core_memory: str = ""
     style: WritingStyle = field(default_factory=WritingStyle)
     answers_from: AnswersFrom = AnswersFrom.ANYTHING
+    planner: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +181,13 @@ class HistorySettings:
 @dataclass(frozen=True, slots=True)
 class ToolAccess:
     """The tools of an agent: names, or patterns such as `*_note`. Of more than fit a prompt, `pinned_tools` are
-    always in it.
+    always in it. `plan_temperature` is for the plans of an agent that plans.
     """
 
     tools: tuple[str, ...] = ("*",)
     pinned_tools: tuple[str, ...] = ()
     planning: ToolPlanning = ToolPlanning.AUTO
+    plan_temperature: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

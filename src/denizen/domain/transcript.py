@@ -97,13 +97,15 @@ class TranscriptBlock:
 @dataclass(frozen=True, slots=True)
 class TranscriptBudget:
     """In tokens. `tail` is guaranteed to the tail even where the blocks leave less of `total`; `block` None derives the
-    size of a block from `total`; `parent_share` is what a thread may use for its parent.
+    size of a block from `total`; `parent_share` is what a thread may use for its parent. `messages` bounds the lines
+    besides; 0 is no bound.
     """
 
     total: int = 100_000
     tail: int = 8000
     block: int | None = None
     parent_share: float = 0.5
+    messages: int = 0
 
     @property
     def block_tokens(self) -> int:
@@ -227,6 +229,17 @@ def newest_version(tokens: Sequence[int], limit: int) -> int:
         start -= 1
         left -= tokens[start]
     return start
+
+
+def limit_lines(
+    blocks: Sequence[Sequence[TranscriptLine]], tail: Sequence[TranscriptLine], most: int
+) -> tuple[Sequence[Sequence[TranscriptLine]], Sequence[TranscriptLine]]:
+    """The newest blocks and lines of the tail that are at most so many lines; 0 is no bound. Blocks leave whole: what
+    is cut within one changes all bytes of the prompt behind it.
+    """
+    if not most:
+        return blocks, tail
+    return blocks[newest_version([len(lines) for lines in blocks], most - len(tail)) :], tail[-most:]
 
 
 @dataclass(frozen=True, slots=True)

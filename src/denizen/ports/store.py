@@ -247,6 +247,10 @@ class UserSettingsRepository(Protocol):
         """Returns the user's settings; empty when nothing was set."""
         ...
 
+    async def list_values(self, key: str) -> Mapping[str, Json]:
+        """Returns the values of one key by principal."""
+        ...
+
     async def put(self, principal: str, key: str, value: Json, *, now: datetime) -> None:
         """Sets one value. None removes the key."""
         ...

@@ -12,6 +12,7 @@ import pytest
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
+from denizen.domain.json import JsonObject
 from denizen.domain.message import FilePart, ImagePart, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
@@ -296,7 +297,7 @@ async def test_thinking_of_another_model_is_not_shown_to_this_one(server: ModelS
 
 
 @each_wire()
-@pytest.mark.proves("C23")
+@pytest.mark.proves("C23", "V14")
 async def test_images_go_as_images_to_models_that_see(server: ModelServer, wire: Wire) -> None:
     data = f"data:image/png;base64,{PIXEL}"
     message = user("Look:", ImagePart("https://example.org/cat.png"), ImagePart(data))
@@ -426,6 +427,25 @@ async def test_models_that_call_one_tool_at_a_time_are_told_so(server: ModelServ
         server, COMPATIBLE, make_request("hi", tools=(LOOK,)), overrides={"parallel_calls": False}
     )
     assert body["parallel_tool_calls"] is False
+
+
+@each_wire()
+@pytest.mark.proves("V14")
+async def test_a_tool_goes_out_with_its_name_description_and_schema(server: ModelServer, wire: Wire) -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string", "enum": ["a", "ü"]},
+            "many": {"type": "array", "items": {"type": "integer"}},
+        },
+        "required": ["to"],
+        "additionalProperties": False,
+    }
+    body = await send_request(server, wire, make_request("hi", tools=(ToolSpec("send", "Sends “it”.", schema),)))
+    [sent] = without_marks(body)["tools"] if wire is not ANTHROPIC else body["tools"]
+    told = sent.get("function", sent)
+    assert (told["name"], told["description"]) == ("send", "Sends “it”.")
+    assert told.get("parameters", told.get("input_schema")) == schema
 
 
 @each_wire()

@@ -80,7 +80,7 @@ async def test_two_passing_failures_are_overcome(server: ModelServer, build: Bui
 
 
 @each_wire()
-@pytest.mark.proves("V13")
+@pytest.mark.proves("V13", "X-retry")
 async def test_the_third_failure_is_the_last(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(*[FailedAnswer(529, "Overloaded", "overloaded_error")] * 3, ModelAnswer(text="too late"))
     error = await fail(build, wire)
@@ -90,7 +90,7 @@ async def test_the_third_failure_is_the_last(server: ModelServer, build: BuildCa
 
 
 @each_wire()
-@pytest.mark.proves("TW16")
+@pytest.mark.proves("TW16", "X-retry")
 async def test_the_pause_that_the_provider_asks_for_is_kept(
     server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:
@@ -140,7 +140,7 @@ FINAL: list[tuple[int, type[DenizenError], str]] = [
 
 
 @each_wire()
-@pytest.mark.proves("TW16")
+@pytest.mark.proves("TW16", "X-retry")
 async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     for status, family, code in FINAL:
         server.script(FailedAnswer(status, "No, said the provider."))
@@ -232,6 +232,7 @@ async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelS
 
 
 @each_wire()
+@pytest.mark.proves("X-retry")
 async def test_a_server_that_is_not_there_is_tried_three_times(
     server: ModelServer, build: BuildCatalog, wire: Wire, unused_port: int
 ) -> None:
@@ -243,6 +244,7 @@ async def test_a_server_that_is_not_there_is_tried_three_times(
 
 
 @each_wire()
+@pytest.mark.proves("X-retry")
 async def test_a_connection_that_breaks_before_any_output_is_made_again(
     server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from denizen.adapters.store import open_store
 from denizen.adapters.store.answers import _for_posts
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
@@ -20,10 +22,15 @@ from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
+from denizen.domain.memory import CORE
+from denizen.domain.vector import pack_vector
+from denizen.ports.memory import MEMORY_VECTORS
 from tests.adapters.store.store_fixture import open_store_on
 from tests.clock import ManualClock
 from tests.contracts.store.knowledge import make_proposal
-from tests.contracts.store.records import AGENT, NOON, make_message, open_conversation
+from tests.contracts.store.memories import add_memories, make_memory, make_vector
+from tests.contracts.store.records import AGENT, NOON, make_message, make_post, open_conversation
+from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
 
@@ -120,12 +127,70 @@ async def test_many_units_share_few_connections(on_server: SqlStore, postgres_ur
     async with anyio.create_task_group() as tasks:
         for number in range(40):
             tasks.start_soon(say, number)
-    assert most == PostgresDialect.writers
+    assert most == 6
     assert on_server.in_use == 0
     with psycopg.connect(postgres_url) as other:
         row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
         assert row is not None
-        assert 1 <= row[0] <= PostgresDialect.writers
+        assert 1 <= row[0] <= 6
+
+
+@pytest.mark.anyio
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.proves("V5")
+@pytest.mark.parametrize(("chosen", "most"), [({}, 10), ({"max_connections": 2}, 2), ({"max_connections": 5}, 5)])
+async def test_postgres_has_ten_connections_by_default_or_as_many_as_are_configured(
+    postgres_url: str, chosen: dict[str, int], most: int
+) -> None:
+    store = await open_store(postgres_url, clock=SystemClock(), **chosen)
+    arrived, all_there = 0, anyio.Event()
+
+    async def hold(*, write: bool) -> None:
+        nonlocal arrived
+        async with store.work(write=write) as work:
+            await work.generations.list_generations()
+            arrived += 1
+            if arrived == most:
+                all_there.set()
+            await all_there.wait()
+
+    with psycopg.connect(postgres_url) as other, anyio.fail_after(HANG_LIMIT_S):
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(partial(hold, write=number % 2 == 0))
+        row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
+    assert row == (most,)
+    await store.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("V27")
+async def test_a_store_that_is_opened_again_has_talk_memories_posts_and_vectors(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    core, own = make_memory("core", owner=CORE), make_memory("own")
+    post, vector = make_post("1", "the archive has it"), make_vector("own", 1, 0)
+    store = await open_store(url, clock=SystemClock())
+    _, session = await open_conversation(store)
+    async with store.work() as work:
+        for number in range(300):
+            await work.messages.add(make_message(session, f"m{number}"))
+        await work.archive.put([post])
+    await add_memories(store, core, own)
+    async with store.work() as work:
+        await work.vectors.put([vector])
+    await store.aclose()
+
+    store = await open_store(url, clock=SystemClock())
+    async with store.work(write=False) as work:
+        newest = await work.messages.list_tail(session.id, limit=100)
+        older = await work.messages.list_tail(session.id, limit=1000, before=newest[0].sequence)
+        assert [message.id for message in (*older, *newest)] == [f"m{number}" for number in range(300)]
+        assert await work.memories.list_memories(owner=CORE) == [core]
+        assert await work.memories.list_memories(owner=own.owner) == [own]
+        assert await work.archive.find(post.platform, post.id) == post
+        [near] = await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack_vector([1, 0]), limit=9)
+        assert near.key == "own"
+    await store.aclose()
 
 
 @pytest.mark.anyio

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from psycopg.sql import SQL
 
 from denizen.adapters.store import open_store
 from denizen.adapters.store.database import metadata
@@ -79,6 +81,7 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
+@pytest.mark.proves("V4")
 def test_the_constant_is_the_head_of_one_linear_history() -> None:
     script = ScriptDirectory(str(HISTORY.folder))
     assert script.get_heads() == [HEAD]
@@ -117,7 +120,7 @@ def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str
 @pytest.mark.proves("V4")
 async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    await fill(f"sqlite:///{path}")
+    await fill(f"sqlite:///{path}")  # no migration was asked for: a start runs them
     before = dump(path)
     for _ in range(2):
         store = await open_store(f"sqlite:///{path}", clock=SystemClock())
@@ -151,6 +154,24 @@ def test_two_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(migrate, [SqliteDialect(tmp_path / "store.db") for _ in range(4)]))
     assert "title" in columns(tmp_path / "store.db")
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("V4")
+async def test_a_start_runs_what_is_pending_on_postgres_and_the_next_one_changes_nothing(postgres_url: str) -> None:
+    def look() -> list[Any]:
+        with psycopg.connect(postgres_url) as connection:
+            tables = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+            rows = connection.execute(f"{tables} ORDER BY 1, 2").fetchall()
+            return [*rows, *connection.execute("SELECT id, words FROM messages").fetchall()]
+
+    await fill(postgres_url)
+    before = look()
+    assert ("messages", "words") in before and ("kept", "needle") in before
+    store = await open_store(postgres_url, clock=SystemClock())
+    await store.aclose()
+    assert look() == before
 
 
 @on_postgres
@@ -209,6 +230,49 @@ async def test_an_upgrade_that_would_fail_fails_on_a_copy_first(
     assert not list(tmp_path.glob("store.db.rehearsal*"))
     store = await open_store(f"sqlite:///{path}", clock=SystemClock())
     await store.aclose()
+
+
+WHERE = """
+    from pathlib import Path
+    with Path({log!r}).open("a") as log:
+        log.write(op.get_bind().scalar(sa.text("SELECT current_schema()")) + " ")
+    {more}
+"""
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_an_upgrade_on_postgres_is_tried_on_a_copy_first_which_is_the_way_back(
+    postgres_url: str, tmp_path: Path, history: Callable[[str], MigrationHistory]
+) -> None:
+    await fill(postgres_url)
+    dialect, log = PostgresDialect(sa.make_url(postgres_url)), tmp_path / "log"
+    with pytest.raises(NeedsAttention):
+        migrate(dialect, history(WHERE.format(log=str(log), more=BROKEN)))
+    assert log.read_text().split() == ["before_9999"]
+
+    migrate(dialect, history(WHERE.format(log=str(log), more="")))
+    assert log.read_text().split() == ["before_9999", "before_9999", "public"]
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(postgres_url, clock=SystemClock())
+    assert refusal.value.code == "store_newer"
+
+    told = refusal.value.fix.rpartition("after ")[2].removesuffix(".")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(SQL(told.replace("NAME", connection.info.dbname)))  # pyright: ignore[reportArgumentType]
+    store = await open_store(postgres_url, clock=SystemClock())
+    _, session = await open_conversation(store)
+    async with store.work() as work:
+        assert (await work.messages.get(MessageId("kept"))).text == "needle"
+        await work.messages.add(make_message(session, "new", "a needle more"))
+    async with store.work(write=False) as work:
+        found = await work.messages.search("needle", conversation_ids=[session.conversation_id])
+    assert {hit.message.id for hit in found} == {"kept", "new"}
+    await store.aclose()
+
+    migrate(dialect, history(WHERE.format(log=str(log), more="")))
+    assert log.read_text().split()[3:] == ["before_9999_again", "before_9999"]
 
 
 @on_postgres

@@ -131,6 +131,17 @@ def test_every_section_is_read(home: Home):
     assert settings.log_file == home.path / "logs/denizen.log"
 
 
+@pytest.mark.proves("V5")
+def test_the_database_is_chosen_in_the_file_or_by_the_environment_and_is_sqlite_otherwise(home: Home):
+    sqlite, postgres = f"sqlite:///{home.path / 'denizen.db'}", "postgresql://me@db.example.org/denizen"
+    assert (home.load("").store_url, home.load("").config.store.max_connections) == (sqlite, 10)
+    written = home.load(f"store: {{url: '{postgres}', max_connections: 4}}\n")
+    assert (written.store_url, written.config.store.max_connections) == (postgres, 4)
+    by_environment = "store: {url: '${DATABASE_URL:-}'}\n"
+    assert home.load(by_environment, DATABASE_URL=postgres).store_url == postgres
+    assert home.load(by_environment).store_url == sqlite
+
+
 @pytest.mark.parametrize("url", ["postgresql:///denizen", "postgresql://me@/denizen?host=/run/postgresql"])
 def test_a_postgres_behind_a_socket_needs_no_host(home: Home, url: str):
     assert home.load(f"store: {{url: '{url}'}}\n").store_url == url

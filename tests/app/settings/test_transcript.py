@@ -7,8 +7,11 @@ import pytest
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.ids import AgentName
+from denizen.domain.message import join_text
 from denizen.domain.transcript import TranscriptBudget
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
+from tests.engine.engine_fixture import NAME, open_engine, strip_date
 
 
 def agent(home: Home, keys: str = "") -> Agent:
@@ -23,8 +26,9 @@ def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_sa
 
 
 def test_every_key_of_the_transcript_is_read(home: Home):
-    keys = ", transcript: {budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25}"
-    assert agent(home, keys).history.transcript == TranscriptBudget(20_000, 500, 3000, 0.25)
+    sizes = "budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25, max_messages: 50"
+    keys = f", transcript: {{{sizes}}}"
+    assert agent(home, keys).history.transcript == TranscriptBudget(20_000, 500, 3000, 0.25, 50)
     settings = home.load()
     assert home.load(render_settings(settings)).agents == settings.agents
 
@@ -34,6 +38,29 @@ def test_a_participant_keeps_its_persona_files_and_gets_the_usual_prompt_where_i
     assert "helpful member" in agent(home, ", transcript: {system_prompt: true}").instructions.persona[0][1]
     home.add_file("agents/ada/SOUL.md", "You are a pirate.")
     assert agent(home).instructions.persona == (("SOUL.md", "You are a pirate."),)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("X-history")
+async def test_the_configuration_chooses_between_session_and_transcript_and_bounds_the_messages_of_either(home: Home):
+    async def read(keys: str) -> list[str]:
+        """The last prompt after five questions, without the date."""
+        found = home.load(f"agents: {{ada: {{{keys}}}}}").agents[NAME]
+        model = ScriptedModel(otherwise=ScriptedReply("yes"))
+        async with open_engine(model, agent=found) as engine:
+            for number in range(5):
+                await engine.say(f"q{number}")
+        texts = [strip_date(join_text(message.parts)) for message in model.requests[-1].messages]
+        return [text for text in texts if not text.startswith("[Today is")]
+
+    session = ["q0", "yes", "q1", "yes", "q2", "yes", "q3", "yes", "q4"]
+    assert await read("") == await read("context: session") == session
+    bounded = await read("limits: {max_history_messages: 5}, summaries: {enabled: false}")
+    assert 1 < len(bounded) <= 5 and bounded == session[-len(bounded) :]
+    transcript = [f"{'ada' if text == 'yes' else 'Ana'}: {text}" for text in session]
+    assert "\n".join(await read("context: transcript")).split("\n") == [*transcript, "ada:"]
+    capped = await read("context: transcript, transcript: {max_messages: 5}")
+    assert "\n".join(capped).split("\n") == [*transcript[-5:], "ada:"]
 
 
 @pytest.mark.parametrize(

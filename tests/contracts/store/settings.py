@@ -92,6 +92,7 @@ class SettingsContract:
             await work.user_settings.put(BOB, "model", None, now=at(0))
             assert await work.user_settings.get(ANA) == {"model": "a"}
             assert await work.user_settings.get(BOB) == {}
+            assert await work.user_settings.list_values("model") == {ANA: "a"}
 
 
 EVERYTHING = AgentOverrides(

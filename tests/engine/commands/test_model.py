@@ -59,7 +59,10 @@ async def test_an_admin_chooses_for_somebody_else() -> None:
             assert not (await engine.give(f"/model set house user: {name}", ZOE)).is_failure
             assert await find_model(engine, BEN) == "house"
             assert await find_model(engine, ZOE) == ""
+            assert "Users with a model of their own:\n- 2: `house`" in (await engine.give("/model list", ZOE)).text
+            assert "of their own" not in (await engine.give("/model list", ANA)).text
             assert not (await engine.give(f"/model remove user: {name}", ZOE)).is_failure
+            assert "of their own" not in (await engine.give("/model list", ZOE)).text
             assert await find_model(engine, BEN) == ""
         assert "There is no user '@Nobody'" in (await engine.give("/model set house user: @Nobody", ZOE)).text
         assert (await engine.give("/model set house user: @Ben Berg", ANA)).is_failure

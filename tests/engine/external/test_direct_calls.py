@@ -60,6 +60,7 @@ async def counter(
     await runtime.aclose()
 
 
+@pytest.mark.proves("X-internal-calls")
 async def test_a_call_runs_on_behalf_of_its_caller_and_stands_in_the_audit_log() -> None:
     scopes: list[CallScope] = []
 

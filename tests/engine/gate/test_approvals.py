@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -104,7 +105,7 @@ async def kill_while_waiting(engine: EngineFixture) -> Approval:
     return found[0]
 
 
-@pytest.mark.proves("T-approval-modes", "T17", "VW2")
+@pytest.mark.proves("T-approval-modes", "T17", "VW2", "V9")
 async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
     async with open_engine(script(), policy=ask_for_tool()) as engine:
         events = await ask_and_decide(engine, ANA, ApprovalChoice.ONCE)
@@ -150,7 +151,7 @@ async def test_a_call_that_people_were_asked_about_before_a_crash_is_not_checked
         assert len(tools.calls) == 1
 
 
-@pytest.mark.proves("TW1", "X-approval-absent")
+@pytest.mark.proves("TW1", "X-approval-absent", "V9")
 async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
     async with open_engine(script(), policy=ask_for_tool()) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
@@ -160,6 +161,18 @@ async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() ->
             "Denied: the owner wants to know. It needs approval by the one who asked, and nobody can be asked here; "
             "a rule under gate.rules can allow it, or name others who decide."
         )
+        async with engine.store.work(write=False) as work:
+            assert not await work.approvals.list_approvals()
+
+
+@pytest.mark.proves("X-approval-absent")
+@pytest.mark.parametrize("change", [{"tier": Tier.SENSITIVE}, {"tier": Tier.DANGEROUS}, {"destructive": True}])
+async def test_without_any_configuration_what_nobody_can_be_asked_about_is_denied_too(change: dict[str, Any]) -> None:
+    async with open_engine(script(), ToolsetFixture([replace(WRITE, **change)])) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.say("go")
+        assert not engine.tools.calls
+        assert "nobody can be asked here" in read_last_result(engine.model)
         async with engine.store.work(write=False) as work:
             assert not await work.approvals.list_approvals()
 

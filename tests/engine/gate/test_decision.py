@@ -69,6 +69,7 @@ async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
     assert ToolSpec("new", "", {}).tier is Tier.DANGEROUS
 
 
+@pytest.mark.proves("V18")
 async def test_the_configured_tier_replaces_the_declared_one() -> None:
     policy = GatePolicy(tiers=(("lo*", Tier.DANGEROUS),))
     assert (await GateFixture().about(spec(), policy)).tier is Tier.DANGEROUS
@@ -101,7 +102,7 @@ async def test_a_destructive_tool_needs_a_human_even_when_the_observer_said_yes(
 # --- rules, modes, roles ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("T-approval-rules")
+@pytest.mark.proves("T-approval-rules", "V18")
 async def test_the_first_rule_that_matches_decides_and_without_a_match_the_default_holds() -> None:
     policy = GatePolicy(
         rules=(
@@ -220,6 +221,7 @@ async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
 # --- rates -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("V18")
 async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
     gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", RateLimit(2, 60.0)),)))
 
@@ -384,7 +386,7 @@ BREAKS: dict[str, Exception] = {}
 PARTS = ["find_rule", "find_foreign", "find_roles", "find_rate_limit", "mode", "trusted"]
 
 
-@pytest.mark.proves("V20", "E1")
+@pytest.mark.proves("V20", "E1", "P2")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("origin", list(Origin))
 async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(

@@ -57,6 +57,7 @@ def list_texts(request: ModelRequest) -> list[str]:
     return [strip_date(part.text) for part in parts if isinstance(part, TextPart | ToolResultPart)]
 
 
+@pytest.mark.proves("P4")
 async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
     first = ScriptedModel(
         ScriptedReply("Hello."),

@@ -58,6 +58,7 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
     assert [(m.kind, m.count) for m in trace.prompts[1].messages] == [("question", 1), ("note", 1)]
 
 
+@pytest.mark.proves("P4")
 async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_to_it() -> None:
     usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
     async with open_engine(ScriptedModel(ScriptedReply("Hello.", usage=usage)), agent=ADA) as engine:

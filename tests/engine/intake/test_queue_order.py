@@ -43,6 +43,7 @@ async def until_ended(engine: EngineFixture, turns: Sequence[Turn]) -> None:
             await engine.durable.wait(turn.id)
 
 
+@pytest.mark.proves("X-busy")
 async def test_people_who_ask_take_turns() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))

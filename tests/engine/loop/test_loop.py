@@ -81,7 +81,7 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
         ]
 
 
-@pytest.mark.proves("V10")
+@pytest.mark.proves("V10", "V9")
 async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
     model = ScriptedModel(
         ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done")
@@ -182,7 +182,7 @@ async def test_an_answer_at_the_limit_says_so_in_brackets_and_an_earlier_one_doe
             assert (await engine.session())[-1].text == "Half of it.", "the next prompt does not have the note"
 
 
-@pytest.mark.proves("X-iteration-limit")
+@pytest.mark.proves("X-iteration-limit", "V9")
 async def test_twenty_steps_are_the_default_limit() -> None:
     model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _call_until_told(r)))
     async with open_engine(model) as engine:

@@ -19,7 +19,7 @@ from denizen.ports.model import ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import ToolsetFixture
-from tests.engine.memory_fixture import ANA, BOB, build_memory_skill
+from tests.engine.memory_fixture import ANA, BOB, WordEmbedder, build_memory_skill
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 
 pytestmark = pytest.mark.anyio
@@ -83,6 +83,20 @@ async def test_what_fits_the_message_comes_up_unasked_behind_all_that_is_cached(
     assert "- The kitchen closes at nine" in told
     assert "Bob" not in told
     assert kinds(request).index("memories") > kinds(request).index("question")
+
+
+@pytest.mark.proves("V8")
+async def test_what_means_the_same_in_other_words_comes_up_unasked_too() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
+    async with open_platform(model=model, embedder=WordEmbedder()) as fixture:
+        await remember(fixture, "Has a cat")
+        await remember(fixture, "Owes an invoice")
+        async with fixture.store.work(write=False) as work:
+            memories = await work.memories.list_memories()
+        keeper = fixture.turns._services.memories
+        assert keeper is not None and await keeper.embed(memories)
+        await ask(fixture, "ana", "any pets?")
+    assert note(model.requests[0]).splitlines()[-1] == "- about Ana: Has a cat]"
 
 
 @pytest.mark.proves("V7")

@@ -89,7 +89,7 @@ async def list_summaries(engine: EngineFixture) -> Sequence[Summary]:
         return await work.summaries.list_summaries(messages[-1].session_id or SessionId(""))
 
 
-@pytest.mark.proves("T12", "TW13")
+@pytest.mark.proves("T12", "TW13", "V8")
 async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
     model, cheap = make_answering_model(), make_summary_model(ScriptedReply("They spoke of q1 to q5."))
     async with open_platform(model, cheap) as engine:

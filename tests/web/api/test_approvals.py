@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
+from denizen.domain.tool import Tier
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -69,7 +70,7 @@ async def get(web: WebFixture, who: str, path: str) -> Any:
         return (await client.get(path)).json()
 
 
-@pytest.mark.proves("T-http-chat")
+@pytest.mark.proves("T-http-chat", "P2")
 async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> None:
     async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as address:
         ann = ChatUser(web, "ann", address)
@@ -165,13 +166,22 @@ async def test_an_unknown_approval_is_not_found() -> None:
 
 
 @pytest.mark.proves("TW1", "X-approval-absent")
-async def test_a_client_of_the_openai_api_cannot_be_asked_so_the_call_is_denied_at_once() -> None:
+@pytest.mark.parametrize("policy", [asks(), GatePolicy(tiers=(("weather", Tier.DANGEROUS),))])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"model": "denizen", "messages": [{"role": "user", "content": "go"}]}),
+        ("/api/chat", {"message": "go", "wait_for_approval": False}),
+    ],
+)
+async def test_a_program_that_does_not_say_that_it_waits_is_denied_at_once(
+    policy: GatePolicy, path: str, body: dict[str, Any]
+) -> None:
     model = script()
-    async with open_web(model, keys=[ANN], policy=asks()) as web:
-        body = {"model": "denizen", "messages": [{"role": "user", "content": "go"}]}
+    async with open_web(model, keys=[ANN], policy=policy) as web:
         async with web.client(authorization="Bearer key-of-ann") as client:
             with anyio.fail_after(HANG_LIMIT_S):
-                answer = await client.post("/v1/chat/completions", json=body)
-        assert answer.json()["choices"][0]["message"]["content"] == "Done."
+                answer = await client.post(path, json=body)
+        assert "Done." in answer.text
         assert not web.weather.calls
         assert "nobody can be asked here" in json.dumps(str(model.requests[-1].messages))

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["open_store"]
 
+MAX_CONNECTIONS = 10
+"""The connections to Postgres by default: opened when needed, and kept."""
 
-async def open_store(url: str, *, clock: Clock) -> Store:
+
+async def open_store(url: str, *, clock: Clock, max_connections: int = MAX_CONNECTIONS) -> Store:
     """Opens the store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`; creates or upgrades it when
-    needed.
+    needed. `max_connections` (2 or more) is for Postgres.
 
     Raises InvalidInput for another kind of URL, NeedsAttention when the database cannot be used (no rights, full disk,
     a schema that is too new or too old, a migration that fails) and Unavailable when it is locked or does not answer.
@@ -32,13 +35,13 @@ async def open_store(url: str, *, clock: Clock) -> Store:
     from denizen.adapters.store.database import SqlStore
     from denizen.adapters.store.migrator import migrate
 
-    dialect = _choose(url)
+    dialect = _choose(url, max_connections)
     await anyio.to_thread.run_sync(migrate, dialect)
     await anyio.to_thread.run_sync(dialect.prepare)
     return SqlStore(dialect, clock)
 
 
-def _choose(url: str) -> SqlDialect:
+def _choose(url: str, max_connections: int) -> SqlDialect:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -54,7 +57,7 @@ def _choose(url: str) -> SqlDialect:
     if name in {"postgresql", "postgres"}:
         from denizen.adapters.store.postgres import PostgresDialect
 
-        return PostgresDialect(parsed)
+        return PostgresDialect(parsed, max_connections)
     raise _refuse()
 
 

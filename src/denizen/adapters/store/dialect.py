@@ -166,8 +166,10 @@ class SqlDialect(Protocol):
         """Begins a transaction that may change the schema, while no other process does."""
         ...
 
-    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Makes a backup copy and tries the upgrade on another copy, when the database consists of files."""
+    def rehearse(self, stored: str, head: str, upgrade: Callable[[sa.Connection, str], None]) -> None:
+        """Makes a copy to go back to, and tries the upgrade from `stored` to `head` on one. `upgrade` migrates what the
+        connection leads to as far as the given revision, within its transaction.
+        """
         ...
 
     def find_disorder(self, connection: sa.Connection) -> str | None:

@@ -52,20 +52,14 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
                 return
             if stored is not None:
                 _check_known(stored, history)
-                dialect.rehearse(history.head, lambda copy: _upgrade(copy, dialect, history))
-            _run(connection, dialect, history)
+                dialect.rehearse(stored, history.head, lambda copy, to: _run(copy, dialect, history, to))
+            _run(connection, dialect, history, history.head)
             connection.commit()
     if stored is not None:
         _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
 
 
-def _upgrade(copy: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
-    dialect.begin_upgrade(copy)
-    _run(copy, dialect, history)
-    copy.commit()
-
-
-def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
+def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
 
@@ -73,7 +67,7 @@ def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHisto
     config.set_main_option("script_location", str(history.folder).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, history.head)
+        command.upgrade(config, revision)
         disorder = dialect.find_disorder(connection)
     except SQLAlchemyError as error:
         if isinstance(error, DBAPIError) and dialect.explain(error) is not None:
@@ -110,9 +104,10 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
             "The database was written by a newer version of Denizen.",
             code="store_newer",
             why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
-            fix=f"Install the newer version again, or put back the copy that it left: with Denizen stopped, remove "
-            f"NAME-wal and NAME-shm beside the SQLite file and move NAME.before-{stored} to its place (durable.db "
-            "stays); on Postgres, your backup of the database.",
+            fix=f"Install the newer version again, or go back to the copy that it left. SQLite: with Denizen stopped, "
+            f"remove NAME-wal and NAME-shm beside the file and move NAME.before-{stored} to its place (durable.db "
+            f"stays). Postgres: the schema before_{stored}, after ALTER ROLE CURRENT_USER IN DATABASE NAME SET "
+            f"search_path = before_{stored}, public.",
         )
 
 

@@ -19,6 +19,7 @@ from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
+from denizen.adapters.store.postgres_copy import choose_copy_name, copy_tables, enter_copy
 from denizen.adapters.store.postgres_vectors import PgvectorIndex
 from denizen.adapters.store.posts import NOT_DELETED, POST_COLUMNS, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
@@ -107,16 +108,16 @@ _REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permissio
 class PostgresDialect:
     """The database behind a `postgresql://` URL."""
 
-    writers = 6
-    readers = 4
     locks_rows = True
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
     find_passages_in_sources = _FIND_PASSAGES_OF
 
-    def __init__(self, url: sa.URL) -> None:
+    def __init__(self, url: sa.URL, max_connections: int = 10) -> None:
         self._url = url
+        self.writers = max_connections * 6 // 10
+        self.readers = max_connections - self.writers
         self.insert: InsertInto = insert
         # Settings in the URL win over ours, and its `options` may set other deadlines.
         self.engine = sa.create_engine(
@@ -184,16 +185,31 @@ class PostgresDialect:
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
         """Takes the migration lock and lifts the time limits: a migration may take long."""
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        _lift_deadlines(connection)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
-    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Does nothing: the upgrade is one transaction, and the way back is the operator's backup."""
+    def rehearse(self, stored: str, head: str, upgrade: Callable[[sa.Connection, str], None]) -> None:
+        """Leaves a copy in the schema `before_REVISION` beside the tables. The trial is rolled back."""
+        with self.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+            _lift_deadlines(connection)
+            copy = choose_copy_name(connection, head)
+            copy_tables(connection, copy, lambda: upgrade(connection, stored))
+            connection.commit()
+            _lift_deadlines(connection)
+            enter_copy(connection, copy)
+            upgrade(connection, head)
+            connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+            connection.rollback()
 
     def find_disorder(self, connection: sa.Connection) -> str | None:
         """Finds nothing: the server checks its own integrity."""
         return None
+
+
+def _lift_deadlines(connection: sa.Connection) -> None:
+    """For the transaction that begins with it."""
+    for deadline in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        connection.exec_driver_sql(f"SET LOCAL {deadline} = 0")
 
 
 def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:

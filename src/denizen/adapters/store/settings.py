@@ -91,6 +91,11 @@ _USER_SETTINGS = (
     .where(user_settings.c.principal == sa.bindparam("principal"))
     .order_by(user_settings.c.key)
 )
+_VALUES = (
+    sa.select(user_settings.c.principal, user_settings.c.value)
+    .where(user_settings.c.key == sa.bindparam("key"))
+    .order_by(user_settings.c.principal)
+)
 _REMOVE_SETTING = sa.delete(user_settings).where(
     user_settings.c.principal == sa.bindparam("principal"), user_settings.c.key == sa.bindparam("key")
 )
@@ -104,6 +109,11 @@ class SqlUserSettings(SqlRepository):
             lambda connection: {
                 row.key: row.value for row in connection.execute(_USER_SETTINGS, {"principal": principal})
             }
+        )
+
+    async def list_values(self, key: str) -> Mapping[str, Json]:
+        return await self._transaction.read(
+            lambda connection: {row.principal: row.value for row in connection.execute(_VALUES, {"key": key})}
         )
 
     async def put(self, principal: str, key: str, value: Json, *, now: datetime) -> None:

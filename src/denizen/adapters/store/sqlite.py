@@ -182,7 +182,7 @@ class SqliteDialect:
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         self.begin(connection, write=True)
 
-    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
+    def rehearse(self, stored: str, head: str, upgrade: Callable[[sa.Connection, str], None]) -> None:
         """Leaves a copy named `NAME.before-REVISION` beside the file."""
         kept = self._sibling(f"before-{head}")
         partial, trial = self._sibling(f"before-{head}.partial"), self._sibling("rehearsal")
@@ -193,7 +193,9 @@ class SqliteDialect:
             _copy(kept, trial)
             engine = _make_engine(trial)
             with engine.connect() as connection:
-                upgrade(connection)
+                self.begin_upgrade(connection)
+                upgrade(connection, head)
+                connection.commit()
         except sqlite3.Error as error:
             raise explain(error, kept) or error from error
         finally:

@@ -44,6 +44,11 @@ from denizen.domain.transcript import TranscriptBudget
 AGENTS_FOLDER = "agents"
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "RULES.md")
 """The files that make a persona when the agent names none, as far as they exist."""
+PLANNER_FILE = ("PLANNER.md", "{tools}")
+ANSWER_FILE = ("ANSWER.md", "{results}")
+"""The files that replace the built-in texts of an agent that plans, with the placeholder that each must have."""
+NAME_PLACEHOLDER = "{name}"
+"""Stands for the agent's name in all of its own texts."""
 CORE_MEMORY_FILE = "CORE_MEMORY.md"
 """The file with what an agent knows whoever it talks to. It is optional."""
 MAX_PERSONA_BYTES = 64 * 1024
@@ -165,6 +170,13 @@ class TranscriptSection(Section):
         le=0.9,
         description="Share of the budget that a thread may use for its channel, as that was before the thread.",
     )
+    max_messages: Whole = Field(
+        default=_BUDGET.messages,
+        ge=0,
+        le=10_000,
+        description="How many messages are read at most, besides the budget; 0: as many as fit. The oldest blocks "
+        "leave whole.",
+    )
     system_prompt: bool = Field(
         default=False, description="Whether an agent without persona files gets the usual system prompt."
     )
@@ -189,7 +201,11 @@ class TranscriptSection(Section):
     @property
     def budget(self) -> TranscriptBudget:
         return TranscriptBudget(
-            total=self.budget_tokens, tail=self.tail_tokens, block=self.block_tokens, parent_share=self.parent_share
+            total=self.budget_tokens,
+            tail=self.tail_tokens,
+            block=self.block_tokens,
+            parent_share=self.parent_share,
+            messages=self.max_messages,
         )
 
 
@@ -293,6 +309,12 @@ class AgentSection(Section):
         default=ToolPlanning.AUTO,
         description="How it reaches tools: by native calls, by a plan, or as the model needs it.",
     )
+    plan_temperature: Number = Field(
+        default=_AGENT.tool_access.plan_temperature,
+        ge=0,
+        le=2,
+        description="The temperature of plans; that of answers is `sampling.temperature`.",
+    )
     answers_from: AnswersFrom = Field(
         default=_AGENT.instructions.answers_from,
         description="What its answers may rest on: only what its knowledge files say (`sources`), or `anything` it "
@@ -385,19 +407,34 @@ class PersonaReader:
         folder = self.home / AGENTS_FOLDER / name
         if section.persona is None:
             usual = [file for file in PERSONA_FILES if (folder / file).is_file()]
-            pairs = tuple(self._read(folder, file, ("agents", name)) for file in usual)
+            pairs = tuple(self._read_persona(name, file, ("agents", name)) for file in usual)
             found = tuple(pair for pair in pairs if pair[1])
             is_bare = section.context is ContextStrategy.TRANSCRIPT and not section.transcript.system_prompt
             return found or (() if is_bare else ((BUILT_IN_PERSONA, DEFAULT_PERSONA.format(name=name)),))
         listed = enumerate(section.persona)
-        pairs = tuple(self._read(folder, file, ("agents", name, "persona", index)) for index, file in listed)
+        pairs = tuple(self._read_persona(name, file, ("agents", name, "persona", index)) for index, file in listed)
         return tuple(pair for pair in pairs if pair[1])
+
+    def _read_persona(self, name: str, file: str, path: KeyPath) -> tuple[str, str]:
+        written, text = self._read(self.home / AGENTS_FOLDER / name, file, path)
+        return written, text.replace(NAME_PLACEHOLDER, name)
 
     def read_core_memory(self, name: str) -> str:
         """Returns the text of the core memory; empty when there is none."""
         folder = self.home / AGENTS_FOLDER / name
         is_there = (folder / CORE_MEMORY_FILE).is_file()
         return self._read(folder, CORE_MEMORY_FILE, ("agents", name))[1] if is_there else ""
+
+    def read_plan_text(self, name: str, text_file: tuple[str, str]) -> str:
+        """Returns the owner's text for an agent that plans; empty where the built-in one serves."""
+        file, placeholder = text_file
+        folder = self.home / AGENTS_FOLDER / name
+        text = self._read(folder, file, ("agents", name))[1] if (folder / file).is_file() else ""
+        if text and placeholder not in text:
+            what = "tools" if text_file == PLANNER_FILE else "results of tools"
+            fix = f"Write {placeholder} where the {what} are to stand."
+            self._refuse(("agents", name), f"'{file}' in {folder} has no {placeholder}.", fix)
+        return text.replace(NAME_PLACEHOLDER, name)
 
     def _read(self, folder: Path, file: str, path: KeyPath) -> tuple[str, str]:
         written = file.template if isinstance(file, InterpolatedText) else file
@@ -434,9 +471,11 @@ def build_agent(
     persona: tuple[tuple[str, str], ...] = (),
     context_files: tuple[tuple[str, str], ...] = (),
     core_memory: str = "",
+    plan_texts: tuple[str, str] = ("", ""),
 ) -> Agent:
     """Builds the record that the engine works with. Each part takes the keys that have the names of its fields; the
-    texts come from files, and only what differs in form is written out here.
+    texts come from files, and only what differs in form is written out here. `plan_texts` are for planning and for
+    answering.
     """
     instructions = copy_fields(
         section,
@@ -445,6 +484,8 @@ def build_agent(
         context_files=context_files,
         core_memory=core_memory,
         style=copy_fields(section.style, WritingStyle),
+        planner=plan_texts[0],
+        answer=plan_texts[1],
     )
     history = copy_fields(
         section,

@@ -19,7 +19,15 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, load_secrets
-from denizen.app.settings.agents import BUILT_IN_PERSONA, AgentSection, PersonaReader, apply_preset, build_agent
+from denizen.app.settings.agents import (
+    ANSWER_FILE,
+    BUILT_IN_PERSONA,
+    PLANNER_FILE,
+    AgentSection,
+    PersonaReader,
+    apply_preset,
+    build_agent,
+)
 from denizen.app.settings.checks import (
     BUILTIN,
     DEFAULT_AGENT,
@@ -157,6 +165,7 @@ def examine(
             persona=personas.read(name, section),
             context_files=contexts.read(name, skip_global=section.skip_global_context),
             core_memory=personas.read_core_memory(name),
+            plan_texts=(personas.read_plan_text(name, PLANNER_FILE), personas.read_plan_text(name, ANSWER_FILE)),
         )
         for name, section in config.agents.items()
     }
@@ -189,12 +198,12 @@ def examine(
 
 
 def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:
-    """Returns the text that the digest is taken of: the tree as written, without comments and layout, the persona and
-    context files, and whether there is knowledge to look into.
+    """Returns the text that the digest is taken of: the tree as written, without comments and layout, the agents' own
+    texts and context files, and whether there is knowledge to look into.
     """
     texts = {name: agent.instructions for name, agent in agents.items()}
     personas = {name: [pair for pair in each.persona if pair[0] != BUILT_IN_PERSONA] for name, each in texts.items()}
-    contexts = {name: (each.context_files, each.core_memory) for name, each in texts.items()}
+    contexts = {name: (each.context_files, each.core_memory, each.planner, each.answer) for name, each in texts.items()}
     found = [written, personas, contexts, folders.has_knowledge(list(agents))]
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 

@@ -14,6 +14,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from denizen.adapters.store import MAX_CONNECTIONS
 from denizen.app.settings.agents import AgentSection
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import AgentNameText, Name, Secret, Section, SomeText, StoreUrl, Text, Whole, refuse
@@ -48,6 +49,12 @@ class StoreSection(Section):
 
     url: StoreUrl = Field(
         default="", description="Empty for `denizen.db` in the home folder, or `sqlite:///...`, or `postgresql://...`."
+    )
+    max_connections: Whole = Field(
+        default=MAX_CONNECTIONS,
+        ge=2,
+        le=200,
+        description="Postgres: how many connections the store opens at most, when it needs them. Three of five write.",
     )
 
 

@@ -5,8 +5,9 @@ configuration offers to everybody (`switchable`). Whoever could have chosen the 
 account's own agent back.
 
 `/model` and `/mode` choose the model that answers the caller; nobody else's turns are affected. A model is named by an
-alias or as `provider/model`. Its key and address come from the configuration: no option takes a key, since others could
-read it. Aliases are for everybody; any other model, and choosing for somebody else, is for admins.
+alias or as `provider/model`. Its key and address are those of the provider, which the configuration names: no option
+takes a key, since others could read it. Aliases are for everybody; any other model, and choosing for somebody else, is
+for admins, who so give somebody a provider with a key or an address of its own.
 """
 
 from __future__ import annotations
@@ -132,7 +133,17 @@ async def _list_models(context: CommandContext) -> CommandReply:
     lines += [f"- `{alias}`: {targets[alias]}" for alias in sorted(targets)]
     if context.caller.is_admin:
         lines += [f"- `{model.name}` (admins)" for model in models if not model.aliases]
+        lines += await _list_choices(context)
     return private_reply(*lines)
+
+
+async def _list_choices(context: CommandContext) -> list[str]:
+    """The models that users of this platform have for themselves, for admins."""
+    prefix = context.user_key("")
+    async with context.store.work(write=False) as work:
+        chosen = await work.user_settings.list_values(MODEL)
+    users = {key.removeprefix(prefix): model for key, model in chosen.items() if key.startswith(prefix)}
+    return ["Users with a model of their own:", *(f"- {user}: `{users[user]}`" for user in users)] if users else []
 
 
 async def _own_choice(context: CommandContext) -> str:
@@ -226,7 +237,7 @@ MODEL_COMMAND = CommandDefinition(
                 ),
             ),
             CommandSpec("remove", "Go back to the agent's own model.", (_USER_OPTION,)),
-            CommandSpec("list", "See which models there are, and yours."),
+            CommandSpec("list", "See which models there are, and yours; for admins also those of others."),
         ),
     ),
     _model,

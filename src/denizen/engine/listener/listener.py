@@ -55,6 +55,8 @@ class AccountListener:
     """Listens to one account. `run` has to be running while it listens."""
 
     def __init__(self, context: AccountContext, shared: SharedServices) -> None:
+        self.connected = anyio.Event()
+        """Set once the account has connected for the first time and hears what is said."""
         self._context = context
         self._shared = shared
         self._background = BackgroundTasks()
@@ -124,6 +126,7 @@ class AccountListener:
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         await self._connection.connect(rooms)
+        self.connected.set()
 
     async def on_room(self, room: Room) -> None:
         await self._rooms.add(room)

@@ -15,7 +15,7 @@ from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart,
 from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
-from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine
+from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, limit_lines
 from denizen.domain.turn import ReplyTarget, Turn
 from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.prompt.caching import pauses_between
@@ -140,8 +140,9 @@ async def load_transcript(
     if question and participant.can.image_output:
         extras = [*await _load_pictures(store, participant, question), *extras]
     manner = TranscriptStyle(participant.agent.history.layout, participant.agent.history.timestamps, participant.can)
-    messages = make_messages([*above, *blocks], tail, extras, name, manner)
-    voice = SpeakerNames(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
+    closed, tail = limit_lines([*above, *blocks], tail, own.messages)
+    messages = make_messages(closed, tail, extras, name, manner)
+    voice = SpeakerNames(name, frozenset(line.name for lines in (*closed, tail) for line in lines))
     said = [line for lines in (*blocks[-1:], tail) for line in lines]
     return messages, voice, pauses_between(_find_turn_times(said, name))
 

@@ -1,0 +1,43 @@
+"""The order in which a home folder is opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from denizen.adapters.mcp import McpPool
+from denizen.adapters.store import migrator
+from denizen.app import build, generation
+from denizen.app.settings.gate import GateSection
+from tests.app.home_folder import Home, open_home
+
+STEPS: list[tuple[Any, str, str]] = [
+    (build, "open_store", "store"),
+    (migrator, "migrate", "migrations"),
+    (generation, "load_builtin_skills", "built-in skills"),
+    (generation, "load_own_tools", "user skills"),
+    (generation, "build_catalog", "models"),
+    (GateSection, "policy", "gate"),
+    (McpPool, "open", "integrations"),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("V2")
+async def test_the_parts_are_opened_in_one_fixed_order(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def note(owner: Any, name: str, step: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            opened.append(step)
+            return original(*args, **more)
+
+        monkeypatch.setattr(owner, name, call)
+
+    for owner, name, step in STEPS:
+        note(owner, name, step)
+    async with open_home(home):
+        assert opened == [step for _, _, step in STEPS]
