@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from denizen.domain.file_text import show_file
 from denizen.domain.names import format_name
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.room import Post, is_newer
@@ -118,7 +119,8 @@ class TranscriptBudget:
 def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     """The line of a post; `text` is given for another version of it."""
     name = format_name(post.author.name)
-    words = _words(post, post.text if text is None else text)
+    files = [show_file(file) for file in post.attachments]
+    words = join_words(post.text if text is None else text, files)
     is_bot = post.author.is_bot
     return TranscriptLine(
         post=post.id,
@@ -130,12 +132,12 @@ def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     )
 
 
-def _words(post: Post, text: str) -> str:
-    """Attachments by name, kind and size: their addresses expire, and would change the bytes of a block."""
-    files = [
-        f"[{file.name}, {file.media_type or 'unknown type'}, {file.size_bytes} bytes]" for file in post.attachments
-    ]
-    return " ".join(filter(None, (text.strip(), *files))) or NO_TEXT
+def join_words(text: str, files: Iterable[str]) -> str:
+    """Returns the words of a message with its files (`show_file`), whose texts end with their line."""
+    words = ""
+    for each in filter(None, (text.strip(), *files)):
+        words += ("\n" if words.rpartition("\n")[2].startswith("> ") else " " if words else "") + each
+    return words or NO_TEXT
 
 
 def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
@@ -145,7 +147,8 @@ def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
     if event.version == DELETED:
         text = f"[a message of {name} was deleted]"
     else:
-        text = f"[{name} edited an earlier message: {_words(post, archived.text_at(event.version))}]"
+        files = [show_file(replace(file, text="")) for file in post.attachments]
+        text = f"[{name} edited an earlier message: {join_words(archived.text_at(event.version), files)}]"
     changed_at = post.changes.deleted_at if event.version == DELETED else post.changes.edited_at
     return TranscriptLine("", name, text, changed_at or post.created_at, event=event)
 
