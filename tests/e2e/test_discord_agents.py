@@ -64,6 +64,7 @@ async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(l
     assert len(deployment.requests) + len(pair.beas.requests) == limit + 1
 
 
+@pytest.mark.proves("C19")
 async def test_a_command_for_two_agents_is_carried_out_by_both_and_asks_no_model(pair: TwoAgents) -> None:
     deployment = pair.deployment
     pair.configure()

@@ -218,11 +218,14 @@ class TypedCommands:
         # What an agent writes is a question, whoever made it write that. So is what somebody else may have edited.
         if parsed is None or post.author.is_bot or message.is_unsure:
             return False
+        options = parsed.options
+        if parsed.name == "reset" and message.room.is_thread and not (message.mentions.users or message.mentions.roles):
+            options = {"all": "yes", **options}  # nobody is named
         call = CommandCall(
             id=post.id,
             name=parsed.name,
             group=parsed.group,
-            options=parsed.options,
+            options=options,
             room=message.room,
             author_id=post.author.id,
             author_name=post.author.name,

@@ -18,7 +18,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.file_text import add_file_texts, may_have_text
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import FilePart
-from denizen.domain.room import Post, Room
+from denizen.domain.room import Room
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.intake.opening import load_turn
 from denizen.engine.intake.turn_queue import TurnQueues
@@ -92,22 +92,21 @@ class MessageHandler:
     async def mirror(self, message: IncomingMessage) -> None:
         post, roles = message.post, {message.post.author.id: message.roles}
         await self._archive.keep([post], roles)
-        if self._reads_transcripts and any(map(may_have_text, post.attachments)) and await self._lacks_texts(post):
-            with anyio.move_on_after(FILES_TIMEOUT_S):
-                files = [part for part in await message.load_parts() if isinstance(part, FilePart)]
-                await self._archive.keep([add_file_texts(post, files)], roles)
+        if not (self._reads_transcripts and any(map(may_have_text, post.attachments))):
+            return
+        async with self._context.store.work(write=False) as work:
+            kept = await work.archive.find(post.platform, post.id)
+        if kept is None or kept.changes.deleted_at is not None or any(file.text for file in kept.attachments):
+            return
+        with anyio.move_on_after(FILES_TIMEOUT_S):
+            files = [part for part in await message.load_parts() if isinstance(part, FilePart)]
+            await self._archive.keep([add_file_texts(post, files)], roles)
 
     @property
     def _reads_transcripts(self) -> bool:
         """Whether an agent reads the whole talk, with the files that people attach to it."""
         agents = self._context.runtime.current.agents.values()
         return any(agent.history.context is ContextStrategy.TRANSCRIPT for agent in agents)
-
-    async def _lacks_texts(self, post: Post) -> bool:
-        """Whether the post is kept, and none of its files was read yet."""
-        async with self._context.store.work(write=False) as work:
-            kept = await work.archive.find(post.platform, post.id)
-        return kept is not None and kept.changes.deleted_at is None and not any(file.text for file in kept.attachments)
 
     async def decide(self, message: IncomingMessage) -> MessageDecision:
         """Decides what to do about the message. Where other agents speak instead, it is not for this one."""
