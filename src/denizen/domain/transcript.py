@@ -97,8 +97,8 @@ class TranscriptBlock:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptBudget:
-    """In tokens. `tail` is guaranteed to the tail even where the blocks leave less of `total`; `block` None derives the
-    size of a block from `total`; `parent_share` is what a thread may use for its parent.
+    """In tokens. `tail` is guaranteed to the newest talk even where that is more than is left of `total`; `block` None
+    derives the size of a block from `total`; `parent_share` is what a thread may use for its parent.
     """
 
     total: int = 100_000
@@ -110,6 +110,11 @@ class TranscriptBudget:
     def block_tokens(self) -> int:
         derived = (self.total - RESERVED_TOKENS) // 3
         return min(max(derived, MIN_BLOCK_TOKENS), MAX_BLOCK_TOKENS) if self.block is None else self.block
+
+    @property
+    def most_tokens(self) -> int:
+        """What is read at most: the guaranteed tail may exceed the total."""
+        return max(self.total, self.tail)
 
     @property
     def parent_tokens(self) -> int:
@@ -250,10 +255,10 @@ def plan_view(
     is guaranteed. The last line always stays.
     """
     from_parent = newest_version(parent, budget.parent_tokens)
-    left = budget.total - sum(parent[from_parent:])
+    left = max(budget.total - sum(parent[from_parent:]), budget.tail)
     waiting = sum(tail)
     from_block = newest_version(blocks, left - waiting)
     if from_block < len(blocks) or waiting <= left:
         return TranscriptView(from_parent, from_block, 0)
-    from_line = newest_version(tail, max(left, budget.tail))
+    from_line = newest_version(tail, left)
     return TranscriptView(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))

@@ -11,7 +11,7 @@ from tests.engine.prompt.transcript_fixture import BEN, ask, list_texts, make_ag
 
 pytestmark = pytest.mark.anyio
 
-SECRET = "the cat is called Tom"  # noqa: S105 - no password
+SECRET = "the cat is called Tom"
 
 
 def open_thread(world: World) -> Room:

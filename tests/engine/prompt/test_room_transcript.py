@@ -130,6 +130,27 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
 
 
+@pytest.mark.proves("C6", "C7")
+async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> None:
+    world = World()
+    write_posts(world, 1000)
+    agents = {ADA: participant(budget=TranscriptBudget(total=1000))}
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
+        for _ in range(3):
+            request = await ask(fixture)
+            assert 6900 < sum(-(-len(line) // 4) + 4 for line in list_lines(request)) <= 8000
+
+
+@pytest.mark.proves("C6")
+async def test_where_less_was_said_than_fits_everything_is_read() -> None:
+    world = World()
+    write_posts(world, 250)
+    agents = {ADA: participant(budget=TranscriptBudget())}
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
+        request = await ask(fixture)
+    assert len(list_lines(request)) == 251
+
+
 @pytest.mark.proves("C7", "CW5", "E4")
 async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -> None:
     world = World()
