@@ -45,7 +45,7 @@ async def pair(deployment: DiscordDeployment) -> AsyncGenerator[TwoAgents]:
         yield TwoAgents(deployment, bea, beas)
 
 
-@pytest.mark.proves("C15", "C16", "C-config-exchanges")
+@pytest.mark.proves("C14", "C15", "C16", "C-config-exchanges")
 @pytest.mark.parametrize("limit", [3, 2])
 async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(limit: int, pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea

@@ -191,7 +191,7 @@ async def test_a_slow_answer_has_a_status_message_that_gives_way_to_it(deploymen
         assert status not in deployment.posts()
 
 
-@pytest.mark.proves("C17")
+@pytest.mark.proves("C14", "C17")
 async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_it(
     deployment: DiscordDeployment,
 ) -> None:
@@ -212,6 +212,25 @@ async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_
         await deployment.until(lambda: deployment.said() == ["First.", "Second.", "Third."])
     asked = [post.reference.message_id for post in deployment.posts() if post.reference]
     assert asked == [m.id for m in deployment.general.messages if m.author is not deployment.ada.user]
+
+
+@pytest.mark.proves("C9")
+async def test_a_thread_sees_its_channel_as_people_left_it_without_the_copy_and_the_notices_of_discord(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(agents={"ada": "context: transcript"})
+    deployment.script("Gladly.")
+    async with deployment.run():
+        world, ana, ben = deployment.world, deployment.ana, deployment.ben
+        world.say(ben, deployment.general, "it rains")
+        first = world.say(ana, deployment.general, "shall we go inside?")
+        world.pin(ana, first)
+        thread = world.open_thread(ana, first, "inside")
+        world.say(ben, deployment.general, "the sun is back")
+        deployment.ask(ana, "join us", thread)
+        await deployment.until(lambda: deployment.said(thread) == ["Gladly."])
+    told = "\n".join(str(each["content"]) for each in deployment.requests[0].body["messages"])
+    assert told == "Ben: it rains\nAna: shall we go inside?\nAna: @Ada join us\nada:"
 
 
 @pytest.mark.proves("C12")

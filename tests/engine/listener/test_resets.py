@@ -34,7 +34,7 @@ async def find_those_who_know(fixture: PlatformFixture, room: Room) -> set[Agent
     return {name for name, request in shown.items() if SECRET in "\n".join(list_texts(request))}
 
 
-@pytest.mark.proves("C19")
+@pytest.mark.proves("C11", "C19")
 async def test_a_reset_reaches_those_who_are_named_and_everybody_where_nobody_is() -> None:
     world = World()
     thread = open_thread(world)
