@@ -113,7 +113,7 @@ class TranscriptBudget:
 
     @property
     def most_tokens(self) -> int:
-        """What is read at most: the guaranteed tail may exceed the total."""
+        """The tokens that are read at most: the guaranteed tail may exceed the total."""
         return max(self.total, self.tail)
 
     @property

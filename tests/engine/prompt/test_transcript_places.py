@@ -147,14 +147,16 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
 
 
-async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
+@pytest.mark.proves("C10")
+@pytest.mark.parametrize("block", [1000, None])
+async def test_a_small_model_gets_what_it_can_read_and_no_more(block: int | None) -> None:
     world = World()
-    write_posts(world, 300)
+    write_posts(world, 2320)
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(context_tokens=5000))
-    agents = {ADA: participant(budget=TranscriptBudget(block=1000))}
+    agents = {ADA: participant(budget=TranscriptBudget(block=block))}
     async with open_platform(world, scripted, agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture)
-    assert 500 < sum(-(-len(text) // 4) + 4 for text in list_lines(request)) <= 5000 // 2, (
+    assert 1000 < sum(-(-len(text) // 4) + 4 for text in list_lines(request)) <= 5000 // 2, (
         "the answer takes the other half"
     )
     assert list_texts(request)[-1] == "ada:"

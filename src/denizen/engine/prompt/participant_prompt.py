@@ -120,7 +120,7 @@ async def load_transcript(
     question = ""
     if participant.is_archived and participant.owed is not None:
         question = _asked_with(participant.trigger.platform_id)
-        shared = _largest(participant.agents, participant.agent.history.transcript)
+        shared = _largest(participant.agents, own)
         accounts = tuple(agent.name for agent in participant.agents)
         unsaid = await _unsaid(store, participant)
         asked = TranscriptRequest(participant.place, shared, own, question, unsaid=unsaid, accounts=accounts)
