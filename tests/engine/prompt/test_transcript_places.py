@@ -44,7 +44,7 @@ def lines(request: ModelRequest) -> list[str]:
     return "\n".join(join_text(message.parts) for message in request.messages[:-1]).split("\n")
 
 
-@pytest.mark.proves("X-history", "C28")
+@pytest.mark.proves("X-history", "C28", "CW2")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
     async with open_engine(scripted, agent=make_agent()) as engine:
