@@ -67,8 +67,8 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "C-config-blocks",
         "3.1",
-        "By default a block holds at most 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half "
-        "of the budget.",
+        "By default a block closes at 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half of "
+        "the budget.",
         status="covered",
         issue="context",
     ),
