@@ -218,9 +218,10 @@ class TypedCommands:
         # What an agent writes is a question, whoever made it write that. So is what somebody else may have edited.
         if parsed is None or post.author.is_bot or message.is_unsure:
             return False
-        options = parsed.options
-        if parsed.name == "reset" and message.room.is_thread and not (message.mentions.users or message.mentions.roles):
-            options = {"all": "yes", **options}  # nobody is named
+        options, named = parsed.options, message.mentions
+        is_for_all = message.room.is_thread and not (named.users or named.roles or named.replies_to_me)
+        if parsed.name == "reset" and is_for_all:
+            options = {"all": "yes", **options}
         call = CommandCall(
             id=post.id,
             name=parsed.name,
