@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, join_text
@@ -301,7 +301,11 @@ def _fit_transcript(agent: Agent, models: Models) -> Agent:
     """Returns the agent with a transcript that its model can read: larger blocks would never be shown to it."""
     if agent.history.context is not ContextStrategy.TRANSCRIPT:
         return agent
-    window, budget = models.get(agent.model).capabilities.context_tokens, agent.history.transcript
+    budget = agent.history.transcript
+    try:
+        window = models.get(agent.model).capabilities.context_tokens
+    except NotFound:  # each question names another
+        return agent
     return replace(agent, history=replace(agent.history, transcript=replace(budget, total=min(budget.total, window))))
 
 
