@@ -6,7 +6,7 @@ BIN := .venv/bin
 DENIZEN_HOME ?= $(HOME)/.denizen
 export DENIZEN_HOME
 
-.PHONY: run chat test check fix shape bench docs lock clean
+.PHONY: run chat test check fix shape bench chaos docs lock clean
 
 run: .venv/.run  ## an agent on the built-in model, on the chat page and in a Discord server to try
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
@@ -39,6 +39,9 @@ shape: .venv/.dev  ## long modules, long functions, many parameters
 
 bench: .venv/.dev  ## figures beside the aims; nothing is asserted
 	$(BIN)/python -m benchmarks
+
+chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; half an hour
+	$(BIN)/python -m tests.chaos
 
 docs: .venv/.dev  ## write the generated reference
 	$(BIN)/python -m scripts.docs

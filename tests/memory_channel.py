@@ -51,6 +51,8 @@ Operation = Literal[
     "find_names",
     "visible_rooms",
     "may_moderate",
+    "may_post",
+    "open_direct",
     "may_write",
     "is_open",
 ]
@@ -67,6 +69,7 @@ class SentMessage:
     nonce: str
     reply_to: str = ""
     ticket: str = ""
+    goes_on: bool = False
 
 
 @dataclass(slots=True)
@@ -180,10 +183,19 @@ class MemoryChannel:
         return self._user_id
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         async with self._asking("post"):
             room = self._enter(place)
+            if room.id in self._platform.silent:
+                raise NotAllowed("The account may not post here.", code="missing_permission")
             _check(content)
             known = self._nonces.get((room.id, nonce))
             if known is not None:
@@ -192,7 +204,7 @@ class MemoryChannel:
             replied = reply_to if reply_to in self._platform.posts and not answered else ""
             post = self._platform.say(room, self._user_id, content.text, reply_to=replied)
             self._nonces[room.id, nonce] = post.id
-            self.sent.append(SentMessage(post.id, place, content, nonce, replied, answered))
+            self.sent.append(SentMessage(post.id, place, content, nonce, replied, answered, goes_on))
         return post.id
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
@@ -281,6 +293,15 @@ class MemoryChannel:
         """Whoever reads there may write there."""
         async with self._asking("may_write"):
             return self._find_user_id(principal) in self._platform.readers(place.thread or place.channel)
+
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        """A thread is posted in where its channel is closed."""
+        async with self._asking("may_post"):
+            return in_new_thread or (place.thread or place.channel) not in self._platform.silent
+
+    async def open_direct(self, user_id: str) -> Place:
+        async with self._asking("open_direct"):
+            return self._platform.open_direct(user_id, self._user_id).place
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):

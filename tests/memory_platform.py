@@ -86,6 +86,8 @@ class MemoryPlatform:
         self.accounts: list[Account] = []
         self.subjects: dict[str, Subject] = {}
         """The subjects of rooms by id; empty unless a test sets them."""
+        self.silent: set[str] = set()
+        """Ids of the rooms in which accounts may not post."""
         self.others_edit = False
         """Whether one may edit what another wrote, so that an edited text is nobody's for sure."""
         self._guild, self._guild_name = guild, guild_name
@@ -124,6 +126,13 @@ class MemoryPlatform:
         for account in self.accounts:
             account.hear_room(room)
         return room
+
+    def open_direct(self, user_id: str, account: str) -> Room:
+        """Returns the direct room of the two, which is made when it is first asked for."""
+        room_id = f"dm-{user_id}-{account}"
+        if room_id not in self.rooms:
+            self.add_room(self.people[user_id].name, RoomKind.DIRECT, readers=[user_id, account], room_id=room_id)
+        return self.get_room(room_id)
 
     def set_readers(self, room: Room, readers: Iterable[str] | None) -> None:
         """Permissions as they are from now on."""

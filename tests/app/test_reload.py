@@ -1,24 +1,68 @@
 """Building a home and changing its configuration while it is open."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
 from denizen.app.reload import Reloader
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import LAB, Home, open_home
 
 pytestmark = pytest.mark.anyio
 
+SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
-@pytest.mark.proves("T2", "T1")
+
+@pytest.mark.proves("T2", "T1", "T6")
 async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) -> None:
     async with open_home(home) as denizen:
         first = denizen.runtime.current
-        home.write(LAB + "agents: {ada: {description: The first}}\n")
+        assert first.models.get("balanced").name == "lab/one"
+        assert "weather" in await list_all(first.toolsets)
+        tools = "tools: {weather: {enabled: false}}\n"
+        home.write(LAB.replace("lab/one", "lab/two") + tools + "agents: {ada: {description: The first}}\n")
         done = await Reloader(denizen).reload()
         assert (done.changed, done.generation) == (True, first.number + 1)
         assert [agent.name for agent in denizen.queries.list_agents()] == ["ada"]
+        assert denizen.runtime.current.models.get("balanced").name == "lab/two"
+        assert "weather" not in await list_all(denizen.runtime.current.toolsets)
+
+
+@pytest.mark.proves("T6")
+def test_generations_are_built_in_one_place() -> None:
+    made = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Generation"
+    ]
+    assert [path for path in made if not path.startswith("testing/")] == ["app/generation.py"]
+
+
+@pytest.mark.proves("T4")
+async def test_who_follows_a_reload_hears_of_it_and_undoes_nothing_by_failing(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[int] = []
+    async with open_home(home) as denizen:
+
+        async def follow() -> None:
+            heard.append(denizen.runtime.current.number)
+            raise ValueError("no")
+
+        reloader = Reloader(denizen, follow)
+        for name in ("ada", "bob"):
+            home.write(LAB + f"agents: {{{name}: {{}}}}\n")
+            done = await reloader.reload()
+            assert (done.changed, done.generation) == (True, denizen.runtime.current.number)
+            assert [agent.name for agent in denizen.queries.list_agents()] == [name]
+        assert heard == [done.generation - 1, done.generation]
+    assert caplog.messages.count("following a changed configuration ended with a fault") == 2
 
 
 @pytest.mark.proves("T2", "E9", "TW11")
@@ -77,11 +121,18 @@ async def test_an_allow_list_with_an_unknown_tool_is_refused_and_the_known_ones_
 
 
 @pytest.mark.proves("T-config-tools")
-async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_default(home: Home) -> None:
-    async with open_home(home, LAB + "tools: {weather: {enabled: false}}\n") as denizen:
+async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_default(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADA", "a.b.c")
+    account = "channels: {discord: {accounts: {denizen: '${ADA}'}}}\n"
+    async with open_home(home, f"{LAB}{account}tools: {{weather: {{enabled: false}}}}\n") as denizen:
         tools = {tool.spec.name: tool.tier for tool in await denizen.queries.list_tools()}
-        assert "weather" not in tools and "calculator" in tools
+        assert "weather" not in tools and {"calculator", "remind"} <= tools.keys()
         assert max(tools.values()) <= 1
+    off = ", ".join(f"{name}: {{enabled: false}}" for name in BUILTIN)
+    async with open_home(home, f"{LAB}tools: {{{off}}}\n") as denizen:
+        assert await denizen.queries.list_tools() == []
 
 
 async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -> None:
@@ -96,7 +147,6 @@ async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -
         ]
 
 
-@pytest.mark.proves("T6")
 async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home) -> None:
     choice = ModelChoice(base_url="http://127.0.0.1:9/v1", model="tiny")
     async with open_home(

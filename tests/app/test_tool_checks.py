@@ -12,12 +12,14 @@ from denizen.app.settings.problem import format_path
 from denizen.app.tool_checks import (
     KnownTools,
     check_agent_tools,
+    find_gate_problems,
     find_skill_problems,
     find_unmatched,
     read_known_tools,
     survey_tools,
 )
 from denizen.cli.main import run
+from denizen.domain.errors import InvalidInput
 from tests.app.home_folder import Home
 from tests.app.skill_loading.skill_folder_fixture import LAB, enable_skills, write_skill
 
@@ -27,19 +29,22 @@ gate:
     - {tool: "calculator*", action: approve}
     - {tool: "bann*", action: deny}
     - {tool: replace_file, action: deny}
-  tiers: {wheather: 2}
+    - {tool: command_log, action: approve}
+  tiers: {"wheather*": 2}
   roles: {"far_*": [admin]}
+commands: {log: {description: Shows the log., shell: [date]}}
 """
 SERVER = "mcp: {servers: {far: {command: node}}}\n"
 
 
 def list_unmatched(home: Home, text: str) -> list[tuple[str, str]]:
-    return [(each.key, each.pattern) for each in find_unmatched(home.load(LAB + text), ["calculator"])]
+    found = find_unmatched(home.load(LAB + text), ["calculator"])
+    return [(format_path(each.path), each.pattern) for each in found]
 
 
 def test_a_name_that_no_tool_has_is_found_and_one_of_a_tool_that_is_off_is_not(home: Home) -> None:
-    wrong = [("gate.rules[1].tool", "bann*"), ("gate.tiers", "wheather")]
-    assert list_unmatched(home, MISSPELT) == [*wrong, ("gate.roles", "far_*")]
+    wrong = [("gate.rules[1].tool", "bann*"), ('gate.tiers."wheather*"', "wheather*")]
+    assert list_unmatched(home, MISSPELT) == [*wrong, ('gate.roles."far_*"', "far_*")]
     assert list_unmatched(home, MISSPELT + SERVER) == wrong, "a tool of the server may be meant"
 
 
@@ -49,13 +54,13 @@ def test_what_may_fit_a_tool_of_a_server_is_not_held_against_anybody(home: Home,
 
 
 @pytest.mark.anyio
-async def test_a_name_that_no_tool_has_is_logged_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_pattern_that_fits_no_tool_is_logged_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     home.write(LAB + MISSPELT)
     with caplog.at_level(logging.WARNING):
         async with open_denizen(home.path, OpenOptions(durable=False)):
             pass
     told = [vars(each) for each in caplog.records if each.message == "no tool matches"]
-    assert [each["pattern"] for each in told] == ["bann*", "wheather", "far_*"]
+    assert [each["pattern"] for each in told] == ["bann*", "wheather*", "far_*"]
 
 
 def test_doctor_tells_it_once(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,10 +71,40 @@ def test_doctor_tells_it_once(home: Home, capsys: pytest.CaptureFixture[str]) ->
     assert "no tool matches" not in said.err
 
 
+@pytest.mark.anyio
+@pytest.mark.proves("T-config-validation")
+async def test_a_name_in_the_gate_that_no_tool_has_is_refused_at_its_place(home: Home) -> None:
+    places = [
+        "rules:\n  - {tool: calculater, action: deny}",
+        "tiers:\n    calculater: 2",
+        "modes:\n    calculater: ask",
+        "roles:\n    calculater: [admin]",
+        "rate_limits: {tool:\n    {calculater: {calls: 1, per_s: 1}}}",
+    ]
+    for text in places:
+        home.write(f"gate:\n  {text}\n{LAB}")
+        with pytest.raises(InvalidInput, match=rf"^{home.config}:3:.*: there is no tool 'calculater'") as caught:
+            async with open_denizen(home.path, OpenOptions(durable=False)):
+                pass
+        assert "Did you mean 'calculator'?" in caught.value.fix
+        assert [place.split(".")[0] for place, _, _ in list_refused(home, f"gate:\n  {text}\n")] == ["gate"]
+
+
+def test_a_name_in_the_gate_is_not_refused_while_its_skill_may_be_the_one_that_is_left_out(home: Home) -> None:
+    write_skill(home, "echo", manifest="tyer: 1\n")
+    text = enable_skills(home, "echo").removeprefix(LAB)
+    assert list_refused(home, f"{text}gate: {{tiers: {{echo_say: 2}}}}\n") == []
+
+
 def list_refused(home: Home, text: str) -> list[tuple[str, str, str]]:
     """The problems that the files alone show: place, message, fix."""
     settings = home.load(LAB + text)
-    problems = [*find_skill_problems(settings), *check_agent_tools(settings, survey_tools(settings)).problems]
+    known = survey_tools(settings)
+    problems = [
+        *find_skill_problems(settings),
+        *check_agent_tools(settings, known).problems,
+        *find_gate_problems(settings, known),
+    ]
     return [(format_path(each.path), each.message, each.fix) for each in problems]
 
 
@@ -99,6 +134,12 @@ def test_a_tool_that_an_agent_may_have_is_not_refused(home: Home, listed: str) -
     text = enable_skills(home, "echo").removeprefix(LAB)
     own = "custom_tools: {mine: {description: Says the date., argv: [date]}}\n"
     assert list_refused(home, f'{text}{SERVER}{own}agents: {{ada: {{tools: ["{listed}"]}}}}\n') == []
+
+
+def test_a_tool_that_no_agent_can_have_is_refused_once_where_it_is_given_to_all(home: Home) -> None:
+    agents = "agents: {denizen: {}, ben: {}, cat: {tools: [calculater]}}\n"
+    found = list_refused(home, f"agent_defaults: {{tools: [calculator, wether]}}\n{agents}")
+    assert [place for place, _, _ in found] == ["agent_defaults.tools[1]", "agents.cat.tools[0]"]
 
 
 def test_a_tool_that_has_to_be_named_in_full_is_said_to_need_that(home: Home) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
 GATE = ("engine/gate/executor.py", "tool.toolset")
@@ -35,6 +37,7 @@ def find_uses(source: str) -> Iterator[str]:
                 pass
 
 
+@pytest.mark.proves("TW2")
 def test_toolset_call_has_exactly_one_caller() -> None:
     uses = [
         (path.relative_to(SOURCE).as_posix(), receiver)

@@ -47,7 +47,7 @@ def library(tmp_path: Path) -> Library:
     return library
 
 
-@pytest.mark.proves("T-agent-knowledge")
+@pytest.mark.proves("T-agent-knowledge", "T-tool-memory")
 async def test_an_agent_sees_what_all_share_and_what_is_its_own(library: Library):
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == [
@@ -60,7 +60,7 @@ async def test_an_agent_sees_what_all_share_and_what_is_its_own(library: Library
     assert (await library.ask("read_knowledge", agent="ben", name="own/diary.md")).is_error
 
 
-@pytest.mark.proves("T-agent-knowledge")
+@pytest.mark.proves("T-agent-knowledge", "T-tool-memory")
 async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
     read = await library.ask("read_knowledge", name="shared/plants/rose.md")
     assert "Roses want sun." in read.text and read.text.startswith('<untrusted source="shared/plants/rose.md"')

@@ -46,6 +46,7 @@ def fixture(tmp_path: Path) -> NotesFixture:
     return NotesFixture(tmp_path / "agents")
 
 
+@pytest.mark.proves("T-tool-memory")
 async def test_notes_are_written_read_listed_and_searched(fixture: NotesFixture) -> None:
     assert (await fixture("list_notes", {})).text == "There are no notes yet."
     assert (await fixture("list_notes", {})).is_own
@@ -101,6 +102,7 @@ async def test_a_long_note_is_read_in_parts(fixture: NotesFixture) -> None:
     assert (await fixture("read_note", {"name": "long", "start": 99_999})).is_error
 
 
+@pytest.mark.proves("T-tool-memory")
 async def test_a_search_is_bounded(fixture: NotesFixture) -> None:
     for name in ("a", "b"):
         await fixture("write_note", {"name": name, "text": "\n".join(f"word {number}" for number in range(50))})
@@ -142,7 +144,7 @@ async def test_text_that_is_no_unicode_does_no_harm(fixture: NotesFixture) -> No
 # No way out
 
 
-@pytest.mark.proves("TW7")
+@pytest.mark.proves("TW7", "T-tool-memory")
 @given(st.text(max_size=20) | st.text(alphabet="./\\ab~%\0 -_A0\n", max_size=12))
 @example("../outside")
 @example("..")
@@ -325,6 +327,7 @@ def test_files_are_for_the_owner_only(tmp_path: Path) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "notes").iterdir())
 
 
+@pytest.mark.proves("T-tool-memory")
 async def test_notes_stay_where_they_were_made(tmp_path: Path) -> None:
     toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     room, private = scope(), replace(scope(), place=Place("discord", "77"))

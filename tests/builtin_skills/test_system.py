@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import anyio
 import pytest
 
 from denizen.adapters.commands import ProgramRunner
@@ -21,6 +23,7 @@ from denizen.ports.fetch import DownloadedFile
 from denizen.skill import OwnerServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
 from tests.skill_fixture import ServicesFixture, run, scope
+from tests.timing import controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -60,9 +63,34 @@ async def test_every_character_of_a_shell_is_refused(tmp_path: Path, char: str) 
 
 
 @pytest.mark.proves("T-tool-exec")
-async def test_a_program_that_prints_too_much_is_stopped_and_its_time_is_30_s(tmp_path: Path) -> None:
+async def test_a_program_that_prints_too_much_is_stopped(tmp_path: Path) -> None:
     result = await execute(tmp_path, "yes 0123456789", "yes")
     assert result.is_error and result.text.endswith("[stopped: it printed more than 1 MB]")
+
+
+@pytest.mark.proves("T-tool-exec")
+async def test_a_program_is_stopped_after_30_s(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    results: list[ToolResult] = []
+
+    async def wait_for_ever() -> None:
+        results.append(await execute(tmp_path, f"cat {pipe}", "cat"))
+
+    with ExitStack() as files, controlled_clock() as clock:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_for_ever)
+            held = await anyio.to_thread.run_sync(os.open, pipe, os.O_WRONLY, abandon_on_cancel=True)  # once it is read
+            files.callback(os.close, held)
+            await anyio.wait_all_tasks_blocked()
+            clock.advance(20)
+            await anyio.wait_all_tasks_blocked()
+            assert not results
+            clock.advance(10)
+    assert results == [ToolResult("[stopped: it was not done within 30 s]", is_error=True)]
+
+
+async def test_exec_is_dangerous_and_has_to_be_named(tmp_path: Path) -> None:
     (spec,) = [spec for spec in await system(tmp_path).list_tools() if spec.name == "exec"]
     assert (spec.tier, spec.timeout_s, spec.listed_only) == (Tier.DANGEROUS, 40.0, True)
 

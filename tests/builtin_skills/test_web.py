@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.builtin_skills.web import TIMEOUT_S, skill
+from denizen.builtin_skills.web import skill
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolResult
+from denizen.ports.fetch import FetchedPage
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, LocalServer, serve
-from tests.skill_fixture import ServicesFixture, run
+from tests.skill_fixture import OfflineFetcher, ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +151,16 @@ async def test_an_error_with_words_of_a_server_does_not_count_as_the_tools_own(t
 
 
 @pytest.mark.proves("T-tool-web-fetch")
-def test_the_tool_leaves_its_fetch_15_seconds() -> None:
+async def test_the_tool_leaves_its_fetch_15_seconds(tmp_path: Path) -> None:
+    given: list[float] = []
+
+    class ImpatientFetcher(OfflineFetcher):
+        async def fetch(self, url: str, *, timeout_s: float = 0, **more: Any) -> FetchedPage:
+            given.append(timeout_s)
+            return await super().fetch(url, timeout_s=timeout_s, **more)
+
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=ImpatientFetcher()).services())
+    await run(toolset, "fetch_url", {"url": "https://slow.example/"})
+    assert given == [15]
     (spec,) = skill.specs()
-    assert TIMEOUT_S == 15
-    assert spec.timeout_s > TIMEOUT_S
+    assert spec.timeout_s > 15

@@ -80,6 +80,21 @@ def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home
     assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
 
 
+@pytest.mark.proves("TW1", "X-approval-absent", "TW8")
+def test_by_default_nothing_dangerous_runs_where_nobody_is_there(home: Home, provider: Provider) -> None:
+    folder = home.folder / "shared"
+    home.configure(provider.server.openai_url, rest=f"tools: {{files: {{enabled: true, allowed: ['{folder}']}}}}\n")
+    folder.mkdir()
+    write = ModelAnswer(calls=[ModelCall("write", {"path": "note.txt", "content": "x"})])
+    provider.script(write, ModelAnswer(text="I may not."), write, ModelAnswer(text="I may not."))
+    assert home.do("ask", "Write it down.").ending == (0, "I may not.\n")
+    assert "nobody can be asked here" in get_last_request(provider)
+    with home.serve() as server:
+        assert get_completion_text(server.ask("Write it down.", key="k1")) == "I may not."
+    assert "nobody can be asked here" in get_last_request(provider)
+    assert not list(folder.iterdir())
+
+
 @pytest.mark.proves("TW1", "VW2")
 def test_without_a_terminal_a_call_waits_for_others_only_when_told_to_and_it_says_how(
     home: Home, provider: Provider

@@ -95,14 +95,14 @@ def generation(server: Server) -> int:
     return server.get("/health").body["generation"]
 
 
-@pytest.mark.proves("T2")
+@pytest.mark.proves("T2", "T1", "TW11")
 def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
     home: Home, provider: Provider
 ) -> None:
     provider.script(*(ModelAnswer(text=f"{number}.") for number in range(3)))
     home.configure(provider.server.openai_url)
     with home.serve() as server:
-        home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
+        home.configure(provider.server.openrouter_url)
         wait_until(lambda: generation(server) == 2)
         home.write(BROKEN)
         said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
@@ -114,11 +114,29 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         server.running.err.await_text(emptied, after=first.end())
         assert generation(server) == 2
         assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
+        assert home.do("ask", "--no-stream", "And in a terminal?").out == "1.\n"
+        paths = {request.path for request in provider.requests}
+        assert paths == {"/api/v1/chat/completions"}, "the model is that of the second configuration"
         home.configure(provider.server.openai_url)
         wait_until(lambda: generation(server) == 3)
-        assert get_completion_text(server.ask("And now?", key="m2")) == "1."
+        assert get_completion_text(server.ask("And now?", key="m2")) == "2."
         ended = server.running.stop(signal.SIGTERM)
     assert ended.code == 0
     errors = [line for line in ended.err.splitlines() if "[error" in line]
     assert errors[0] == said[0].splitlines()[0]
     assert ["is empty or gone" in line for line in errors[1:]] == [True, True]
+
+
+def test_a_home_folder_that_is_moved_while_it_is_used_is_told_until_it_is_back(home: Home, provider: Provider) -> None:
+    provider.script(ModelAnswer(text="Yes."))
+    home.configure(provider.server.openai_url)
+    elsewhere = home.folder.with_name("elsewhere")
+    with home.serve() as server:
+        home.folder.rename(elsewhere)
+        server.running.err.await_text(
+            rf"configuration refused.*{home.folder} was moved or removed.*start it with --home"
+        )
+        elsewhere.rename(home.folder)
+        home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
+        wait_until(lambda: generation(server) == 2)
+        assert get_completion_text(server.ask("Are you there?", key="m1")) == "Yes."

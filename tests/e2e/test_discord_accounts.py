@@ -90,6 +90,26 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
+@pytest.mark.proves("T4", "T1", "T35")
+async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
+    def names() -> set[str]:
+        return {each.name for each in deployment.world.store.interactions.commands.values()}
+
+    deployment.configure()
+    async with deployment.run():
+        await deployment.until(lambda: "help" in names())
+        commands = "commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n"
+        deployment.configure(agents={"ada": "sampling: {temperature: 0.125}"}, rest=commands)
+        await deployment.until(lambda: {"new", "agent", "help", "compact", "context", "motto"} <= names())
+        deployment.script("Hello.")
+        deployment.ask(deployment.ana, "hello?")
+        await deployment.until(lambda: deployment.said() == ["Hello."])
+        assert deployment.requests[-1].body["temperature"] == 0.125
+        deployment.configure()
+        await deployment.until(lambda: "motto" not in names())
+    assert "help" in names()
+
+
 async def test_a_rotated_token_is_taken_up_without_a_restart(deployment: DiscordDeployment) -> None:
     deployment.configure()
     async with deployment.run() as denizen:

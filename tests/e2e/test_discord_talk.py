@@ -51,6 +51,27 @@ async def test_where_it_may_not_read_the_history_it_answers_without_a_reference(
     assert reply.reference is None
 
 
+async def test_asked_where_it_may_not_write_it_reacts_or_writes_directly_and_owners_read_of_it(
+    deployment: DiscordDeployment,
+) -> None:
+    everyone, no_posts = deployment.guild.id, DiscordPermission.SEND_MESSAGES
+    silent = [SimOverwrite(everyone, 0, deny=no_posts)]
+    mute = [SimOverwrite(everyone, 0, deny=no_posts | DiscordPermission.ADD_REACTIONS)]
+    notices = deployment.guild.add_channel("notices", overwrites=silent)
+    archive = deployment.guild.add_channel("archive", overwrites=mute)
+    owners = deployment.guild.add_channel("owners", private_to=[deployment.ada.user])
+    deployment.configure(rest=f'gate: {{observer: {{alert_channel: "{owners.id}"}}}}\n')
+    direct = deployment.world.open_dm(deployment.ana, deployment.ada.user)
+    async with deployment.run():
+        asked = deployment.world.say(deployment.ana, notices, f"{deployment.ada.mention} hello")
+        await deployment.until(lambda: [each.emoji.key for each in asked.state.reactions] == ["⚠️"])
+        deployment.world.say(deployment.ana, archive, f"{deployment.ada.mention} hello")
+        words = "I may not write in #archive of Harbour, so I cannot answer you there."
+        await deployment.until(lambda: deployment.said(direct) == [words])
+        await deployment.until(lambda: len(deployment.said(owners)) == 2)
+    assert deployment.requests == []
+
+
 async def test_a_direct_message_needs_no_mention(deployment: DiscordDeployment) -> None:
     deployment.configure()
     direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)

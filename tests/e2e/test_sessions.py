@@ -40,5 +40,6 @@ def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, prov
     assert home.do("sessions", "--platform", "web").out == "There are no sessions.\n"
     assert [len(body["messages"]) > 3 for body in provider.server.bodies] == [False, False, False, True, False]
 
-    with home.serve() as server:  # `run --port`
+    with home.serve() as server:  # `run --port 0`
+        assert server.url.startswith("http://127.0.0.1:") and not server.url.endswith(":8650")
         assert server.get("/api/agents").status == 200

@@ -24,6 +24,7 @@ def files(home: Home) -> set[str]:
     return {name for name in found if name.endswith((".md", ".yaml", ".env"))}
 
 
+@pytest.mark.proves("T-cli-options", "T-cli-wizard")
 def test_setup_without_questions_writes_a_home_and_has_the_model_answer(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(text="OK"))
     options = ("--provider", "openai-compatible", "--base-url", provider.server.openai_url, "--model", "tiny")
@@ -112,6 +113,7 @@ def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_
     assert files(home) == FILES
 
 
+@pytest.mark.proves("T-cli-wizard")
 def test_the_wizard_keeps_what_was_typed_when_the_model_does_not_answer(home: Home, provider: Provider) -> None:
     provider.script(FailedAnswer(401), ModelAnswer(text="OK"))
     with home.start_in_terminal("setup") as wizard:

@@ -16,6 +16,7 @@ from tests.e2e.records import read_turns
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.proves("T7")
 def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(HangingAnswer(), ModelAnswer(text="Done."))
@@ -23,7 +24,10 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
         provider.requests.await_count(1)
         ended = first.running.stop(signal.SIGTERM)
         assert (ended.ending, ended.told[1:]) == ((0, ""), ["Stopped."])
-        assert receive(asked).status == 503
+        told = receive(asked)
+        assert told.status == 503
+        said = told.body["error"]["message"]
+        assert said.startswith("Denizen is shutting down") and said.endswith("what was under way goes on then.")
     with home.serve() as second:
         provider.requests.await_count(2)
         assert get_completion_text(second.ask("Hello", key="m1")) == "Done."
@@ -32,6 +36,7 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
     assert len(provider.requests) == 2
 
 
+@pytest.mark.proves("TW16")
 def test_a_question_that_is_interrupted_leaves_nothing_in_the_way_of_the_next(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2), ModelAnswer(text="Hello."))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
 from collections.abc import Generator
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +14,7 @@ from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, ServerResponse
+from tests.e2e.limited_disk import LimitedDisk, open_limited_disk
 from tests.e2e.provider import Provider
 from tests.e2e.records import lock_database, read_turns
 from tests.timing import wait_until
@@ -51,34 +48,10 @@ def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path
     ]
 
 
-class LimitedDisk:
-    """Where a home may lie, until it is full: a small file system, or (`pid`) a process that may not write any more."""
-
-    def __init__(self, folder: Path, *, mounted: bool) -> None:
-        self.folder = folder
-        self._mounted = mounted
-
-    def fill(self, pid: int) -> None:
-        if not self._mounted:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-            return
-        with suppress(OSError), (self.folder / "filler").open("wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(1024))
-
-    def make_room(self) -> None:
-        (self.folder / "filler").unlink(missing_ok=True)
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Generator[LimitedDisk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    yield LimitedDisk(folder, mounted=mounted)
-    if mounted:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+    with open_limited_disk(tmp_path / "disk", "2m") as opened:
+        yield opened
 
 
 def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(

@@ -21,7 +21,7 @@ def answer(exchange: Exchange) -> None:
     exchange.say(json.dumps(FOUND), kind="application/json")
 
 
-@pytest.mark.proves("T-tool-web-search", "V-skill-utility")
+@pytest.mark.proves("T-tool-web-search", "V-skill-utility", "T-config-tools")
 def test_what_was_found_reaches_the_model_with_its_source_and_the_key_nobody_but_the_service(
     home: Home, provider: Provider
 ) -> None:

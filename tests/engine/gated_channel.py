@@ -30,11 +30,18 @@ class GatedChannel(MemoryChannel):
     hangs_after_post = False
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         if self.gated is not None and self.gated.stops(content):
             await self.gated.gate.pass_through()
-        posted = await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        posted = await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
         if self.hangs_after_post:
             await anyio.sleep_forever()
         return posted

@@ -1,5 +1,6 @@
 """The life of a message: once, in order, resumable, stoppable."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -17,9 +18,9 @@ from denizen.domain.agent import (
     WritingStyle,
 )
 from denizen.domain.conversation import Place
-from denizen.domain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
-from denizen.domain.message import ImagePart, Message, Role, TextPart, join_text
+from denizen.domain.message import ImagePart, Message, Role, TextPart, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
@@ -270,7 +271,7 @@ async def test_the_system_prompt_keeps_its_bytes_from_turn_to_turn() -> None:
         assert model.requests[1].messages[0] == model.requests[0].messages[0]
 
 
-@pytest.mark.proves("TW19", "T1")
+@pytest.mark.proves("TW19", "T1", "T4")
 async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_turn_has_the_new_ones() -> None:
     gate = ReplyGate()
     old_model = ScriptedModel(ScriptedReply("old", before=gate))
@@ -341,7 +342,29 @@ async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_sa
     assert [request.max_output_tokens for request in model.requests] == [4096, 7, 99, 99]
 
 
-@pytest.mark.proves("T-store-resume", "T-store-sessions")
+@pytest.mark.proves("T-store-sessions")
+async def test_a_session_is_stored_with_all_that_was_said_in_it_and_its_turns_with_their_model() -> None:
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a."))
+    async with open_engine(model) as engine:
+        done = await engine.say("What is it?")
+        turn = await engine.turns.get(done.turn_id)
+        asked, called, found, answered = await engine.session()
+        async with engine.store.work(write=False) as work:
+            session = await work.sessions.get(turn.session_id)
+            assert list(await work.sessions.list_sessions(PLACE.conversation_id, NAME)) == [session]
+    assert (session.conversation_id, session.agent, session.closed_at) == (PLACE.conversation_id, NAME, None)
+    assert session.created_at <= asked.created_at <= answered.created_at
+    assert turn.result.model == "scripted/model"
+    assert [(each.role, each.text) for each in (asked, answered)] == [
+        (Role.USER, "What is it?"),
+        (Role.ASSISTANT, "It is a."),
+    ]
+    (made,), (result,) = called.parts, found.parts
+    assert isinstance(made, ToolCallPart) and (made.tool, made.args) == ("look", {"q": "a"})
+    assert isinstance(result, ToolResultPart) and (result.call_id, result.text) == (made.id, "found a")
+
+
+@pytest.mark.proves("T-store-resume", "T8")
 async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None:
     async with open_engine(ScriptedModel(ScriptedReply("one"))) as engine:
         await engine.say("1")
@@ -362,6 +385,34 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
         closed = await engine.turns.get(turn.id)
         assert closed.result.failure
         assert (closed.status, closed.result.failure.code) == (TurnStatus.FAILED, "turn_lost")
+
+
+async def test_an_older_copy_of_the_store_does_not_answer_again_what_the_durable_log_knows_as_answered() -> None:
+    log = MemoryLog()
+    async with open_engine(ScriptedModel(ScriptedReply("Hello.")), log=log) as engine:
+        assert (await engine.say("x", platform_id="asked")).reply == "Hello."
+    model = ScriptedModel(ScriptedReply("Hello again."))
+    async with open_engine(model, store=TemporaryStore(), log=log) as engine:
+        turn = await engine.turns.submit(message("x", platform_id="asked"))
+        await engine.turns.resume()
+        assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
+        assert (await engine.say("y")).reply == "Hello again."
+
+
+async def test_what_the_operator_can_mend_in_a_failed_turn_is_a_warning_with_the_remedy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = NeedsAttention("The key is refused.", code="model_key", why="status 401", fix="Set KEY anew.")
+    async with open_engine(ScriptedModel(key, ScriptedReply("Hello."))) as engine:
+        await engine.fail("x")
+        await engine.say("y")
+    [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.getMessage() == "a turn failed: The key is refused."
+    assert {name: vars(warning)[name] for name in ("code", "why", "fix")} == {
+        "code": "model_key",
+        "why": "status 401",
+        "fix": "Set KEY anew.",
+    }
 
 
 class LockedStore(TemporaryStore):

@@ -10,10 +10,17 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T1",
         "4.1",
-        "One runtime holds the configuration, tools and models, and web, channels, schedules and delegation read it "
-        "when a turn starts.",
+        "One runtime holds the configuration, tools and models, and web, terminals and platforms read it when a turn "
+        "starts.",
         status="covered",
         issue="foundation",
+    ),
+    Requirement(
+        "T1-automation",
+        "4.1 T1",
+        "Schedules and delegation read the runtime when their turn starts, like web, terminals and platforms.",
+        status="open",
+        issue="automation",
     ),
     Requirement(
         "T2",
@@ -34,9 +41,9 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T4",
         "4.1",
-        "After a reload old tools are closed, listeners run (a failing one undoes nothing), and platform commands and "
-        "schedules follow.",
-        status="open",
+        "After a reload old tools are closed, listeners run (a failing one undoes nothing), and platform commands "
+        "follow.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -49,16 +56,24 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T6",
         "4.1",
-        "Tools, models and the meta tools (delegate, task_status, admin) are built from the configuration in one "
-        "place.",
+        "Tools and models are built from the configuration in one place.",
         status="covered",
         issue="foundation",
     ),
     Requirement(
+        "T6-meta",
+        "4.1 T6",
+        "The meta tools (delegate, task_status, admin) are built from the configuration in the place where all tools "
+        "are.",
+        status="open",
+        issue="automation",
+    ),
+    Requirement(
         "T7",
         "4.1",
-        "Edits of the configuration wait for each other, and a shutdown ends running turns with a stock text.",
-        status="open",
+        "Edits of the configuration wait for each other, and a shutdown leaves running turns to the next process and "
+        "tells so in a stock text who waits for them.",
+        status="covered",
         issue="foundation",
     ),
     # 4.3 Agent loop
@@ -96,8 +111,8 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T12",
         "4.3",
-        "With `summarizeOnTrim` the dropped part is summed up in a few sentences as a system message, and when that "
-        "fails it is dropped silently.",
+        "With summaries on, the dropped part is summed up in a few sentences, in a note in front of what is left, and "
+        "when that fails it is dropped silently.",
         status="covered",
         issue="context",
     ),
@@ -263,17 +278,24 @@ TAILORED: tuple[Requirement, ...] = (
         "T34",
         "4.10",
         "An agent answers direct messages and mentions in allowed guilds, a session can follow its user through all "
-        "channels, and a busy agent says that the message waits.",
+        "channels, and a question that waits behind others has a sign that says so.",
         status="covered",
         issue="discord",
     ),
     Requirement(
         "T35",
         "4.10",
-        "The slash commands /new, /agent (25 choices), /help, /compact, /context (token shares), /tasks and every "
-        "configured command exist and are synced when their definitions change.",
-        status="open",
+        "The slash commands /new, /agent (25 choices), /help, /compact, /context (token shares) and every configured "
+        "command exist and are synced when their definitions change.",
+        status="covered",
         issue="discord",
+    ),
+    Requirement(
+        "T35-tasks",
+        "4.10 T35",
+        "The slash command /tasks lists tasks and creates one with a title and a status.",
+        status="open",
+        issue="automation",
     ),
     Requirement(
         "T35-commands",

@@ -68,7 +68,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-limits",
         "4.2",
-        "The size of a model's context (32 768 by default for local models) and the number of tool rounds are "
+        "The size of a model's context (32 768 by default on servers of one's own) and the number of tool rounds are "
         "settings.",
         status="covered",
         issue="context",
@@ -113,7 +113,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "T-config-tools",
         "4.2",
-        "Each tool can be switched and given options, and tools that can do harm are off by default.",
+        "Each skill can be switched and given options, and tools that can do harm are off by default.",
         status="covered",
         issue="foundation",
     ),

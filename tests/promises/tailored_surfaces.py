@@ -10,7 +10,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-http-health",
         "4.11",
-        "`GET /health` tells status, uptime, provider, model, number of tools and generation.",
+        "`GET /health` tells status and, where keys are needed only to who has one, uptime, provider, model, number of "
+        "tools and generation.",
         status="covered",
         issue="foundation",
     ),
@@ -108,8 +109,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-store-sessions",
         "4.11",
-        "A session has a unique key, a model and provider, its times, and messages with role, content, tool calls and "
-        "the call they answer.",
+        "A session has a unique key and its times, its turns name model and provider, and its messages have role, "
+        "content, tool calls and the call they answer.",
         status="covered",
         issue="foundation",
     ),
@@ -146,8 +147,8 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     Requirement(
         "T-cli-options",
         "4.11",
-        "The command line chooses config, message, session, agent, JSON output and port, starts a home, and lists "
-        "agents and sessions.",
+        "The command line chooses the home with its configuration, message, session, agent, JSON output and port, "
+        "starts a home, and lists agents and sessions.",
         status="covered",
         issue="foundation",
     ),

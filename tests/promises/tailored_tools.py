@@ -69,7 +69,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
     Requirement(
         "T-tool-web-fetch",
         "4.8",
-        "`web_fetch` returns up to 8000 characters of a page as text or of JSON indented, within 15 s and 2 retries.",
+        "`fetch_url` returns up to 8000 characters of a page as text or of JSON indented, within 15 s and 2 retries.",
         status="covered",
         issue="foundation",
     ),
@@ -79,9 +79,9 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
     Requirement(
         "T-tool-memory",
         "4.8",
-        "`memory` lists, reads, writes, appends and searches Markdown files by safe names in a scope (own by "
-        "default), with 5 hits a file and 3000 characters.",
-        status="open",
+        "An agent lists, reads, writes, appends and searches Markdown notes by safe names, those of the room or person "
+        "it is asked in, with 5 hits a note and 3000 characters, and reads its own and the shared knowledge.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -215,8 +215,8 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
     Requirement(
         "T-approval-discord",
         "4.9",
-        "On Discord an approval is a card with two buttons that only the configured people, by default the requester, "
-        "may press.",
+        "On Discord an approval is a card with buttons to approve, once or for an hour, and to deny, which only the "
+        "configured people, by default the requester, may press.",
         status="covered",
         issue="gate",
     ),

@@ -55,6 +55,7 @@ async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
     assert missing.headers["www-authenticate"] == "Bearer"
 
 
+@pytest.mark.proves("T-http-auth", "TW3")
 async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -> None:
     async with open_web() as web, web.client() as client:
         paths = {getattr(route, "path", "") for route in web.app.routes}
@@ -83,6 +84,7 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
     }
 
 
+@pytest.mark.proves("T-http-auth")
 @pytest.mark.parametrize("headers", [{"authorization": "Bearer key-of-ann"}, {"x-api-key": "key-of-ann"}])
 async def test_a_known_key_lets_in(headers: dict[str, str]) -> None:
     async with open_web(make_hello_model(), keys=[ANN, BEN]) as web, web.client(**headers) as client:
@@ -97,12 +99,14 @@ async def test_a_key_that_was_taken_out_is_refused_at_once() -> None:
         assert (await client.get("/api/agents")).status_code == 401
 
 
+@pytest.mark.proves("TW3")
 @pytest.mark.parametrize("path", ["/health", "/ready", "/login", "/static/chat.js", "/static/denizen.css"])
 async def test_health_sign_in_and_the_pages_own_files_need_no_key(path: str) -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         assert (await client.get(path)).status_code == 200
 
 
+@pytest.mark.proves("TW3")
 async def test_a_server_that_lost_its_keys_beyond_loopback_lets_nobody_in() -> None:
     async with open_web(exposure=Exposure(listens_beyond_loopback=True)) as web, web.client() as client:
         assert (await client.get("/api/agents")).status_code == 401

@@ -25,6 +25,7 @@ from denizen.app.tool_checks import (
     check_agent_sources,
     check_agent_tools,
     check_gate_patterns,
+    find_gate_problems,
     find_skill_problems,
     read_known_tools,
 )
@@ -68,9 +69,10 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
     servers = read_servers(settings)
     # A skill that could not be loaded may be the one that has a missing tool, so nothing is refused then.
     may_miss = deps.own_skills.misses_some(settings.skills)
-    findings = check_agent_tools(settings, await read_known_tools(toolsets, may_miss=may_miss))
-    if findings.problems:
-        raise config_error(findings.problems)
+    known = await read_known_tools(toolsets, may_miss=may_miss)
+    findings = check_agent_tools(settings, known)
+    if problems := [*findings.problems, *find_gate_problems(settings, known)]:
+        raise config_error(problems)
     for each in findings.notices:
         _log.warning("an agent's tool is not there", extra={"where": str(each), "fix": each.fix})
     await check_agent_sources(agents, toolsets)

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from os.path import samestat
 from pathlib import Path
 from threading import Event
 
@@ -30,6 +31,7 @@ from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.listener.background import run_once
 
 _AT_START = (
     "store",
@@ -56,11 +58,14 @@ class ReloadResult:
 
 
 class Reloader:
-    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something."""
+    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something; a
+    fault in it goes to the log, since the new configuration holds already.
+    """
 
     def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
         self._denizen = denizen
         self._followers = followers
+        self._folder = denizen.home.stat()
         self._lock = anyio.Lock()
         self._is_half_done = False
         """Whether the last reload failed after it had looked at the owner's skills."""
@@ -71,6 +76,7 @@ class Reloader:
         """
         async with self._lock:
             denizen = self._denizen
+            self._check_not_moved()
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
             settings = replace(settings, simulation=denizen.simulation)
             _check_not_emptied(settings, denizen.settings)
@@ -88,8 +94,19 @@ class Reloader:
             await denizen.runtime.swap(generation)
             self._is_half_done = False
             if self._followers is not None:
-                await self._followers()
+                await run_once("following a changed configuration", self._followers)
             return ReloadResult(generation.number, changed=True, needs_restart=restart)
+
+    def _check_not_moved(self) -> None:
+        """Raises InvalidInput when another folder, or none, stands where the home folder was."""
+        home = self._denizen.home
+        if not home.exists() or not samestat(home.stat(), self._folder):
+            raise InvalidInput(
+                f"The home folder {home} was moved or removed while Denizen runs.",
+                code="home_moved",
+                why="the databases that are open went with it, and new files would be written elsewhere",
+                fix="Move it back, or stop Denizen and start it with --home and the new place.",
+            )
 
     async def reload_and_tell(self) -> None:
         """Reloads for the watcher: the outcome goes to the log, and nothing is raised."""

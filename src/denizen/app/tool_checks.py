@@ -2,8 +2,8 @@
 of skills, and the patterns of the gate.
 
 `generation` refuses a configuration with problems before anything runs, `denizen config check` tells them from the
-files alone. A name in the gate that no tool has is most likely misspelt, and then it protects nothing: that is logged,
-and `denizen doctor` shows it.
+files alone. A name in the gate that no tool has is most likely misspelt, and then it protects nothing: it is refused
+too, and a pattern is logged, and shown by `denizen doctor`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from denizen.app.settings import Settings
-from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.problem import ConfigProblem, KeyPath, format_path, suggest
 from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_skills
@@ -151,6 +151,14 @@ def _explain_unknown(pattern: str, known: KnownTools) -> tuple[str, str]:
     return f"there is no tool '{pattern}'.", suggest(pattern, known.names, noun="tools")
 
 
+def find_gate_problems(settings: Settings, known: KnownTools) -> list[ConfigProblem]:
+    """Returns the names in the gate that no tool has; none while a skill of the owner is left out."""
+    names = [each for each in find_unmatched(settings, known.names) if not _WILD.search(each.pattern)]
+    if known.may_miss:
+        return []
+    return [settings.document.problem(each.path, *_explain_unknown(each.pattern, known)) for each in names]
+
+
 async def check_agent_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:
     """Logs agents that may answer from sources only and have no tool that reads them."""
     for agent in agents:
@@ -165,14 +173,14 @@ async def check_gate_patterns(settings: Settings, toolsets: Iterable[Toolset]) -
     """Logs the patterns of the gate that fit no tool."""
     log = logging.getLogger(GATE_LOG)
     for each in find_unmatched(settings, await list_all(toolsets)):
-        log.warning("no tool matches", extra={"key": each.key, "pattern": each.pattern, "fix": FIX})
+        log.warning("no tool matches", extra={"key": format_path(each.path), "pattern": each.pattern, "fix": FIX})
 
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedPattern:
-    """A pattern of the gate that fits no tool. `key` is its place, such as `gate.rules[0].tool`."""
+    """A pattern of the gate that fits no tool."""
 
-    key: str
+    path: KeyPath
     pattern: str
 
 
@@ -183,7 +191,7 @@ def find_unmatched(settings: Settings, names: Collection[str]) -> list[Unmatched
     whatever could be a tool of a configured MCP server, since nobody waits for its answer here.
     """
     prefixes = [f"{offer.prefix}_" if offer.prefix else "" for offer in read_servers(settings).values()]
-    known = {*names, FIND_TOOLS, READ_SKILL}
+    known = {*names, FIND_TOOLS, READ_SKILL, *(each.tool for each in settings.commands)}
     left = [
         each
         for each in _patterns(settings)
@@ -198,11 +206,16 @@ def find_unmatched(settings: Settings, names: Collection[str]) -> list[Unmatched
 def _patterns(settings: Settings) -> Iterator[UnmatchedPattern]:
     gate = settings.gate
     for number, rule in enumerate(gate.rules):
-        yield UnmatchedPattern(f"gate.rules[{number}].tool", rule.tool)
-    tables = {"tiers": gate.tiers, "modes": gate.modes, "roles": gate.roles, "rate_limits.tool": gate.rate_limits.tool}
-    for name, table in tables.items():
+        yield UnmatchedPattern(("gate", "rules", number, "tool"), rule.tool)
+    tables: dict[KeyPath, Iterable[str]] = {
+        ("tiers",): gate.tiers,
+        ("modes",): gate.modes,
+        ("roles",): gate.roles,
+        ("rate_limits", "tool"): gate.rate_limits.tool,
+    }
+    for path, table in tables.items():
         for pattern in table:
-            yield UnmatchedPattern(f"gate.{name}", pattern)
+            yield UnmatchedPattern(("gate", *path, pattern), pattern)
 
 
 def _matches(pattern: str, names: Collection[str]) -> bool:

@@ -30,7 +30,15 @@ def check(home: Path) -> int:
     """List every problem with file, line and fix; exit code 2 when there is one."""
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import find_config_problems
-    from denizen.app.tool_checks import FIX, check_agent_tools, find_skill_problems, find_unmatched, survey_tools
+    from denizen.app.settings.problem import format_path
+    from denizen.app.tool_checks import (
+        FIX,
+        check_agent_tools,
+        find_gate_problems,
+        find_skill_problems,
+        find_unmatched,
+        survey_tools,
+    )
     from denizen.builtin_skills import BUILTIN
 
     problems = list(find_config_problems(home, read_environment(), known_tools=BUILTIN))
@@ -39,10 +47,10 @@ def check(home: Path) -> int:
         settings = load_home_settings(home)
         known = survey_tools(settings)
         agents = check_agent_tools(settings, known)
-        problems = [*find_skill_problems(settings), *agents.problems]
+        problems = [*find_skill_problems(settings), *agents.problems, *find_gate_problems(settings, known)]
         warnings = [f"{each}\nfix: {each.fix}" for each in (*settings.warnings, *agents.notices)]
         unmatched = [] if known.may_miss else find_unmatched(settings, known.names)
-        warnings += [f"{each.key}: no tool matches '{each.pattern}'\nfix: {FIX}" for each in unmatched]
+        warnings += [f"{format_path(each.path)}: no tool matches '{each.pattern}'\nfix: {FIX}" for each in unmatched]
     for problem in problems:
         click.echo(f"error: {problem}\nfix: {problem.fix}", err=True)
     if problems:

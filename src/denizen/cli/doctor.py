@@ -187,6 +187,7 @@ async def _databases(home: Path) -> str:
 
 
 async def _tools(denizen: Denizen) -> str:
+    from denizen.app.settings.problem import format_path
     from denizen.app.tool_checks import FIX, find_unmatched
     from denizen.engine.configuration.tool_policy import has_rules
 
@@ -201,7 +202,7 @@ async def _tools(denizen: Denizen) -> str:
         echo(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
     if not denizen.generation_deps.own_skills.misses_some(denizen.settings.skills):
         for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
-            echo(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
+            echo(f"warn  {format_path(each.path)}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
 
 

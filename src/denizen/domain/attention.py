@@ -37,6 +37,8 @@ class RefusalReason(StrEnum):
     RATE = "rate"
     BUSY = "busy"
     TOO_OLD = "too_old"
+    CANNOT_POST = "cannot_post"
+    """The account may not post in the room."""
 
 
 class ThreadMode(StrEnum):

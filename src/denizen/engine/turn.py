@@ -205,7 +205,7 @@ class TurnRunner:
                 text = await find_answer(context, steps, history)
             # 6 render
             answer = await proofs.prove(text)
-            outcome = TurnOutcome(TurnStatus.DONE, reply=answer.text.strip(), answer=answer)
+            outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(answer.text.strip()), answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
@@ -403,8 +403,22 @@ class TurnRunner:
         opened = await load_turn(self._services.store, key)
         if opened.turn.status.is_final or key in pending:
             return opened.turn
-        lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
-        return await self._close(opened, describe_failure(lost), None)
+        return await self._close(opened, await self._find_end(opened.turn), None)
+
+    async def _find_end(self, turn: Turn) -> TurnOutcome:
+        """The end of a turn whose run is over, although the store has it open. A run succeeds after the store has the
+        turn's end: then the store is an older copy that was put back, and the question was answered.
+        """
+        try:
+            await self._services.durable.wait(turn.id)
+        except DenizenError:
+            lost = Unavailable(
+                "This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again."
+            )
+            return describe_failure(lost)
+        _log.warning("the database is older than the durable log: not answered again", extra={"turn": turn.id})
+        failure = TurnFailure("This was answered before the database was put back to an older copy.", "turn_answered")
+        return TurnOutcome(TurnStatus.CANCELLED, failure=failure)
 
 
 async def _settle(turn: Turn, steps: TurnSteps | None) -> None:

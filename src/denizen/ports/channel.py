@@ -246,10 +246,18 @@ class Channel(Protocol):
         ...
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Sends one message and returns its id. A repeated nonce soon after returns the earlier message. A reply to a
-        deleted message becomes a plain message. With a valid ticket it answers the command.
+        deleted message becomes a plain message. With a valid ticket it answers the command; `goes_on` then means
+        that more messages of the answer follow at once, which are to stand right below this one.
         """
         ...
 
@@ -269,6 +277,12 @@ class Channel(Protocol):
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         """Returns the thread of that message, and opens it if there is none."""
+        ...
+
+    async def open_direct(self, user_id: str) -> Place:
+        """Returns the direct conversation with the user, and opens it if there is none. Raises NotAllowed on platforms
+        that have none.
+        """
         ...
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
@@ -315,6 +329,12 @@ class Channel(Protocol):
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
         """Whether the principal may write there at this moment. Raises Unavailable when it cannot be known now."""
+        ...
+
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        """Whether the account itself may post there at this moment, or in a thread that it opens there. True when it
+        cannot be known: posting tells.
+        """
         ...
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:

@@ -42,6 +42,7 @@ async def test_a_restart_writes_nothing_and_commands_are_never_gone(sim: Account
     assert writes(sim) == before
 
 
+@pytest.mark.proves("TW18", "T35")
 async def test_a_change_is_written_alone(sim: AccountFixture) -> None:
     heard = RecordingListener([ASK, HELP])
     async with running(sim, heard) as (account, _):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +42,25 @@ async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> No
         *MINILM.settings,
     }
     await embedder.aclose()
+
+
+EMBED = """
+import asyncio, sys
+from pathlib import Path
+from denizen.adapters.embed import MINILM, EmbeddingPlaces, LocalEmbedder
+from denizen.ports.embed import EmbedKind
+
+asyncio.run(LocalEmbedder(MINILM, EmbeddingPlaces(Path(sys.argv[1]))).embed(["hello"], EmbedKind.DOCUMENT))
+"""
+
+
+def test_the_runtime_of_the_model_reports_nothing_to_its_vendor(tmp_path: Path) -> None:
+    """It would keep an id of the machine in the user's cache, and send what it loads."""
+    user = tmp_path / "user"
+    user.mkdir()
+    environment = {"HOME": str(user), "PATH": os.environ["PATH"]}  # and none of the variables of a CI
+    subprocess.run([sys.executable, "-c", EMBED, str(tmp_path)], env=environment, check=True)
+    assert not list(user.rglob("*"))
 
 
 def test_weights_come_from_installed_packages_and_stay_in_the_home_folder(tmp_path: Path) -> None:

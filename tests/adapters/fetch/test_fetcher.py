@@ -431,6 +431,7 @@ def answer_slowly(exchange: Exchange) -> None:
         exchange.wfile.write(b".")
 
 
+@pytest.mark.proves("T-tool-web-fetch")
 @pytest.mark.parametrize("answer", [never_answer, answer_slowly])
 async def test_a_server_that_takes_its_time_is_left_at_the_deadline(answer: Answer) -> None:
     with serve({"/": answer}) as server:

@@ -164,12 +164,14 @@ def test_two_processes_may_open_a_new_postgres_database_at_once(postgres_url: st
 @pytest.mark.anyio
 @pytest.mark.proves("P8")
 async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
-    tmp_path: Path, history: Callable[[str], MigrationHistory]
+    tmp_path: Path, history: Callable[[str], MigrationHistory], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "store.db"
     await fill(f"sqlite:///{path}")
     before = dump(path)
-    migrate(SqliteDialect(path), history("pass"))
+    with caplog.at_level("INFO", "denizen.store"):
+        migrate(SqliteDialect(path), history("pass"))
+    assert caplog.messages == ["database copied before its upgrade", "database upgraded"]
     kept = tmp_path / "store.db.before-9999"
     assert "topic" in columns(path)
     assert dump(kept) == before

@@ -15,6 +15,7 @@ def test_by_default_there_are_no_commands(home: Home):
     assert home.load("").commands == ()
 
 
+@pytest.mark.proves("T37")
 def test_a_command_of_which_only_the_needed_is_said_is_for_administrators_and_may_take_30_seconds(home: Home):
     found = home.load("commands: {uptime: {description: How long it runs, shell: [uptime]}}").commands
     assert found == (
@@ -64,6 +65,7 @@ commands:
     assert home.load(render_settings(settings)).commands == settings.commands
 
 
+@pytest.mark.proves("T35-commands")
 def test_a_name_of_32_and_a_description_of_100_characters_are_possible(home: Home):
     (found,) = home.load(f"commands: {{{'n' * 32}: {{description: {'d' * 100}, prompt: Go.}}}}").commands
     assert (len(found.name), len(found.description)) == (32, 100)
@@ -115,6 +117,7 @@ BAD = [
 ]
 
 
+@pytest.mark.proves("T35-commands", "T-config-validation")
 @pytest.mark.parametrize(
     ("name", "keys", "where", "says", "fix"), [row[1:] for row in BAD], ids=[row[0] for row in BAD]
 )

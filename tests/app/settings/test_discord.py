@@ -55,6 +55,8 @@ def test_owner_guilds_and_the_switches_for_direct_messages_and_mentions_are_sett
     found = account_policy(home, "owners: ['42']\nguilds: ['7']\ndirect_messages: false\nmentions: false")
     assert (found.staff.owners, found.scope.guilds) == ({"42"}, {"7"})
     assert (found.triggers.direct_messages, found.triggers.mentions) == (False, False)
+    off = home.load("channels: {discord: {enabled: false, accounts: {denizen: '${T}'}}}", T="token")
+    assert off.discord_accounts == ()
 
 
 def test_every_key_of_the_section_reaches_the_policy(home: Home):

@@ -238,6 +238,7 @@ def test_the_mode_of_the_file_and_a_link_to_it_stay(home: Home, tmp_path: Path):
     assert "port: 1 " in real.read_text(encoding="utf-8")
 
 
+@pytest.mark.proves("T7")
 def test_edits_wait_for_each_other(home: Home):
     """The second editor has to see what the first one wrote, or one change would be lost."""
     started = threading.Event()

@@ -14,10 +14,13 @@ import pytest
 from denizen.app.reload import watch
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, TranscriptLayout
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, CallId
 from denizen.domain.prompt import Stability
+from denizen.domain.tool import ToolCall
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
-from tests.app.home_folder import Home
+from denizen.engine.tools.toolbox import list_all
+from tests.app.home_folder import Home, open_home
+from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S
 
 DENIZEN = AgentName("denizen")
@@ -122,6 +125,20 @@ def test_a_file_that_is_too_large_or_no_text_is_refused_by_name(home: Home, cont
 def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     home.add_file("context", "no folder")
     assert "is not a folder" in home.refuse("").explain()
+
+
+@pytest.mark.proves("T-agent-knowledge")
+@pytest.mark.anyio
+async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home: Home) -> None:
+    home.add_file("knowledge/rules.md", "No shoes.")
+    home.add_file("agents/denizen/knowledge/diary.md", "I like the sun.")
+    home.add_file("agents/other/knowledge/secret.md", "Mine.")
+    async with open_home(home) as denizen:
+        bound = (await list_all(denizen.runtime.current.toolsets))["list_knowledge"]
+        call = ToolCall(CallId("c"), "list_knowledge", {})
+        listed = (await bound.toolset.call(call, scope(agent="denizen"))).text
+    assert "shared/rules.md" in listed and "own/diary.md" in listed
+    assert "secret" not in listed
 
 
 @pytest.mark.proves("T-agent-context")

@@ -51,6 +51,7 @@ def load_policy(home: Home, text: str) -> GatePolicy:
     return home.load(text).gate.policy(7)
 
 
+@pytest.mark.proves("T-approval-modes", "T-approval-rules")
 def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     policy = load_policy(home, WHOLE + "agents: {helper: {}}\n")
     usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
@@ -76,11 +77,13 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert third.approval is None
 
 
+@pytest.mark.proves("T-approval-timeout", "T-config-custom", "TW8")
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
     assert policy == GatePolicy(rate_limits=RateLimits(per_user_per_hour=20), generation=7)
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
+    assert (policy.approval.timeout_s, policy.approval.grant_on_timeout) == (300, False)
 
 
 def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:

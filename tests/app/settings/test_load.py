@@ -100,6 +100,7 @@ def test_each_key_of_an_agent_is_a_field_of_one_record():
     assert AgentSection.model_fields.keys() - set(names) == {"preset", "skip_global_context"}
 
 
+@pytest.mark.proves("T-config-database", "T-config-server")
 def test_every_section_is_read(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     assert settings.agents[AgentName("helper")] == Agent(
@@ -116,6 +117,7 @@ def test_every_section_is_read(home: Home):
     )
     assert settings.default_agent == "other"
     assert settings.store_url == "sqlite:///elsewhere.db"
+    assert (settings.server.host, settings.server.port) == ("0.0.0.0", 9000)
     key = settings.server.api_keys[0]
     assert (key.name, settings.secrets.resolve(key.key), key.roles) == ("laptop", "denizen-key", (RoleName.ADMIN,))
     assert settings.channels.web.enabled is False

@@ -12,8 +12,10 @@ from denizen.app.models import ChosenModel, EmbeddedRuntimePool, build_catalog
 from denizen.app.settings import render_settings
 from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.agent import Agent, SamplingSettings, StoragePolicy, SummaryPolicy, ToolPlanning, TurnLimits
+from denizen.domain.cited_text import UNKNOWN
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.speaker_choice import SILENCE
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
@@ -93,6 +95,8 @@ async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
         await engine.say("hello")
     assert model.requests
     assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
+    asked = " ".join(segment.text for request in model.requests for segment in request.segments)
+    assert [word for word in (UNKNOWN, SILENCE) if word in asked] == [], "words that stand for no answer"
 
 
 def fixed_tokens(request: ModelRequest) -> int:
@@ -104,11 +108,13 @@ def fixed_tokens(request: ModelRequest) -> int:
 @pytest.mark.proves("T-config-limits")
 def test_the_size_of_a_models_context_and_the_number_of_rounds_are_settings(home: Home) -> None:
     models = (
-        "models: {providers: {near: {kind: ollama, base_url: 'http://127.0.0.1:9/v1'}}, aliases: {balanced: near/own},"
+        "models: {providers: {near: {kind: ollama, base_url: 'http://127.0.0.1:9/v1'},"
+        " own: {kind: openai-compatible, base_url: 'http://127.0.0.1:9/v1'}}, aliases: {balanced: near/own},"
         " overrides: {near/wide: {context_tokens: 65536}}}\n"
     )
     settings = home.load(models + "agents: {ada: {limits: {max_steps: 4}}}")
     catalog = build_catalog(settings, ChosenModel(None, ""), EmbeddedRuntimePool(home.path, {}, print))
     assert catalog.get("balanced").capabilities.context_tokens == 32_768
+    assert catalog.get("own/any").capabilities.context_tokens == 32_768
     assert catalog.get("near/wide").capabilities.context_tokens == 65_536
     assert settings.agents[ADA].limits.max_steps == 4

@@ -72,7 +72,7 @@ def is_plain(secret: str) -> bool:
     return not any(secret in text for text in (GOOD, *PLACES))
 
 
-@pytest.mark.proves("L-config-masked")
+@pytest.mark.proves("L-config-masked", "TW3")
 @settings(max_examples=40, deadline=None)
 @given(SECRETS)
 def test_a_secret_is_in_no_text_that_is_made_of_the_settings(value: str):

@@ -259,6 +259,7 @@ async def test_a_configured_program_is_a_tool_with_required_parameters(home: Hom
     async with open_home(home, text) as denizen:
         spec = (await list_all(denizen.runtime.current.toolsets))["greet"].spec
         assert spec.parameters["required"] == ["who"]
+        assert denizen.settings.custom_tools[0].timeout_s == 30
         assert (await run(denizen.runtime.current, "greet", who="$(id); `id`")).text == "hello $(id); `id`"
 
 

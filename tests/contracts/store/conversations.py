@@ -81,6 +81,7 @@ class ConversationContract:
             assert [row.place.channel for row in await work.conversations.list_recent(limit=1)] == ["a"]
             assert await work.conversations.list_recent(platform="github") == []
 
+    @pytest.mark.proves("T-store-sessions")
     async def test_an_agent_has_one_open_session_in_a_conversation(self, store: Store) -> None:
         conversation, session = await open_conversation(store)
         async with store.work() as work:
@@ -90,6 +91,7 @@ class ConversationContract:
         assert (session.agent, session.created_at, session.closed_at) == (AGENT, NOON, None)
         assert other.id != session.id
 
+    @pytest.mark.proves("T-store-sessions")
     async def test_a_renewed_session_is_empty_and_the_old_one_keeps_its_messages(self, store: Store) -> None:
         conversation, old = await open_conversation(store)
         async with store.work() as work:
@@ -131,6 +133,7 @@ class ConversationContract:
         ]
         assert of_discord == recent[1:]
 
+    @pytest.mark.proves("T-store-sessions")
     async def test_many_who_ask_at_once_get_the_same_open_session(self, store: Store) -> None:
         async with store.work() as work:
             conversation = await work.conversations.put(PLACE, now=NOON)

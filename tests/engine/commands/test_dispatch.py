@@ -199,6 +199,7 @@ async def test_commands_hold_to_the_channels_of_the_account() -> None:
         assert len(engine.opened) == 1
 
 
+@pytest.mark.proves("T35")
 async def test_help_lists_what_this_person_may_give_here() -> None:
     customs = CustomCommandSet(
         (

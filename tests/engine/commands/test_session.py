@@ -37,6 +37,7 @@ async def find_agent(engine: CommandFixture, conversation: ConversationId = HERE
         return await find_agent_choice(work, ADA, conversation, known=engine.runtime.current.agents)
 
 
+@pytest.mark.proves("T35")
 async def test_new_begins_a_session_and_the_old_one_stays_readable() -> None:
     async with open_commands() as engine:
         await engine.talk("hello", "hi")
@@ -92,6 +93,7 @@ async def test_reset_all_is_for_every_agent_that_runs_here() -> None:
                 assert await find_reset_time(work, agent, HERE) is not None
 
 
+@pytest.mark.proves("T35")
 async def test_an_admin_lets_any_agent_answer_and_calls_the_accounts_own_back() -> None:
     async with open_commands() as engine:
         assert "From now on cleo answers here" in (await engine.give("/agent cleo", ZOE)).text
@@ -135,6 +137,7 @@ async def test_agents_are_listed_and_suggested_as_far_as_one_may_choose_them() -
         assert "Did you mean 'cleo'" in (await engine.give("/agent cloe", ZOE)).text
 
 
+@pytest.mark.proves("T35")
 async def test_at_most_25_agents_are_suggested() -> None:
     many = tuple(Agent(AgentName(f"agent-{at:02}")) for at in range(40))
     async with open_commands(agents=(Agent(ADA), *many)) as engine:
@@ -142,6 +145,7 @@ async def test_at_most_25_agents_are_suggested() -> None:
         assert list(await engine.suggest("agent", "", "name", "39", ZOE)) == ["agent-39"]
 
 
+@pytest.mark.proves("T35")
 async def test_context_shows_how_the_tokens_divide_against_what_a_prompt_may_have() -> None:
     model = ScriptedModel(name="acme/tiny", capabilities=Capabilities(context_tokens=8000))
     agent = Agent(

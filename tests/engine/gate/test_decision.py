@@ -11,12 +11,12 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
-from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolSpec
+from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
-from denizen.ports.toolset import CallTrail
+from denizen.ports.toolset import CallScope, CallTrail
 from tests.clock import ManualClock
 from tests.engine.gate.gate_fixture import (
     ANA,
@@ -55,6 +55,7 @@ async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time()
     assert gate_fixture.asked == 4
 
 
+@pytest.mark.proves("TW8")
 async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await GateFixture().about(spec(tier=tier))
@@ -430,6 +431,21 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
     assert tools.calls == []
     assert outcome.verdict.decision is Decision.DENY
     assert outcome.result.is_error and "nobody can be asked" in outcome.result.text
+
+
+@pytest.mark.proves("T17")
+@pytest.mark.parametrize(("took_s", "told"), [(0.099, "done"), (0.1, "done\n[took 0.1 s]"), (90, "done\n[took 2 min]")])
+async def test_a_result_tells_its_run_time_from_100_ms_on(took_s: float, told: str) -> None:
+    clock = ManualClock()
+
+    class SlowToolset(RecordingToolset):
+        async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+            clock.advance(took_s)
+            return await super().call(call, scope)
+
+    tools = SlowToolset([spec()])
+    outcome = await ToolExecutor(clock).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    assert outcome.result.text == told
 
 
 async def test_a_fault_of_a_tool_becomes_a_result_with_a_reference_and_without_internals() -> None:

@@ -184,3 +184,26 @@ async def test_new_messages_are_answered_after_those_that_were_missed_in_the_roo
         "missed 1",
         "new",
     ]
+
+
+@pytest.mark.parametrize(
+    ("held_s", "said"), [((), "a few minutes"), ((80,), "about 3 minutes"), ((80, 0), "about 2 minutes")]
+)
+async def test_a_refusal_says_how_long_those_who_wait_will_take(held_s: Sequence[float], said: str) -> None:
+    queues = TurnQueues(max_waiting=2)
+
+    async def ask(asker: str) -> None:
+        async with queues.turn("room", asker):
+            pass
+
+    with controlled_clock() as clock:
+        async with anyio.create_task_group() as group, queues.turn("room", "ana") as slot:
+            for seconds in held_s:
+                clock.advance(seconds)
+                slot.leave()
+                await slot.take()
+            for asker in ("bob", "cleo"):
+                group.start_soon(ask, asker)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(LimitExceeded, match=f"2 messages wait here already. Please ask again in {said}"):
+                queues.check_not_full("room", "dan")

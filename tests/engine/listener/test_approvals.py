@@ -87,6 +87,20 @@ async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
         assert len(fixture.tools.calls) == 1
 
 
+@pytest.mark.proves("T-approval-discord")
+async def test_those_whom_the_configuration_names_may_press() -> None:
+    rule = ApprovalRule(Deciders.ROLE, people=frozenset({"platform_user:discord:bob"}))
+    policy = GatePolicy(rules=(ToolRule("write", Decision.ASK, approval=rule),))
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=policy) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        [approval] = await wait_for_approvals(fixture.store)
+        with pytest.raises(NotAllowed, match="not yours to decide"):
+            await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
+        await fixture.settled()
+        assert len(fixture.tools.calls) == 1
+
+
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")

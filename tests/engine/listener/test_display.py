@@ -240,7 +240,7 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     assert list_texts(model.requests[0])[-1] == said[0]
 
 
-@pytest.mark.proves("X-session-scope")
+@pytest.mark.proves("X-session-scope", "T34")
 @pytest.mark.parametrize(
     ("scope", "knows"), [(SessionScope.THREAD, False), (SessionScope.CHANNEL, True), (SessionScope.USER, True)]
 )
@@ -258,6 +258,19 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
         await fixture.settled()
     assert ("Tom" in str(model.requests[1].messages)) is knows
     assert ("Tom" in str(model.requests[2].messages)) is (scope is SessionScope.CHANNEL)
+
+
+@pytest.mark.proves("T34")
+async def test_a_session_of_a_user_goes_with_them_through_all_channels() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("Noted."))
+    world = World()
+    lounge = world.platform.add_room("lounge")
+    agents = {ADA: Agent(ADA, history=HistorySettings(recent_messages=0, session_scope=SessionScope.USER))}
+    async with open_platform(world, model, agents=agents) as fixture:
+        for room, person, text in ((world.general, "ana", "my cat is Tom"), (lounge, "ana", "?"), (lounge, "bob", "?")):
+            world.platform.say(room, person, f"@ada {text}")
+            await fixture.settled()
+    assert ["Tom" in str(request.messages) for request in model.requests] == [True, True, False]
 
 
 async def test_an_edit_soon_after_is_answered_anew_in_the_same_message() -> None:
@@ -362,6 +375,17 @@ async def test_a_command_is_answered_with_its_ticket() -> None:
         assert reply.is_pending
         sent = await fixture.sent()
     assert [(s.content.text, s.ticket) for s in sent] == [("Hello.", "t1")]
+
+
+async def test_only_the_first_message_of_a_long_answer_to_a_command_says_that_more_follow() -> None:
+    model = ScriptedModel(ScriptedReply("\n\n".join(f"Piece {n}. " + "word " * 350 for n in range(3))))
+    async with open_platform(model=model) as fixture:
+        fixture.ada.tickets.add("t1")
+        call = CommandCall(
+            "77", "ask", "", {"text": "hello?"}, fixture.world.general, "ana", "Ana", frozenset(), START, ticket="t1"
+        )
+        await fixture.listener.on_command(call)
+        assert [each.goes_on for each in await fixture.sent()] == [True, False, False]
 
 
 async def test_a_channel_that_refuses_one_message_goes_on_with_the_next() -> None:

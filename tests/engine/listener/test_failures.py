@@ -122,12 +122,19 @@ class _FaultyChannel(MemoryChannel):
     bugs = 1
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         if self.bugs:
             self.bugs -= 1
             raise ValueError("a bug")
-        return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
 
 
 async def test_a_fault_in_sending_one_piece_ends_neither_the_others_nor_the_account() -> None:
@@ -148,12 +155,19 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
         tried = 0
 
         async def post(
-            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+            self,
+            place: Place,
+            content: MessageContent,
+            *,
+            nonce: str,
+            reply_to: str = "",
+            ticket: str = "",
+            goes_on: bool = False,
         ) -> str:
             if place.channel == stuck.id:
                 self.tried += 1
                 raise Unavailable("this room does not answer")
-            return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+            return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
 
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 300 for n in range(130))
     model = ScriptedModel(ScriptedReply(text), otherwise=ScriptedReply("Hello."))
@@ -170,11 +184,18 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
 async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(error: DenizenError) -> None:
     class PlainTextChannel(MemoryChannel):
         async def post(
-            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+            self,
+            place: Place,
+            content: MessageContent,
+            *,
+            nonce: str,
+            reply_to: str = "",
+            ticket: str = "",
+            goes_on: bool = False,
         ) -> str:
             if content != MessageContent(content.text):
                 raise error
-            return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+            return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
 
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("drawn", data={"images": [{"url": "https://cdn.example/2.png"}]})

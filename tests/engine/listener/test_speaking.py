@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
-from denizen.domain.attention import AccountPolicy, Reactions, ReplyStyle, ThreadMode, TriggerPolicy
+from denizen.domain.attention import AccountPolicy, AccountScope, Reactions, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
@@ -76,6 +76,16 @@ async def test_direct_messages_are_answered_unless_switched_off() -> None:
     async with open_platform(account_policy=AccountPolicy(triggers=TriggerPolicy(direct_messages=False))) as fixture:
         fixture.world.platform.say(fixture.world.direct("ana"), "ana", "hello?")
         assert await fixture.said() == []
+
+
+@pytest.mark.proves("T34")
+async def test_a_mention_is_answered_in_allowed_guilds_only() -> None:
+    for is_allowed in (True, False):
+        world = World()
+        scope = AccountScope(guilds=frozenset({world.general.guild if is_allowed else "another"}))
+        async with open_platform(world, account_policy=AccountPolicy(scope=scope)) as fixture:
+            world.platform.say(world.general, "ana", "@ada hello?")
+            assert await fixture.said() == (["Hello."] if is_allowed else [])
 
 
 @pytest.mark.proves("S34", "S35", "SW11")

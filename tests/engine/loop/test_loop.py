@@ -5,11 +5,12 @@ import pytest
 
 from denizen.domain.agent import Agent, ToolAccess, TurnLimits
 from denizen.domain.errors import Unavailable
-from denizen.domain.events import TextAdded, ToolFinished, ToolStarted
+from denizen.domain.events import TextAdded, ToolFinished, ToolStarted, TurnFinished
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.engine.loop.loop import APOLOGY, must_answer
+from denizen.engine.loop.steps import LIMIT_NOTE
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -150,7 +151,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
         assert not any("have changed" in message.text for message in await engine.session())
 
 
-@pytest.mark.proves("S9", "X-iteration-limit", "E8")
+@pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8")
 async def test_the_last_two_steps_are_without_tools() -> None:
     model = ScriptedModel(
         otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _call_until_told(r))
@@ -158,13 +159,27 @@ async def test_the_last_two_steps_are_without_tools() -> None:
     agent = Agent(NAME, limits=TurnLimits(max_steps=3))
     async with open_engine(model, agent=agent) as engine:
         done = await engine.say("x")
-        assert done.reply == "end"
+        assert done.reply == "end" + LIMIT_NOTE
         assert [request.tool_choice for request in model.requests] == ["auto", "none"]
         assert model.requests[1].tools, "the tools stay in the prompt: they are part of its cached prefix"
 
 
 def _call_until_told(request: ModelRequest) -> list[ToolCallPart]:
     return [call("look", q=str(len(request.messages)))] if request.tool_choice == "auto" else []
+
+
+@pytest.mark.proves("T15")
+async def test_an_answer_at_the_limit_says_so_in_brackets_and_an_earlier_one_does_not() -> None:
+    for steps, told in ((3, True), (4, False)):
+        model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("Half of it."))
+        async with open_engine(model, agent=Agent(NAME, limits=TurnLimits(max_steps=steps))) as engine:
+            *_, done = events = await engine.watch("x")
+            assert isinstance(done, TurnFinished)
+            assert done.reply == "Half of it." + (LIMIT_NOTE if told else "")
+            assert LIMIT_NOTE.startswith("\n\n[") and LIMIT_NOTE.endswith("]")
+            streamed = "".join(event.text for event in events if isinstance(event, TextAdded))
+            assert streamed == done.reply
+            assert (await engine.session())[-1].text == "Half of it.", "the next prompt does not have the note"
 
 
 @pytest.mark.proves("X-iteration-limit")
@@ -211,7 +226,7 @@ async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there
     )
     agent = Agent(NAME, limits=TurnLimits(max_steps=2))
     async with open_engine(model, agent=agent) as engine:
-        assert (await engine.say("x")).reply == "ok"
+        assert (await engine.say("x")).reply == "ok" + LIMIT_NOTE
 
 
 @pytest.mark.proves("S13", "E8")
@@ -238,6 +253,14 @@ async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last()
         assert (await engine.say("x")).reply == "done"
         assert last_text(model.requests[1]).startswith("[Use one of your tools")
         assert last_text(model.requests[2]) == "[Really do it.]"
+    model = ScriptedModel(otherwise=ScriptedReply("I would look."))
+    async with open_engine(model, agent=agent) as engine:
+        assert (await engine.say("x")).reply == "I would look."
+        assert len(model.requests) == 3
+    model = ScriptedModel(otherwise=ScriptedReply("I would look."))
+    async with open_engine(model) as engine:
+        await engine.say("x")
+        assert len(model.requests) == 1, "without the setting nothing is asked"
 
 
 async def test_no_nudge_follows_once_a_tool_was_used() -> None:

@@ -10,6 +10,8 @@ from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
+from denizen.engine.loop.planning import MAX_PLANS
+from denizen.engine.loop.steps import LIMIT_NOTE
 from denizen.engine.tools.toolbox import uses_planning
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
@@ -72,6 +74,17 @@ async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the
         assert [segment.name for segment in planned.segments] == ["planner", "date"]
         assert len(planned.messages) == 5 and get_last_text(planned) == "message 5"
         assert len(answered.messages) == 11
+
+
+@pytest.mark.proves("T15")
+async def test_an_answer_after_the_last_plan_says_so_in_brackets() -> None:
+    plans = [plan("look", q=str(number)) for number in range(MAX_PLANS)]
+    model = ScriptedModel(*plans, ScriptedReply("Half of it."), capabilities=LARGE)
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == "Half of it." + LIMIT_NOTE
+    model = ScriptedModel(*plans[1:], NO_TOOL, ScriptedReply("All of it."), capabilities=LARGE)
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == "All of it."
 
 
 @pytest.mark.proves("LW10")

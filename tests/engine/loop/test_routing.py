@@ -26,6 +26,7 @@ from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.opening import open_turn
 from denizen.engine.loop.routing import ModelRouter
+from denizen.engine.loop.steps import LIMIT_NOTE
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
@@ -287,7 +288,7 @@ async def test_the_steps_of_the_route_bound_the_turn() -> None:
     models = RoutingModels.answering(make_routing_reply("trivial", 4, "fast"))
     models.fast.script(*looks[:2], ScriptedReply("so it is"))
     async with open_router(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as engine:
-        assert (await engine.say("hello")).reply == "so it is"
+        assert (await engine.say("hello")).reply == "so it is" + LIMIT_NOTE
     assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]
 
 

@@ -54,6 +54,12 @@ def test_the_oldest_go_first_and_the_window_begins_with_a_user_message() -> None
     assert window(*history, budget=60) == history[2:]
 
 
+@pytest.mark.proves("T10")
+def test_four_characters_count_as_a_token() -> None:
+    bare = count_tokens(user(""))
+    assert [count_tokens(user("x" * length)) - bare for length in (1, 4, 5, 400)] == [1, 1, 2, 100]
+
+
 @pytest.mark.proves("TW12", "T10")
 def test_the_last_message_is_kept_even_without_any_budget() -> None:
     assert window(user("a"), user("the question"), budget=0) == [user("the question")]
@@ -140,7 +146,7 @@ parts: st.SearchStrategy[PromptMessage] = st.one_of(
 )
 
 
-@pytest.mark.proves("T10")
+@pytest.mark.proves("T10", "TW12")
 @given(st.lists(parts, max_size=30), st.text(min_size=1, max_size=50), st.integers(0, 600), st.integers(0, 200))
 def test_no_window_splits_a_group_or_passes_its_budget_but_for_the_last_group(
     earlier: list[PromptMessage], question: str, budget: int, besides: int

@@ -105,6 +105,7 @@ async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it(
         assert (await engine.session())[0].text.endswith(f"q1 {LONG}")
         asked = join_text(cheap.requests[0].messages[0].parts)
         assert "q1 word" in asked and "q9 word" not in asked
+        assert "Write a few plain sentences" in cheap.requests[0].segments[0].text
 
 
 async def test_no_answer_waits_for_a_summary() -> None:
@@ -163,7 +164,7 @@ async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_r
             assert sum(map(count_tokens, request.messages)) + request.max_output_tokens < 8192
 
 
-@pytest.mark.proves("T12")
+@pytest.mark.proves("T12", "TW13")
 async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> None:
     number = iter(range(1, 100))
 
@@ -323,7 +324,19 @@ async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_star
         assert not model.requests
 
 
-@pytest.mark.proves("T11")
+@pytest.mark.proves("TW12")
+async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=Capabilities(context_tokens=8192))
+    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * 8000),)))
+    async with open_engine(model, agent=agent) as engine:
+        for number in range(5):
+            await engine.say(f"q{number} {LONG}")
+    assert sum(len(segment.text) for segment in model.requests[-1].segments) > 4 * LIMITS.max_history_tokens
+    texts = list_texts(model.requests[-1])
+    assert [f"q{number} " in text for number, text in enumerate(texts[::2])] == [True] * 5
+
+
+@pytest.mark.proves("T11", "T8")
 async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> None:
     can = Capabilities(context_tokens=1400)
 

@@ -150,7 +150,6 @@ async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
         assert [made.tool for made in engine.tools.calls] == ["trains_list"]
 
 
-@pytest.mark.proves("TW6")
 async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> None:
     tools = ToolsetFixture([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
     for patterns, expected in (

@@ -49,6 +49,12 @@ class RawApiCalls:
         await self._ask("GET", f"{self._guild}/roles/{self._sim.guild.id}")
         sticker = self._sim.guild.add_sticker("ahoy")
         await self._ask("GET", f"/stickers/{sticker.id}")
+        for path in ("audit-logs", "auto-moderation/rules", "onboarding", "regions"):
+            await self._ask("GET", f"{self._guild}/{path}")
+        (integration,) = await self._ask("GET", f"{self._guild}/integrations")
+        assert integration["application"]["bot"]["id"] == str(self._sim.ada.id)
+        assert await self._ask("GET", f"/applications/{self._sim.ada.id}/emojis") == {"items": []}
+        assert await self._ask("GET", "/voice/regions")
         guest = self._sim.world.add_person("Guest")
         self._sim.guild.join(guest)
         await self._ask("DELETE", f"{self._guild}/members/{guest.id}", 204)

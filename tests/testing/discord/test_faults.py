@@ -134,6 +134,51 @@ async def test_a_bad_body_is_told_where_it_is_bad(sim: DiscordFixture, rest: Res
     assert not sim.general.messages
 
 
+@pytest.mark.parametrize(
+    ("field", "url", "code"),
+    [
+        ("url", "tide.example", "URL_TYPE_INVALID_SCHEME"),
+        ("url", "", "URL_TYPE_INVALID_SCHEME"),
+        ("url", "attachment://tide.png", "URL_TYPE_INVALID_SCHEME"),
+        ("url", "https://", "URL_TYPE_INVALID_URL"),
+        ("image.url", "ftp://tide.example/1.png", "URL_TYPE_INVALID_SCHEME"),
+        ("thumbnail.url", "file:///etc/passwd", "URL_TYPE_INVALID_SCHEME"),
+        ("author.url", "javascript:alert(1)", "URL_TYPE_INVALID_SCHEME"),
+        ("author.icon_url", "data:image/png;base64,AA", "URL_TYPE_INVALID_SCHEME"),
+        ("footer.icon_url", "http://", "URL_TYPE_INVALID_URL"),
+    ],
+)
+async def test_an_address_in_an_embed_has_a_scheme_of_the_web(
+    sim: DiscordFixture, rest: Rest, field: str, url: str, code: str
+) -> None:
+    first, _, second = field.partition(".")
+    embed = {"title": "Tide", first: {"name": "Ana", "text": "x", second: url} if second else url}
+    status, answer, _ = await rest.ask("POST", rest.messages, {"embeds": [embed]})
+    assert (status, answer["code"]) == (400, 50035)
+    found = answer["errors"]["embeds"]["0"][first]
+    assert (found[second] if second else found)["_errors"][0]["code"] == code
+    assert not sim.general.messages
+
+
+async def test_a_button_opens_an_address_of_the_web_or_of_discord(sim: DiscordFixture, rest: Rest) -> None:
+    def make(url: str) -> dict[str, object]:
+        button = {"type": 2, "style": 5, "label": "Open", "url": url}
+        return {"content": "x", "components": [{"type": 1, "components": [button]}]}
+
+    status, answer, _ = await rest.ask("POST", rest.messages, make("steam://run"))
+    assert (status, answer["code"]) == (400, 50035)
+    for url in ("https://tide.example/", "discord://-/channels/1/2"):
+        assert (await rest.ask("POST", rest.messages, make(url)))[0] == 200
+
+
+async def test_a_known_path_with_another_method_is_not_allowed_and_an_unknown_one_not_found(rest: Rest) -> None:
+    status, answer, _ = await rest.ask("PUT", "/users/@me")
+    assert (status, answer) == (405, {"message": "405: Method Not Allowed", "code": 0})
+    assert (await rest.ask("GET", f"{rest.messages}/bulk-delete"))[0] == 405
+    assert (await rest.ask("PUT", "/nothing"))[0] == 404
+    assert (await rest.ask("GET", "/users/everybody"))[0] == 404
+
+
 @pytest.mark.parametrize("limit", ["0", "101", "many"])
 async def test_a_page_has_one_to_a_hundred_messages(rest: Rest, limit: str) -> None:
     assert (await rest.ask("GET", f"{rest.messages}?limit={limit}"))[0] == 400

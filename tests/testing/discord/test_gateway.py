@@ -10,8 +10,9 @@ import aiohttp
 import discord
 import pytest
 
-from denizen.testing.discord import DiscordPermission, GatewayIntent
-from denizen.testing.discord.fixtures import DiscordFixture
+from denizen.testing.discord import DiscordPermission, GatewayIntent, SimGuild, open_discord
+from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
+from tests.clock import ManualClock
 from tests.testing.discord.bots import Bot, pointed_at, running, text_channel
 from tests.timing import HANG_LIMIT_S
 
@@ -163,6 +164,7 @@ def identify(token: str, intents: object = 513, **more: object) -> dict[str, obj
     ("op", "data", "code"),
     [
         (99, None, 4001),
+        (1, "x" * 4096, 4002),
         (8, {}, 4003),
         (2, identify("wrong"), 4004),
         (2, identify("TOKEN", 1 << 30), 4013),
@@ -182,6 +184,66 @@ async def test_what_does_not_fit_closes_the_connection_with_its_code(
         assert (await wire.next())["op"] == 10
         await wire.say(op, sent)
         assert await wire.next() == {"closed": code}
+
+
+async def test_another_version_of_the_api_is_turned_away(sim: DiscordFixture) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with session.ws_connect(f"{sim.discord.gateway_url}?v=9&encoding=json") as socket:
+            assert await Wire(socket).next() == {"closed": 4012}
+        async with session.ws_connect(f"{sim.discord.gateway_url}?v=10&encoding=json") as socket:
+            assert (await Wire(socket).next())["op"] == 10
+
+
+async def test_more_than_120_frames_in_a_minute_close_the_connection() -> None:
+    clock = ManualClock()
+    async with open_discord(clock=clock) as server, aiohttp.ClientSession() as session:
+        server.gateway_faults.ack_delay_s = 0.0
+        async with session.ws_connect(server.gateway_url) as socket:
+            wire = Wire(socket)
+            await wire.next()
+            for _ in range(2):
+                for _ in range(120):
+                    await wire.say(1, None)
+                assert {(await wire.next())["op"] for _ in range(120)} == {11}
+                clock.advance(60)
+            for _ in range(121):
+                await wire.say(1, None)
+            frame = await wire.next()
+            while "closed" not in frame:
+                frame = await wire.next()
+            assert frame == {"closed": 4008}
+
+
+async def test_all_members_of_a_guild_are_sent_to_a_bot_once_in_30_seconds() -> None:
+    clock = ManualClock()
+    async with open_discord(clock=clock) as server, aiohttp.ClientSession() as session:
+        sim = build_discord_fixture(server)
+        second = server.world.add_guild("Lagoon", owner=sim.ana)
+        second.join(sim.ada.user)
+        async with session.ws_connect(server.gateway_url) as socket:
+            wire = Wire(socket)
+            await wire.next()
+            await wire.say(2, identify(sim.ada.token, 513 | GatewayIntent.GUILD_MEMBERS))
+            await wire.until("GUILD_CREATE")
+            await wire.until("GUILD_CREATE")
+
+            async def ask(guild: SimGuild, **more: object) -> dict[str, Any]:
+                await wire.say(8, {"guild_id": str(guild.id), "query": "", "limit": 0, "nonce": "n", **more})
+                return await wire.next()
+
+            assert (await ask(sim.guild))["t"] == "GUILD_MEMBERS_CHUNK"
+            clock.advance(10)
+            refused = await ask(sim.guild)
+            assert (refused["op"], refused["t"]) == (0, "RATE_LIMITED")
+            assert refused["d"] == {
+                "opcode": 8,
+                "retry_after": pytest.approx(20),
+                "meta": {"guild_id": str(sim.guild.id), "nonce": "n"},
+            }
+            assert (await ask(second))["t"] == "GUILD_MEMBERS_CHUNK"
+            assert (await ask(sim.guild, query="an", limit=5))["t"] == "GUILD_MEMBERS_CHUNK"
+            clock.advance(20)
+            assert (await ask(sim.guild))["t"] == "GUILD_MEMBERS_CHUNK"
 
 
 async def test_the_gateway_keeps_to_the_protocol_frame_by_frame(sim: DiscordFixture) -> None:

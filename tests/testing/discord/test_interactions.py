@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import aiohttp
 import discord
@@ -147,6 +148,32 @@ async def test_answers_have_their_deadlines() -> None:
             clock.advance(minutes=16)
             with expect_refusal(50027):
                 await bot.idle[1].followup.send("much later")
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ([{"type": 3, "name": "a"}, {"type": 4, "name": "a"}], ("options", "1")),
+        ([{"type": 1, "name": "go", "options": [{"type": 3, "name": "b"}] * 2}], ("options", "0", "options", "1")),
+        ([{"type": 3, "name": "a", "autocomplete": True, "choices": [{"name": "x", "value": "x"}]}], ("options", "0")),
+    ],
+    ids=["duplicate", "duplicate within", "autocomplete and choices"],
+)
+async def test_options_that_contradict_each_other_are_refused(
+    sim: DiscordFixture, options: list[dict[str, Any]], place: tuple[str, ...]
+) -> None:
+    def describe(each: dict[str, Any]) -> dict[str, Any]:
+        inner = {"options": [describe(one) for one in each["options"]]} if "options" in each else {}
+        return {**each, "description": "d", **inner}
+
+    with pytest.raises(RefusedError, match="50035") as caught:
+        sim.discord.acts.commands.create(
+            sim.ada, None, {"name": "ask", "description": "d", "options": [describe(each) for each in options]}
+        )
+    found = caught.value.errors
+    for part in place:
+        assert found is not None
+        found = found[part]
 
 
 async def test_a_second_first_answer_is_refused(sim: DiscordFixture) -> None:

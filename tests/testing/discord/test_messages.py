@@ -137,6 +137,20 @@ async def test_direct_messages_go_both_ways(sim: DiscordFixture) -> None:
         assert caught.value.code == 50007
 
 
+async def test_a_bot_and_a_person_without_a_common_server_do_not_write_to_each_other(sim: DiscordFixture) -> None:
+    dm = sim.world.open_dm(sim.ben, sim.ada.user)
+    sim.world.say(sim.ben, dm, "psst")
+    sim.guild.leave(sim.ben)
+    async with running(sim.discord, sim.ada, Bot) as bot:
+        with pytest.raises(discord.Forbidden) as caught:
+            await (await bot.fetch_user(sim.ben.id)).send("come back")
+        assert caught.value.code == 50007
+    with pytest.raises(RefusedError, match="50007"):
+        sim.world.say(sim.ben, dm, "still there?")
+    between_people = sim.world.open_dm(sim.ana, sim.ben)
+    assert sim.world.say(sim.ana, between_people, "hello").content == "hello"
+
+
 async def test_typing_is_seen_on_both_sides(sim: DiscordFixture) -> None:
     seen: list[int] = []
 

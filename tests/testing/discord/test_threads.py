@@ -112,3 +112,18 @@ async def test_a_thread_may_be_changed_by_its_owner_and_by_who_manages_threads(s
         assert thread.name == "yours" and thread.thread is not None and thread.thread.locked
         await found.delete()
         assert thread.deleted and thread.id not in sim.guild.threads
+
+
+async def test_names_of_text_channels_are_in_lower_case_without_spaces(sim: DiscordFixture) -> None:
+    sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("admin", permissions=DiscordPermission.ADMINISTRATOR)])
+    async with running(sim.discord, sim.ada, Bot) as bot:
+        guild = bot.get_guild(sim.guild.id)
+        assert guild is not None
+        made = await guild.create_text_channel("New  Place")
+        assert made.name == "new-place"
+        renamed = await made.edit(name="Old Place")
+        assert renamed is not None and renamed.name == "old-place"
+        assert (await guild.create_forum("Help Desk")).name == "help-desk"
+        assert (await guild.create_voice_channel("Tea Room")).name == "Tea Room"
+        assert (await guild.create_category("Quiet Rooms")).name == "Quiet Rooms"
+        assert (await made.create_thread(name="A Thread", type=discord.ChannelType.public_thread)).name == "A Thread"

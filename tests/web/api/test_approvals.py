@@ -15,7 +15,13 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
-from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
+from denizen_sdk.turns import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    ToolFinishedEvent,
+    TurnFinishedEvent,
+    encode_event,
+)
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
 
@@ -80,6 +86,10 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
                 async with DenizenClient(address, KEY["ann"]) as other:
                     assert [each.id for each in await other.list_approvals(status="pending")] == [waits.id]
                     assert (await other.approve(waits.id)).status == "approved"
+        assert [encode_event(event)["type"] for event in ann.events if getattr(event, "approval", None)] == [
+            "approval_request",
+            "approval_decided",
+        ]
         kinds = [type(event) for event in ann.events]
         assert kinds.index(ApprovalDecidedEvent) < kinds.index(ToolFinishedEvent)
         assert isinstance(ann.events[-1], TurnFinishedEvent)

@@ -11,7 +11,6 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.turn import TurnStatus
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.web.http.dependencies import WebTiming
-from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, BEN, make_hello_model, open_web
 
@@ -29,6 +28,7 @@ def kinds(response: httpx2.Response) -> list[str]:
     return [event["type"] for event in events(response)]
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     model = ScriptedModel(
         ScriptedReply("Let me look.", calls=[call("weather", city="Longtown"), call("weather", city="Atlantis")]),
@@ -45,7 +45,7 @@ async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     assert told[0] == {"type": "turn", "turn_id": turn.id, "agent": "denizen", "model": "scripted/model"}
     assert told[4]["args"] == {"city": "Longtown"}
     results = {event["text"][:8]: event for event in told if event["type"] == "tool_finished"}
-    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (MAX_RESULT_CHARS, True)
+    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (1000, True)
     assert (results["There is"]["is_error"], results["There is"]["truncated"]) == (True, False)
     assert (told[-1]["status"], told[-1]["reply"], told[-1]["usage"]["input_tokens"]) == ("done", "Sunny.", 20)
     assert response.headers["x-denizen-turn"] == turn.id
@@ -58,6 +58,7 @@ async def test_each_event_is_named_so_that_plain_event_sources_can_tell_them_apa
     assert named == kinds(response)
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_a_turn_that_fails_ends_with_what_happened_and_what_to_do() -> None:
     failure = NeedsAttention("The provider refused the key.", code="key_refused", fix="Run `denizen setup`.")
     async with open_web(ScriptedModel(failure)) as web, web.client() as client:
@@ -109,6 +110,7 @@ async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
     assert [message["text"] for message in messages] == ["c", "Three."]
 
 
+@pytest.mark.proves("T-http-chat")
 async def test_sessions_and_agents_have_histories_of_their_own() -> None:
     async with open_web(make_hello_model()) as web, web.client() as client:
         for body in ({"session": "a"}, {"session": "b/c"}, {"session": "a", "agent": "scribe"}):

@@ -65,6 +65,7 @@ async def test_the_official_client_gets_an_answer() -> None:
     assert answer.usage.prompt_tokens_details.cached_tokens == 12
 
 
+@pytest.mark.proves("TW16")
 async def test_the_official_client_streams() -> None:
     model = ScriptedModel(ScriptedReply("Hello there, friend."))
     async with open_web(model) as web, web.serve() as url, official(web, url=url) as client:

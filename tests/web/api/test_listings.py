@@ -102,6 +102,7 @@ async def test_health_tells_status_uptime_provider_model_tools_and_generation() 
     }
 
 
+@pytest.mark.proves("T-http-health", "TW3")
 async def test_health_needs_no_key_and_tells_only_those_who_have_one_more_than_that_it_is_alive() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         response = await client.get("/health")

@@ -93,6 +93,7 @@ def test_loopback_hosts_need_no_key(host: str) -> None:
     check_exposure(host, [])
 
 
+@pytest.mark.proves("TW3", "T-config-server")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.4", "example.org", "127.0.0.1.example.org"])
 def test_listening_beyond_loopback_without_a_key_is_refused_with_the_fix(host: str) -> None:
     with pytest.raises(NeedsAttention) as caught:

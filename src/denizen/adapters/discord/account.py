@@ -149,9 +149,17 @@ class DiscordAccount:
         return await login.commands.sync(login.listener.commands)
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
-        return await self._get_login().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        sender = self._get_login().sender
+        return await sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         await self._get_login().sender.edit(place, message_id, content)
@@ -170,6 +178,9 @@ class DiscordAccount:
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         return await self._get_login().sender.open_thread(place, message_id, title)
+
+    async def open_direct(self, user_id: str) -> Place:
+        return await self._get_login().sender.open_direct(user_id)
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         return await conversion.list_posts(self._get_login().client, room_id, before, after, limit)
@@ -200,6 +211,10 @@ class DiscordAccount:
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
         return await audience.may_write(self._get_login().client, place, principal)
+
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        await anyio.lowlevel.checkpoint()
+        return self._login is None or audience.may_post(self._login.client, place, in_new_thread=in_new_thread)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return self._login is not None and await audience.may_moderate(self._login.client, room_id, principal)

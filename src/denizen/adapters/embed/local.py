@@ -5,6 +5,7 @@ It takes about 20 ms of one processor for a text, and 280 MB of memory from the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -72,6 +73,8 @@ class LocalEmbedder:
 
 def _register_model(entry: EmbeddingWeights) -> str:
     """Imports the library, which takes a moment, and tells it of the model. Returns the name of the model there."""
+    # Since 1.29 onnxruntime tells its vendor what it loads, unless it is told not to before its import.
+    os.putenv("ORT_DISABLE_TELEMETRY", "1")
     try:
         from fastembed import TextEmbedding
         from fastembed.common.model_description import ModelSource, PoolingType

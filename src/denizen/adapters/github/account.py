@@ -262,7 +262,14 @@ class GitHubAccount:
     # --- sending -----------------------------------------------------------------------------------------------------
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Posts a comment. GitHub has no replies; `list_posts` finds an earlier try by its hidden mark."""
         thread = _thread_at(place)
@@ -345,6 +352,12 @@ class GitHubAccount:
             return await self._people.may_write(_thread_at(place), principal)
         except (NotFound, NotAllowed, InvalidInput):
             return False
+
+    async def may_post(self, place: Place, *, in_new_thread: bool = False) -> bool:
+        return True
+
+    async def open_direct(self, user_id: str) -> Place:
+        raise NotAllowed("There are no direct messages on GitHub.", code="github_no_direct")
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return False

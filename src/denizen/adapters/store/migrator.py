@@ -6,6 +6,7 @@ Alembic is imported only when there is something to do: an up-to-date database c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.errors import NeedsAttention
+
+_log = logging.getLogger("denizen.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
                 dialect.rehearse(history.head, lambda copy: _upgrade(copy, dialect, history))
             _run(connection, dialect, history)
             connection.commit()
+    if stored is not None:
+        _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
 
 
 def _upgrade(copy: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
@@ -105,8 +110,9 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
             "The database was written by a newer version of Denizen.",
             code="store_newer",
             why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
-            fix=f"Install the newer version again, or put back the copy that it left: NAME.before-{stored} beside "
-            "the SQLite file, or your backup of the Postgres database.",
+            fix=f"Install the newer version again, or put back the copy that it left: with Denizen stopped, remove "
+            f"NAME-wal and NAME-shm beside the SQLite file and move NAME.before-{stored} to its place (durable.db "
+            "stays); on Postgres, your backup of the database.",
         )
 
 

@@ -7,6 +7,7 @@ A commit survives the death of the process. When the machine loses power, the la
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.posts import POST_COLUMNS, posts
 from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+
+_log = logging.getLogger("denizen.store")
 
 BUSY_TIMEOUT_MS = 5000
 """The longest time that a write waits for another process that writes."""
@@ -186,6 +189,7 @@ class SqliteDialect:
         try:
             _copy(self.path, partial)
             partial.replace(kept)
+            _log.info("database copied before its upgrade", extra={"copy": str(kept)})
             _copy(kept, trial)
             engine = _make_engine(trial)
             with engine.connect() as connection:

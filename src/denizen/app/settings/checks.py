@@ -212,14 +212,14 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     """Yields the places outside of `agents` where agents are named: accounts, what they may switch to, commands,
-    budgets.
+    budgets, rules of the gate.
     """
     discord = _group(_group(tree, "channels"), "discord")
-    yield from _switchable(("channels", "discord"), discord)
+    yield from _list_names(("channels", "discord"), discord, "switchable")
     for name, account in _group(discord, "accounts").items():
         path = ("channels", "discord", "accounts", name)
         yield path, name
-        yield from _switchable(path, account)
+        yield from _list_names(path, account, "switchable")
     for name in _group(_group(_group(tree, "channels"), "github"), "accounts"):
         yield ("channels", "github", "accounts", name), name
     for name, command in _group(tree, "commands").items():
@@ -228,13 +228,16 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
             yield ("commands", name, "agent"), agent
     for name in _group(_group(tree, "budgets"), "agents"):
         yield ("budgets", "agents", name), name
+    rules = _group(tree, "gate").get("rules")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        yield from _list_names(("gate", "rules", index), rule, "agents")
 
 
-def _switchable(path: KeyPath, section: Json) -> Iterator[tuple[KeyPath, str]]:
-    names = section.get("switchable") if isinstance(section, Mapping) else None
+def _list_names(path: KeyPath, section: Json, key: str) -> Iterator[tuple[KeyPath, str]]:
+    names = section.get(key) if isinstance(section, Mapping) else None
     for index, name in enumerate(names if isinstance(names, list) else ()):
         if isinstance(name, str):
-            yield (*path, "switchable", index), name
+            yield (*path, key, index), name
 
 
 def _group(tree: Mapping[str, Json], key: str) -> Mapping[str, Json]:

@@ -187,7 +187,9 @@ class ObserverSection(Section):
         description="How long a verdict about a call of tier 2 holds for the very same call; 0 asks each time.",
     )
     alert_channel: Id | Literal[""] = Field(
-        default="", description="Id of the channel where owners are told of calls that it hands on to people."
+        default="",
+        description="Id of the channel where owners are told of calls that it hands on to people, and of channels in "
+        "which an agent is asked and may not write.",
     )
 
 

@@ -25,12 +25,17 @@ MAX_WAITING = 20
 class _TurnQueue:
     """Those who wait, by asker: the asker who is first is served next, and stands behind the others then. `returning`
     are those who come back, before all others. `known` counts who has the queue, waits for it or may come back.
+    `usual_s` is how long it was held lately, newer times counting more; 0 until somebody left it.
     """
 
     is_taken: bool = False
     returning: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
     waiting: dict[str, deque[anyio.Event]] = field(default_factory=dict[str, deque[anyio.Event]])
     known: int = 0
+    usual_s: float = 0.0
+
+    def note_held(self, held_s: float) -> None:
+        self.usual_s += (held_s - self.usual_s) / 4 if self.usual_s else held_s
 
     def join(self, asker: str, mine: anyio.Event, *, first: bool) -> None:
         """Sets the event when the queue is free, now or later."""
@@ -73,6 +78,7 @@ class QueueSlot:
     def __init__(self, queue: _TurnQueue, asker: str) -> None:
         self._queue = queue
         self._asker = asker
+        self._since_s = 0.0
         self.is_held = False
 
     async def take(self, *, first: bool = False) -> None:
@@ -85,11 +91,13 @@ class QueueSlot:
             self._queue.part(self._asker, mine)
             raise
         self.is_held = True
+        self._since_s = anyio.current_time()
 
     def leave(self) -> None:
         """Nothing happens when it is not held."""
         if self.is_held:
             self.is_held = False
+            self._queue.note_held(anyio.current_time() - self._since_s)
             self._queue.hand_on()
 
 
@@ -108,7 +116,8 @@ class TurnQueues:
         waiting = sum(map(len, known.waiting.values()))
         if len(known.waiting.get(asker, ())) >= self._max_waiting - waiting:
             raise LimitExceeded(
-                f"I am still busy: {waiting} messages wait here already. Please ask again in a few minutes.",
+                f"I am still busy: {waiting} messages wait here already. "
+                f"Please ask again in {_show_wait(waiting * known.usual_s)}.",
                 code="queue_full",
                 why=f"at most {self._max_waiting} messages wait in one conversation, and nobody takes all the places",
             )
@@ -127,6 +136,13 @@ class TurnQueues:
             own.known -= 1
             if not own.known:
                 del self._queues[queue]
+
+
+def _show_wait(wait_s: float) -> str:
+    if not wait_s:
+        return "a few minutes"
+    minutes = max(1, round(wait_s / 60))
+    return "about a minute" if minutes == 1 else f"about {minutes} minutes"
 
 
 class TurnPause:

@@ -154,6 +154,8 @@ class InteractionHandler:
         facts = MessageFacts(room=press.room, author=AuthorFacts(id=press.author_id, roles=press.roles))
         if not (await self._reader.decide_request(facts)).answers:
             raise NotAllowed("You may not talk with me here.", code="not_allowed")
+        if not await self._context.channel.may_post(press.room.place):
+            raise NotAllowed("I may not write here any more, so I cannot answer.", code="cannot_post")
         # The model is told that it was a button: whoever pressed it read its label, not necessarily what it says.
         said = f'chose, under your message "{press.about}"' if press.about else "pressed a button, which says"
         await self._submit(question, f"[{said}:] {press.value}")

@@ -22,6 +22,7 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.commands.command import UserDataAccess
 from denizen.engine.listener.arbiter import SpeakerArbiter
 from denizen.engine.listener.background import BackgroundTasks
+from denizen.engine.listener.blocked_rooms import BlockedRooms
 from denizen.engine.listener.connection import AccountConnection, ConnectionServices, RoomTracker
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors
@@ -59,7 +60,8 @@ class AccountListener:
         self._background = BackgroundTasks()
         self._cursors = ReadCursors(context.store, context.account, context.platform)
         self._reader = MessageReader(context, self._cursors, lambda: shared.channels.list_platform(context.platform))
-        starter = TurnStarter(context, self._reader)
+        blocked = BlockedRooms(context)
+        starter = TurnStarter(context, self._reader, blocked)
         display = TurnDisplay(context, self._background)
         self._interactions = InteractionHandler(
             context, self._reader, starter, display, services=shared.services, user_data=shared.user_data
@@ -70,6 +72,7 @@ class AccountListener:
             MessageServices(
                 reader=self._reader,
                 starter=starter,
+                blocked=blocked,
                 display=display,
                 typed=typed,
                 cursors=self._cursors,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from denizen.domain.agent import ContextStrategy
-from denizen.domain.attention import Attention
+from denizen.domain.attention import Attention, Trigger
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.file_text import add_file_texts, may_have_text
 from denizen.domain.ids import AgentName, fresh
@@ -24,6 +24,7 @@ from denizen.engine.intake.opening import load_turn
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.listener.arbiter import SpeakerArbiter, SpeakingOrder
 from denizen.engine.listener.background import BackgroundTasks
+from denizen.engine.listener.blocked_rooms import BlockedRooms
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors
 from denizen.engine.listener.interactions import TypedCommands
@@ -34,6 +35,9 @@ from denizen.ports.channel import IncomingMessage
 
 FILES_TIMEOUT_S = 20.0
 """For reading the files of a message; the room's next messages wait meanwhile."""
+
+_UNASKED = frozenset({Trigger.KEYWORD, Trigger.ALWAYS})
+"""Triggers by which the agent joins in without having been addressed."""
 
 _log = logging.getLogger("denizen.listener")
 
@@ -52,6 +56,7 @@ class MessageServices:
 
     reader: MessageReader
     starter: TurnStarter
+    blocked: BlockedRooms
     display: TurnDisplay
     typed: TypedCommands
     cursors: ReadCursors
@@ -67,6 +72,7 @@ class MessageHandler:
         self._context = context
         self._reader = services.reader
         self._starter = services.starter
+        self._blocked = services.blocked
         self._display = services.display
         self._typed = services.typed
         self._cursors = services.cursors
@@ -139,6 +145,8 @@ class MessageHandler:
             return
         if attention.refusal is not None:
             await self._starter.refuse(message, attention.refusal)
+        elif await self._blocked.is_blocked(message):
+            await self._blocked.tell(message, is_addressed=attention.trigger not in _UNASKED)
         elif not self._typed.take(message):
             await self._answer_in_order(message, decision.order)
 
@@ -227,6 +235,9 @@ class MessageHandler:
 
     async def answer_late(self, late: Sequence[IncomingMessage]) -> None:
         """Answers several late messages with one reply."""
+        if await self._blocked.is_blocked(late[-1]):
+            await self._blocked.tell(late[-1], is_addressed=False)
+            return
         try:
             await self._mirror_earlier(late[-1])
             started = await self._starter.start_missed(late)

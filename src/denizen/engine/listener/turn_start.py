@@ -25,6 +25,7 @@ from denizen.domain.prompt_messages import shorten_to_store
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
+from denizen.engine.listener.blocked_rooms import BlockedRooms
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MAX_EDITS, MessageReader, edit_key
 from denizen.engine.outbox.plan import Announcement
@@ -61,9 +62,10 @@ class StartedTurn:
 class TurnStarter:
     """Starts turns, and answers without a turn, for one account."""
 
-    def __init__(self, context: AccountContext, reader: MessageReader) -> None:
+    def __init__(self, context: AccountContext, reader: MessageReader, blocked: BlockedRooms) -> None:
         self._context = context
         self._reader = reader
+        self._blocked = blocked
 
     # --- answers without a turn --------------------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ class TurnStarter:
         """Returns where the answer goes: the room, or a thread opened for it. The thread is followed from now on."""
         context, room = self._context, message.room
         mode = context.account_policy.triggers.threads
-        if mode is ThreadMode.OPEN and room.kind is RoomKind.CHANNEL and not message.post.author.is_bot:
+        if self._blocked.opens_thread(message):
             title = " ".join(message.question.split())[:THREAD_TITLE_CHARS] or message.post.author.name
             room = await context.channel.open_thread(room.place, message.post.id, title)
         if mode is not ThreadMode.NONE and room.is_thread and room.id not in self._reader.followed:

@@ -2,8 +2,9 @@
 
 Rules: tools are resolved anew each step, with a passing note when they changed; the last two steps are
 without tools; four tool-only steps in a row from 60 % of the steps on force one without; the third
-identical round ends the calls; a run without an answer gets one more request without tools. One reply
-cannot start any number of calls: those beyond a bound come back unrun.
+identical round ends the calls; a run without an answer gets one more request without tools. An answer that came
+because the steps were used up says so. One reply cannot start any number of calls: those beyond a bound come back
+unrun.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[Pro
         notes = [] if offered in (None, names) else [_TOOLS_CHANGED.format(tools=", ".join(toolbox.tools) or "none")]
         offered = names
         text_only = not names or must_answer(number, limits.max_steps, streak)
+        steps.is_at_limit = bool(steps.call_count) and is_reserved(number, limits.max_steps)
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
         reply = await _ask_model(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
@@ -87,10 +89,14 @@ async def _find_tools(context: TurnContext, steps: TurnSteps, made: Sequence[Too
 
 def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
     """Whether this step must do without tools. Steps count from 1."""
-    reserved = 2 if max_steps > 2 else 1
-    if number > max_steps - reserved:
+    if is_reserved(number, max_steps):
         return True
     return number >= 3 and number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
+
+
+def is_reserved(number: int, max_steps: int) -> bool:
+    """Whether this is one of the last steps, which are kept for the answer."""
+    return number > max_steps - (2 if max_steps > 2 else 1)
 
 
 async def _ask_model(

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from denizen.domain.errors import DenizenError, Unavailable
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
@@ -104,7 +104,11 @@ def finished_event(turn: Turn, extras: ReplyExtras | None = None) -> TurnFinishe
 
 
 def log_turn(turn: Turn, steps: TurnSteps | None, duration_ms: int, error: DenizenError | None = None) -> None:
-    """Writes the one log line of a turn, with nothing of what was said. `error` is what it failed by."""
+    """Writes the log line of a turn, with nothing of what was said. `error` is what it failed by: what whoever runs
+    Denizen can mend is a warning of its own.
+    """
+    if isinstance(error, Unavailable | NeedsAttention):
+        _log.warning("a turn failed: %s", error.message, extra=error.fields)
     usage, failure = turn.result.usage, turn.result.failure
     _log.info(
         "turn",

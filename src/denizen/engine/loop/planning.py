@@ -79,6 +79,8 @@ async def plan_then_act(context: TurnContext, steps: TurnSteps, history: Sequenc
         toolbox = await _find_tools(context, [call for call, _ in outcomes])
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
+    else:
+        steps.is_at_limit = bool(outcomes)
     return await _answer(context, steps, history, outcomes)
 
 

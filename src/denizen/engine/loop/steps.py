@@ -19,6 +19,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
 from denizen.domain.routing import ROUTE, route_meta
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.taint import META, find_call_taint, taint_from_json, taint_to_json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import PromptUse
@@ -53,6 +54,8 @@ from denizen.ports.toolset import CallOptions, CallTrail
 MAX_INNER = 1000
 """Calls from within one call that are recorded; their positions begin behind those of any step."""
 
+LIMIT_NOTE = "\n\n[I have used up my steps for this, so the answer may be incomplete.]"
+
 
 class TurnSteps:
     """Makes steps, keeps count, and holds what is not written yet. One per turn."""
@@ -80,6 +83,8 @@ class TurnSteps:
         self._made_of: object = None
         self.number = 0
         self.call_count = 0
+        self.is_at_limit = False
+        """Whether the answer came because the steps for tools were used up."""
         self._input_tokens = 0
         self._data: dict[str, Json] = {}
         self.usage = Usage()
@@ -350,6 +355,13 @@ class TurnSteps:
         for step in self._steps:
             if await work.turns.add_step(step):
                 await self._budgets.settle(work, step)
+
+    def finish(self, reply: str) -> str:
+        """Returns the reply, and at the limit says in it, and in its stream, that there may be more."""
+        if not self.is_at_limit or is_silence(reply):
+            return reply
+        self._show(LIMIT_NOTE)
+        return reply + LIMIT_NOTE
 
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""

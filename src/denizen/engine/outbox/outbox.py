@@ -126,8 +126,8 @@ class DeliveryOutbox:
             rounds.work.set()
 
     async def say(self, channel: Channel, said: Announcement) -> bool:
-        """Owes a text that no turn gave, and claims its message in the same moment. False, and nothing is owed, when it
-        was to be the first word about that message and is not.
+        """Owes a text that no turn gave, and claims the message that it is about in the same moment. False, and nothing
+        is owed, when it was to be the first word about that message and is not.
         """
         now = self._clock.now()
         claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
@@ -139,7 +139,7 @@ class DeliveryOutbox:
         is_owed = False
         try:
             async with self._store.work() as work:
-                is_first = bool(await work.inbox.claim([claim], now=now))
+                is_first = not said.about or bool(await work.inbox.claim([claim], now=now))
                 is_owed = is_first or not said.is_first
                 if is_owed:
                     await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))
@@ -312,8 +312,21 @@ class DeliveryOutbox:
             else:
                 return delivery.platform_id
         return await channel.post(
-            place, content, nonce=delivery.nonce, reply_to=delivery.target.reply_to, ticket=delivery.target.ticket
+            place,
+            content,
+            nonce=delivery.nonce,
+            reply_to=delivery.target.reply_to,
+            ticket=delivery.target.ticket,
+            goes_on=await self._goes_on(delivery),
         )
+
+    async def _goes_on(self, delivery: Delivery) -> bool:
+        """Whether it begins an answer to a command that has several messages."""
+        if not delivery.target.ticket or delivery.position or delivery.kind not in PIECES:
+            return False
+        async with self._store.work(write=False) as work:
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
+        return any(each.position and each.kind is delivery.kind for each in of_turn)
 
     async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
         """The card that was sent before it; one that never arrived, or was deleted, needs no end."""

@@ -195,10 +195,10 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
 class Announcement:
     """A text or reaction that is not the answer of a turn, such as a refusal.
 
-    `about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
-    decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
-    said about that message, and that is what names it. `topic` is said once a minute in a place: then the text, but not
-    the sign, and for further messages the sign alone.
+    `about` is the message that it replies to, empty for none; `sign` an emoji to put on that. `is_first`: only when
+    nothing was decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of
+    several things said about that message, and that is what names it. `topic` is said once a minute in a place: then
+    the text, but not the sign, and for further messages the sign alone.
     """
 
     place: Place

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.guild.audience import list_visible_rooms, may_moderate, may_write
+from denizen.adapters.discord.guild.audience import list_visible_rooms, may_moderate, may_post, may_write
 from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
@@ -285,3 +285,21 @@ async def test_while_discord_cannot_tell_who_may_write_it_is_neither_yes_nor_no(
         at.server.faults.fail("GET", f"/guilds/{at.guild.id}/members/{at.ben.id}", status=403)
         with pytest.raises(Unavailable):
             await may_write(at.client, make_place(at.general), asker(at.ben))
+
+
+async def test_the_account_knows_where_it_may_post_itself_and_where_in_threads_only() -> None:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
+        quiet = [SimOverwrite(at.guild.everyone.id, 0, deny=DiscordPermission.SEND_MESSAGES)]
+        notices = at.guild.add_channel("notices", overwrites=quiet)
+        shut = [SimOverwrite(at.guild.everyone.id, 0, deny=quiet[0].deny | DiscordPermission.SEND_MESSAGES_IN_THREADS)]
+        archive = at.guild.add_channel("archive", overwrites=shut)
+        await at.settle()
+        assert may_post(at.client, make_place(at.general))
+        assert not may_post(at.client, make_place(notices))
+        assert may_post(at.client, make_place(notices), in_new_thread=True)
+        assert not may_post(at.client, make_place(archive), in_new_thread=True)
+        assert may_post(at.client, Place("discord", "1")), "what the cache does not know"
+        herald = at.guild.add_role("Herald", permissions=DiscordPermission.ADMINISTRATOR)
+        at.guild.set_roles(at.ada.user, [herald])
+        await at.settle()
+        assert may_post(at.client, make_place(notices)), "the account was given a role"

@@ -132,6 +132,45 @@ async def test_a_ticket_that_discord_ended_leads_to_a_plain_message(sim: Account
     assert [each.content for each in sim.mine() if each.content] == ["late", "typed"]
 
 
+async def test_the_pieces_of_an_answer_stand_together_below_what_was_said_since_the_command(
+    sim: AccountFixture,
+) -> None:
+    async with running(sim, pending()) as (account, heard):
+        await account.sync_commands()
+        _, ticket = await ask(sim, heard)
+        sim.say("meanwhile")
+        await heard.until(lambda: heard.texts() == ["meanwhile"])
+        sim.discord.faults.drop("POST", "/webhooks", when="after")
+        with pytest.raises(Unavailable):
+            await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket, goes_on=True)
+    async with running(sim, pending()) as (account, _):
+        await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket, goes_on=True)
+        await account.post(sim.place(), MessageContent("two"), nonce="n2", ticket=ticket)
+    assert sim.general.texts == ["-# My answer is below.", "meanwhile", "one", "two"]
+
+
+async def test_an_answer_stands_at_its_command_where_nothing_was_said_since(sim: AccountFixture) -> None:
+    async with running(sim, pending()) as (account, heard):
+        await account.sync_commands()
+        interaction, ticket = await ask(sim, heard)
+        await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket, goes_on=True)
+        await account.post(sim.place(), MessageContent("two"), nonce="n2", ticket=ticket)
+    assert list_answers(interaction) == ["one", "two"]
+
+
+@pytest.mark.parametrize(("command", "goes_on"), [("ask", False), ("think", True)], ids=["one message", "private"])
+async def test_an_answer_of_one_message_or_for_one_person_stands_at_its_command(
+    sim: AccountFixture, command: str, *, goes_on: bool
+) -> None:
+    async with running(sim, pending()) as (account, heard):
+        await account.sync_commands()
+        interaction, ticket = await ask(sim, heard, command)
+        sim.say("meanwhile")
+        await heard.until(lambda: heard.arrivals)
+        await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket, goes_on=goes_on)
+    assert list_answers(interaction) == ["one"]
+
+
 async def test_a_ticket_is_text_and_back() -> None:
     ticket = CommandTicket("123", "aW50.er_act-ion", datetime(2026, 11, 22, 12, tzinfo=UTC))
     assert parse_ticket(str(ticket)) == ticket

@@ -148,6 +148,14 @@ async def test_there_are_no_threads_in_a_direct_talk(sim: AccountFixture) -> Non
     assert [each.content for each in sim.mine(talk)] == ["hello to you"]
 
 
+async def test_somebody_is_written_to_in_direct_messages(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        place = await account.open_direct(str(sim.ana.id))
+        await account.post(place, MessageContent("between us"), nonce="n1")
+        assert await account.open_direct(str(sim.ana.id)) == place
+    assert [each.content for each in sim.mine(sim.world.open_dm(sim.ana, sim.ada.user))] == ["between us"]
+
+
 async def test_a_missing_permission_is_named_with_what_to_do(sim: AccountFixture) -> None:
     sim.guild.everyone.permissions &= ~(DiscordPermission.SEND_MESSAGES | DiscordPermission.ATTACH_FILES)
     async with running(sim) as (account, _):

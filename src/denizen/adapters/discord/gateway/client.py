@@ -7,7 +7,7 @@ Sharding is automatic: Discord decides on the number of shards.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast
 
 import anyio
@@ -27,6 +27,8 @@ _log = logging.getLogger("denizen.discord")
 _LONGEST_RATE_LIMIT_S = 60.0
 # A large guild sends its members in many chunks, so this is generous; nobody waits for them.
 _MEMBERS_TIMEOUT_S = 120.0
+_REQUEST_MEMBERS = 8
+"""The opcode of a request for members."""
 _MAX_BACKOFF_EXPONENT = 4
 """The pause before a reconnection is at most 2 ** 4 seconds."""
 _MAX_MEMBERS = 50_000
@@ -71,6 +73,7 @@ class GatewayClient(discord.AutoShardedClient):
         """Replaces the HTTP client. discord.py's constructor calls this right after it has made its own."""
         self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
         state = super()._get_state(**options)
+        state.parsers["RATE_LIMITED"] = self._heed_rate_limit  # discord.py does not know this event
         TolerantParsing(state)
         return state
 
@@ -113,6 +116,24 @@ class GatewayClient(discord.AutoShardedClient):
                 await guild.chunk()
         except VENDOR_ERRORS as error:
             _log.info("members of a guild not loaded", extra={"guild": guild.id, "why": type(error).__name__})
+
+    def _heed_rate_limit(self, event: Mapping[str, Any]) -> None:
+        """Asks for the members of a guild again, later: Discord answers such a request once in 30 s for each bot."""
+        if event["opcode"] == _REQUEST_MEMBERS:
+            meta, pause_s = event["meta"], float(event["retry_after"])
+            self._tasks.start_soon(self._ask_members_again, int(meta["guild_id"]), meta.get("nonce"), pause_s)
+
+    async def _ask_members_again(self, guild_id: int, nonce: str | None, pause_s: float) -> None:
+        """Repeats the request that `guild.chunk` waits for, unless a reconnection has ended it meanwhile."""
+        await anyio.sleep(pause_s)
+        state = cast("Any", self._connection)
+        pending = state._chunk_requests.get(guild_id)  # noqa: SLF001
+        if pending is None or pending.nonce != nonce:
+            return
+        try:
+            await state.chunker(guild_id, nonce=nonce)
+        except VENDOR_ERRORS as error:
+            _log.info("members of a guild not loaded", extra={"guild": guild_id, "why": type(error).__name__})
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         self._events.remove_guild(guild)

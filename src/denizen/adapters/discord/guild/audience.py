@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 import anyio.lowlevel
@@ -120,6 +121,21 @@ async def may_write(client: discord.Client, place: Place, principal: Principal) 
         return False
     held = room.permissions_for(member)
     return held.view_channel and (held.send_messages_in_threads if place.thread else held.send_messages)
+
+
+def may_post(client: discord.Client, place: Place, *, in_new_thread: bool = False) -> bool:
+    """Whether the account may post there, or in a thread that it opens there, as the cache knows its permissions. True
+    for what the cache does not know.
+    """
+    room_id = place.thread or place.channel
+    room = find_guild_room(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
+    me = cast("discord.Member | None", room.guild.me) if room is not None else None  # None while it is unavailable
+    if room is None or me is None:
+        return True
+    held = room.permissions_for(me)
+    if place.thread or in_new_thread:
+        return held.send_messages_in_threads and (held.create_public_threads or not in_new_thread)
+    return held.send_messages
 
 
 def parse_user_id(principal: Principal) -> int | None:

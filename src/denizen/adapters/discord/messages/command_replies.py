@@ -7,7 +7,7 @@ the answer. `sending` uses it for the answers of a turn, and `interactions` for 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,6 +112,8 @@ class InteractionWebhook:
 _REMEMBERED = 500
 """The number of tickets whose state is kept. Each is valid for 15 minutes."""
 
+_BELOW = "-# My answer is below."
+
 _LOOKED_AT = 50
 """The number of messages after the first answer among which an earlier try is searched."""
 
@@ -140,10 +142,15 @@ class CommandReplies:
         self._client = client
         self._told: OrderedDict[str, _TicketState] = OrderedDict()
 
-    async def answer(self, ticket: CommandTicket, content: MessageContent, nonce: str) -> str:
-        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the errors of `errors`."""
+    async def answer(self, ticket: CommandTicket, content: MessageContent, nonce: str, *, goes_on: bool = False) -> str:
+        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the errors of `errors`.
+
+        An answer that `goes_on` stands below what was said since the command, so that its messages stand together.
+        """
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
+        if goes_on and not told.sent:
+            await self._step_down(webhook, told)
         if told.sent.get(nonce):
             return told.sent[nonce]
         if nonce not in told.sent and not told.is_unsure:
@@ -166,6 +173,16 @@ class CommandReplies:
                 self._told.popitem(last=False)
         self._told.move_to_end(key)
         return self._told[key]
+
+    async def _step_down(self, webhook: InteractionWebhook, told: _TicketState) -> None:
+        """Leaves the place of "is thinking" to a pointer, if others have written below it."""
+        original = told.original
+        if original is None or not original.is_loading or original.is_private:
+            return
+        channel = self._client.get_channel(int(original.channel))
+        if (getattr(channel, "last_message_id", None) or 0) > int(original.id):
+            await webhook.edit_original(to_edit(MessageContent(_BELOW)))
+            told.original = replace(original, is_loading=False, text=_BELOW)
 
     async def _send(self, webhook: InteractionWebhook, told: _TicketState, content: MessageContent, nonce: str) -> str:
         """Sends the content. An edit can be repeated safely, so the try that began with it may end with it."""

@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.errors import (
     ListMissing,
     translate_errors,
 )
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.adapters.discord.messages.conversion import get_channel, get_text_channel, to_room
@@ -78,7 +79,14 @@ class MessageSender:
         self._tickets = CommandReplies(client)
 
     async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+        self,
+        place: Place,
+        content: MessageContent,
+        *,
+        nonce: str,
+        reply_to: str = "",
+        ticket: str = "",
+        goes_on: bool = False,
     ) -> str:
         """Posts a message, as the answer to a command if the ticket still holds, and otherwise as a plain one.
 
@@ -87,7 +95,7 @@ class MessageSender:
         held = parse_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
             try:
-                return await self._tickets.answer(held, content, nonce)
+                return await self._tickets.answer(held, content, nonce, goes_on=goes_on)
             except NotFound:
                 pass
         room = _room_id(place)
@@ -151,6 +159,10 @@ class MessageSender:
             else:
                 return to_room(thread)
         return to_room(await get_channel(self._client, _id(message_id)))
+
+    async def open_direct(self, user_id: str) -> Place:
+        with translate_errors("write to that user"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            return Place(PLATFORM, str((await self._client.http.start_private_message(_id(user_id)))["id"]))
 
     def _missing(self, room: int, needed: Sequence[str]) -> ListMissing:
         return lambda: list_missing_permissions(self._client, room, needed)

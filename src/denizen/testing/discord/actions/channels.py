@@ -24,6 +24,7 @@ from denizen.testing.discord.state.channels import (
     SimOverwrite,
     SimThreadMember,
     SimThreadState,
+    normalize_channel_name,
 )
 from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild, SimRole
@@ -58,14 +59,14 @@ class ChannelActions:
 
     def add(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         """Adds a channel, unchecked. In a category it takes the category's overwrites unless it is given others."""
-        category = options.get("category")
+        category, kind = options.get("category"), _KINDS[options.get("kind", "text")]
         given = list(options.get("overwrites", ())) + _private(guild, options.get("private_to"))
         if not given and category is not None:
             given = [SimOverwrite(each.id, each.kind, each.allow, each.deny) for each in category.overwrites.values()]
         channel = SimChannel(
             self._store.ids.fresh(),
-            _KINDS[options.get("kind", "text")],
-            name,
+            kind,
+            normalize_channel_name(kind, name),
             guild.id,
             category,
             position=len(guild.channels),

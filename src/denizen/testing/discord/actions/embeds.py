@@ -19,6 +19,18 @@ _COMPONENTS_V2 = 40
 _OPTIONS = 25
 _OPTION_CHARS = 100
 _MENU, _PREMIUM = 3, 6
+_WEB = ("http", "https")
+_SHOWN = (*_WEB, "attachment")
+_ADDRESSES = (
+    ("", "url", _WEB),
+    ("image", "url", _SHOWN),
+    ("thumbnail", "url", _SHOWN),
+    ("author", "url", _WEB),
+    ("author", "icon_url", _SHOWN),
+    ("footer", "icon_url", _SHOWN),
+)
+"""The addresses of an embed, by part and field, with the schemes that Discord takes there."""
+_LINK = 5
 _BUTTON, _SELECTS = 2, frozenset({3, 5, 6, 7, 8})
 _DEFAULTS: Mapping[int, Mapping[str, Any]] = MappingProxyType(
     {
@@ -31,6 +43,19 @@ _DEFAULTS: Mapping[int, Mapping[str, Any]] = MappingProxyType(
 
 def too_long(path: str, limit: int) -> Fault:
     return (path, "BASE_TYPE_MAX_LENGTH", f"Must be {limit} or fewer in length.")
+
+
+def _url_faults(path: str, url: object, schemes: Sequence[str]) -> Iterable[Fault]:
+    if url is None:
+        return
+    scheme, colon, rest = str(url).partition(":")
+    scheme = scheme.lower() if colon else ""
+    if scheme not in schemes:
+        named = ", ".join(f"'{each}'" for each in schemes if each != "attachment")
+        told = f'Scheme "{scheme}" is not supported. Scheme must be one of ({named}).'
+        yield (path, "URL_TYPE_INVALID_SCHEME", told)
+    elif not rest.removeprefix("//").strip("/"):
+        yield (path, "URL_TYPE_INVALID_URL", "Not a well formed URL.")
 
 
 def store_embeds(embeds: Sequence[Mapping[str, Any]], files: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -66,6 +91,9 @@ def _embed_faults(path: str, embed: Mapping[str, Any]) -> Iterable[Fault]:
     for name, key, limit in (("footer", "text", 2048), ("author", "name", 256)):
         if len(_part(embed, name).get(key) or "") > limit:
             yield too_long(f"{path}.{name}.{key}", limit)
+    for part, key, schemes in _ADDRESSES:
+        holder = _part(embed, part) if part else embed
+        yield from _url_faults(".".join(filter(None, (path, part, key))), holder.get(key), schemes)
     fields: list[dict[str, Any]] = embed.get("fields") or []
     if len(fields) > _MAX_FIELDS:
         yield too_long(f"{path}.fields", _MAX_FIELDS)
@@ -160,6 +188,8 @@ def _component_faults(place: str, each: Mapping[str, Any], *, v2: bool) -> Itera
             yield (f"{place}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_ROWS} in length.")
     if kind == _BUTTON and not (each.get("label") or each.get("emoji") or each.get("style") == _PREMIUM):
         yield (place, "BUTTON_COMPONENT_MISSING_LABEL_OR_EMOJI", "A button needs a label or an emoji")
+    if kind == _BUTTON and each.get("style") == _LINK:
+        yield from _url_faults(f"{place}.url", each.get("url"), (*_WEB, "discord"))
     if kind == _MENU:
         yield from _menu_faults(place, each)
     needs_id = kind in _SELECTS or (kind == _BUTTON and each.get("style") not in (5, 6))

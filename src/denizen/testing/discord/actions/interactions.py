@@ -143,6 +143,10 @@ def _option_faults(place: str, options: Sequence[Mapping[str, Any]]) -> Iterator
     optional = False
     for index, option in enumerate(options):
         here = f"{place}options.{index}"
+        name = option.get("name")
+        if name is not None and any(each.get("name") == name for each in options[:index]):
+            told = f"Option name {name} is already used in these options"
+            yield (here, "APPLICATION_COMMAND_OPTIONS_NAME_INVALID", told)
         yield from command_faults(here, {**option, "type": 1})
         if option.get("type") in _GROUPS:
             continue
@@ -155,6 +159,9 @@ def _option_faults(place: str, options: Sequence[Mapping[str, Any]]) -> Iterator
         optional = optional or not option.get("required")
         if len(option.get("choices") or []) > _MAX_OPTIONS:
             yield (f"{here}.choices", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_OPTIONS} or fewer in length.")
+        if option.get("autocomplete") and option.get("choices"):
+            told = "Autocomplete cannot be configured for an option with choices"
+            yield (f"{here}.autocomplete", "APPLICATION_COMMAND_AUTOCOMPLETE_INVALID", told)
 
 
 _NEEDS_MESSAGE = frozenset({CallbackKind.DEFERRED_UPDATE, CallbackKind.UPDATE})

@@ -267,7 +267,12 @@ class MessageActions:
         needed += [P.SEND_POLLS] if draft.poll else []
         needed += [P.SEND_TTS_MESSAGES] if draft.tts else []
         require_permission(self._store, author, channel, *needed)
-        if channel.is_dm and not all(each.accepts_dms for each in channel.recipients if each is not author):
+        recipients, guilds = channel.recipients, self._store.guilds.values()
+        if not all(each.accepts_dms for each in recipients if each is not author):
+            raise forbidden(50007, "Cannot send messages to this user")
+        # A bot and a person need a server in common.
+        ids = {each.id for each in recipients}
+        if any(each.bot for each in recipients) and not any(ids <= guild.members.keys() for guild in guilds):
             raise forbidden(50007, "Cannot send messages to this user")
         thread = channel.thread
         if thread and thread.locked and not has_permission(self._store, author, channel, P.MANAGE_THREADS):

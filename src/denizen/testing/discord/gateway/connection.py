@@ -76,6 +76,11 @@ def _select(guild: SimGuild, asked: Mapping[str, Any]) -> tuple[list[SimMember],
     return find_members(guild, str(asked.get("query") or ""), int(asked.get("limit") or 0)), []
 
 
+_VERSION = "10"
+_MAX_FRAME_BYTES = 4096
+_MAX_FRAMES = 120
+_FRAMES_WINDOW_S = 60.0
+_WRONG_VERSION = 4012
 _TIMED_OUT = 4009
 _CLOSE_S = 2.0
 _SESSION_ENDS = frozenset({1000, 1001})
@@ -92,6 +97,7 @@ class GatewayConnection:
         self._url = url
         self._socket = web.WebSocketResponse(timeout=1.0, autoping=True, compress=False, max_msg_size=0)
         self._outbox: deque[str | int] = deque()
+        self._frames_s: deque[float] = deque()
         self._wake = anyio.Event()
         self._pack: Pack | None = None
         self._transport: Any = None
@@ -105,6 +111,9 @@ class GatewayConnection:
         self._pack = open_compression(request.query.get("compress", ""))
         self._transport = request.transport
         await self._socket.prepare(request)
+        if request.query.get("v", _VERSION) != _VERSION:
+            await self._socket.close(code=_WRONG_VERSION)
+            return self._socket
         self._send_op(10, {"heartbeat_interval": round(self._faults.heartbeat.total_seconds() * 1000), "_trace": []})
         try:
             async with anyio.create_task_group() as tasks:
@@ -206,6 +215,10 @@ class GatewayConnection:
 
     def _handle(self, text: str) -> int | None:
         """Handles a frame. Returns the close code if the connection has to end."""
+        if len(text.encode()) > _MAX_FRAME_BYTES:
+            return 4002
+        if not self._take_frame():
+            return 4008
         try:
             frame: dict[str, Any] = json.loads(text)
             op = frame["op"]
@@ -232,6 +245,14 @@ class GatewayConnection:
                 return self._chunk(data)
             case _:
                 return 4001
+
+    def _take_frame(self) -> bool:
+        """Counts a frame. Returns False when the client has sent too many within a minute."""
+        now_s = self._store.clock.monotonic_s()
+        while self._frames_s and self._frames_s[0] <= now_s - _FRAMES_WINDOW_S:
+            self._frames_s.popleft()
+        self._frames_s.append(now_s)
+        return len(self._frames_s) <= _MAX_FRAMES
 
     async def _acknowledge(self) -> None:
         await anyio.sleep(self._faults.ack_delay_s)
@@ -292,6 +313,12 @@ class GatewayConnection:
         everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
         if everybody and not session.intents & GatewayIntent.GUILD_MEMBERS:
             return 4014
+        guild_id, nonce = str(data["guild_id"]), data.get("nonce")
+        wait_s = self._sessions.take_members(session, guild_id) if everybody else 0.0
+        if wait_s > 0:
+            meta = {"guild_id": guild_id} | ({"nonce": nonce} if nonce else {})
+            session.push("RATE_LIMITED", {"opcode": 8, "retry_after": wait_s, "meta": meta})
+            return None
         for chunk in chunk_members(self._store, session.application, data):
             session.push("GUILD_MEMBERS_CHUNK", chunk)
         return None

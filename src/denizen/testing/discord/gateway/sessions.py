@@ -208,6 +208,7 @@ class GatewaySessions:
         self._faults = faults
         self._noticed = noticed
         self._sessions: dict[str, GatewaySession] = {}
+        self._members_sent_s: dict[tuple[int, str], float] = {}
         self.identified = 0
         self.resumed = 0
         store.subscribe(self._hear)
@@ -277,6 +278,15 @@ class GatewaySessions:
         if self._sessions.pop(session.id, None) and not self.of(session.application):
             self.set_presence(session.application, "offline", [])
         self._noticed()
+
+    def take_members(self, session: GatewaySession, guild_id: str) -> float:
+        """Counts a request for all members of a guild. Returns how many seconds it came too early; 0 if it counts."""
+        now_s, key = self._store.clock.monotonic_s(), (session.application.id, guild_id)
+        sent_s = self._members_sent_s.get(key)
+        wait_s = 0.0 if sent_s is None else sent_s + self._store.rules.member_pause.total_seconds() - now_s
+        if wait_s <= 0:
+            self._members_sent_s[key] = now_s
+        return max(wait_s, 0.0)
 
     def set_presence(self, application: SimApplication, status: str, activities: list[Any]) -> None:
         application.user.presence = SimPresence(status, activities)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import anyio
-from aiohttp import BodyPartReader, web
+from aiohttp import BodyPartReader, hdrs, web
 from aiohttp.multipart import MultipartReader
 
 from denizen.testing.discord.actions.actions import SimActions
@@ -48,9 +48,10 @@ class SimRestApi:
         router.add_route("*", PREFIX + "/{rest:.*}", self._unknown)
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
+        status, text = (405, "Method Not Allowed") if await _is_known(request) else (404, "Not Found")
         path = request.path.removeprefix(PREFIX)
-        self.requests.append(LoggedRequest(request.method, path, "", status=404, query=dict(request.query)))
-        return _respond(404, {"message": "404: Not Found", "code": 0}, {})
+        self.requests.append(LoggedRequest(request.method, path, "", status=status, query=dict(request.query)))
+        return _respond(status, {"message": f"{status}: {text}", "code": 0}, {})
 
     async def _answer(self, route: RestRoute, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(PREFIX)
@@ -127,6 +128,12 @@ class SimRestApi:
         record.status, record.answer = status, body
         self._noticed()
         return _respond(status, body, headers)
+
+
+async def _is_known(request: web.Request) -> bool:
+    """Whether there is a route for the path, with whatever method."""
+    methods = [(await resource.resolve(request))[1] for resource in request.app.router.resources()]
+    return any(each - {hdrs.METH_ANY} for each in methods)
 
 
 def _get_status(handler: Handler, call: RestCall) -> tuple[int, object]:

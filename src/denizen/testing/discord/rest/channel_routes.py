@@ -10,7 +10,14 @@ from denizen.testing.discord.payloads.people import webhook_payload
 from denizen.testing.discord.rest.call import CreatedResponse, Form, RestCall, RestRoute
 from denizen.testing.discord.state.access import can_see, is_shown, require_guild_permission, require_permission
 from denizen.testing.discord.state.changes import InviteChanged, WebhooksChanged
-from denizen.testing.discord.state.channels import ChannelKind, SimChannel, SimForumTag, SimOverwrite, SimThreadState
+from denizen.testing.discord.state.channels import (
+    ChannelKind,
+    SimChannel,
+    SimForumTag,
+    SimOverwrite,
+    SimThreadState,
+    normalize_channel_name,
+)
 from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild
 from denizen.testing.discord.state.permissions import NONE, P
@@ -55,7 +62,7 @@ def _modify_channel(call: RestCall, channel: SimChannel) -> None:
     form.check()
 
     def change(target: SimChannel) -> None:
-        target.name = name or target.name
+        target.name = normalize_channel_name(target.kind, name) if name else target.name
         target.settings.topic = topic if form.has("topic") else target.settings.topic
         target.settings.slowmode_s = slowmode_s if slowmode_s is not None else target.settings.slowmode_s
         target.position = position if position is not None else target.position

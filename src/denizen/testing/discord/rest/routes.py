@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from denizen.testing.discord.rest import (
     channel_routes,
+    fixed_routes,
     guild_routes,
     interaction_routes,
     message_routes,
@@ -20,6 +21,7 @@ ROUTES: tuple[RestRoute, ...] = (
     *guild_routes.GUILD_ROUTES,
     *guild_routes.EMOJI_ROUTES,
     *guild_routes.EVENT_ROUTES,
+    *fixed_routes.ROUTES,
     *interaction_routes.COMMAND_ROUTES,
     *interaction_routes.INTERACTION_ROUTES,
 )

@@ -31,6 +31,14 @@ class ChannelKind(IntEnum):
 
 THREADS = frozenset({ChannelKind.ANNOUNCEMENT_THREAD, ChannelKind.PUBLIC_THREAD, ChannelKind.PRIVATE_THREAD})
 FORUMS = frozenset({ChannelKind.FORUM, ChannelKind.MEDIA})
+_PLAINLY_NAMED = frozenset({ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT, *FORUMS})
+
+
+def normalize_channel_name(kind: ChannelKind, name: str) -> str:
+    """Returns the name that Discord gives to a channel: in lower case and without spaces where people type it."""
+    return "-".join(name.lower().split()) if kind in _PLAINLY_NAMED else name
+
+
 WRITABLE = frozenset(
     {ChannelKind.TEXT, ChannelKind.DM, ChannelKind.VOICE, ChannelKind.ANNOUNCEMENT, ChannelKind.STAGE, *THREADS}
 )

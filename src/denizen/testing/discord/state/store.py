@@ -33,6 +33,8 @@ class SimLimits:
     pins: int = 250
     suggested_shards: int = 1
     command_writes_a_day: int = 200
+    member_pause: timedelta = timedelta(seconds=30)
+    """Between two requests of a bot for all members of a guild."""
 
 
 @dataclass(slots=True)
