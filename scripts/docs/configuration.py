@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "are the built-in model. `NAME: provider/model` is the short form."
         ),
         "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
+        "agent_defaults": "What holds for all agents.",
         "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
         "default_agent": "Who answers when nobody is named.",
         "channels": "Where agents can be talked to.",

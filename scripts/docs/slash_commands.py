@@ -24,7 +24,8 @@ Options are `name: value`. Those that are required may be written in order and w
 needs no name. Below, `<option>` is required and `[option]` is not. An unknown command is answered with a hint.
 
 **Answers** are seen by who gave the command, except those of `/ask` and of custom commands with a prompt, which are for
-the room. A typed command is answered in the room; `/reset` only with a reaction."""
+the room. A typed command is answered in the room; `/reset` only with a reaction. In a
+thread, a typed `/reset` that names nobody is for all agents."""
 
 _WHO: Mapping[PermissionLevel, str] = MappingProxyType(
     {

@@ -136,6 +136,12 @@ def test_a_tool_that_an_agent_may_have_is_not_refused(home: Home, listed: str) -
     assert list_refused(home, f'{text}{SERVER}{own}agents: {{ada: {{tools: ["{listed}"]}}}}\n') == []
 
 
+def test_a_tool_that_no_agent_can_have_is_refused_once_where_it_is_given_to_all(home: Home) -> None:
+    agents = "agents: {denizen: {}, ben: {}, cat: {tools: [calculater]}}\n"
+    found = list_refused(home, f"agent_defaults: {{tools: [calculator, wether]}}\n{agents}")
+    assert [place for place, _, _ in found] == ["agent_defaults.tools[1]", "agents.cat.tools[0]"]
+
+
 def test_a_tool_that_has_to_be_named_in_full_is_said_to_need_that(home: Home) -> None:
     text = "tools: {system: {enabled: true}}\nagents: {ada: {tools: ["
     assert list_refused(home, f"{text}exec, restart_denizen]}}}}\n") == []

@@ -47,6 +47,12 @@ def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: P
     ]
 
 
+@pytest.mark.proves("CW12")
+@pytest.mark.skipif(not list_pages(ROOT), reason="this is not a checkout")
+def test_the_reference_in_this_checkout_says_what_the_program_says() -> None:
+    assert list(find_stale(ROOT)) == []
+
+
 def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:
     other = make_page("# A `b` c!\n\n# Twice\n\n# Twice\n", tmp_path, "docs/other.md")
     good = make_page(

@@ -178,7 +178,7 @@ def test_an_empty_list_of_channels_admits_every_channel(room: Room):
     )
 
 
-@pytest.mark.proves("C-config-channels")
+@pytest.mark.proves("C14", "C-config-channels")
 def test_a_thread_counts_through_its_parent():
     listed = AccountPolicy(scope=AccountScope(channels=ids("10")))
     for room in (HALL, THREAD, CLOSET):

@@ -58,9 +58,13 @@ def test_a_line_has_name_and_words_and_costs_a_quarter_of_its_characters_and_fou
     assert line.tokens == -(-len(line.text) // 4) + 4
 
 
-def test_a_line_tells_files_without_their_address_and_emptiness_in_words() -> None:
+@pytest.mark.proves("C12")
+def test_a_line_tells_files_without_the_signature_of_their_address_and_emptiness_in_words() -> None:
     file = Attachment("map.png", "image/png", 12, "https://cdn.example/map.png?expires=1")
-    assert post_line(replace(post(1, "see"), attachments=(file,))).text == "Ana: see [map.png, image/png, 12 bytes]"
+    assert (
+        post_line(replace(post(1, "see"), attachments=(file,))).text
+        == "Ana: see [map.png, image/png, 12 bytes, https://cdn.example/map.png]"
+    )
     assert post_line(post(1, " ")).text == f"Ana: {NO_TEXT}"
     assert post_line(post(1, name=" An\na ")).text == "An a: hello"
 

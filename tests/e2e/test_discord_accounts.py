@@ -9,9 +9,10 @@ import pytest
 from anyio import to_thread
 
 from denizen.testing.discord import GatewayIntent
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.discord import Denizen, DiscordDeployment, open_deployment, point_at
 from tests.e2e.home import Home
-from tests.e2e.provider import Provider
+from tests.e2e.provider import Provider, open_provider
 from tests.ports import hold_unused_port
 from tests.timing import HANG_LIMIT_S
 
@@ -36,13 +37,23 @@ async def test_a_bad_token_keeps_one_account_away_and_the_log_names_the_fix(depl
 async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(deployment: DiscordDeployment) -> None:
     bea = deployment.world.add_application("Bea")
     deployment.guild.join(bea.user)
-    deployment.configure(accounts={"ada": deployment.ada.token, "bea": bea.token, "cleo": ""})
-    deployment.script("Hello.", "Hello.")
-    async with deployment.run(ready=2):
-        assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
-        deployment.ask(deployment.ana, "hello")
-        deployment.ask(deployment.ben, "hello", of=bea)
-        await deployment.until(lambda: deployment.said() == deployment.said(by=bea) == ["Hello."])
+    with open_provider() as beas:
+        deployment.configure(
+            accounts={"ada": deployment.ada.token, "bea": bea.token, "cleo": ""},
+            agents={"bea": "model: beas/scripted"},
+            providers={"beas": beas.server.openai_url},
+        )
+        deployment.script("Hello.")
+        beas.script(ModelAnswer(text="Hi."))
+        held = deployment.discord.faults.hold("GET", "/users/@me", times=1)
+        async with deployment.run(ready=1) as denizen:  # the login of one does not wait for that of the other
+            await held.wait_reached()
+            held.release()
+            await deployment.until(lambda: len(denizen.lines("account ready")) == 2)
+            assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
+            deployment.ask(deployment.ana, "hello")
+            deployment.ask(deployment.ben, "hello", of=bea)
+            await deployment.until(lambda: (deployment.said(), deployment.said(by=bea)) == (["Hello."], ["Hi."]))
 
 
 @pytest.mark.proves("V2")

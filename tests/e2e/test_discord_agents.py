@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from denizen.testing.discord import SimApplication
+from denizen.testing.discord import SimApplication, SimChannel
+from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.discord import DiscordDeployment
 from tests.e2e.provider import Provider, open_provider
@@ -44,7 +45,7 @@ async def pair(deployment: DiscordDeployment) -> AsyncGenerator[TwoAgents]:
         yield TwoAgents(deployment, bea, beas)
 
 
-@pytest.mark.proves("C15", "C16", "C-config-exchanges")
+@pytest.mark.proves("C14", "C15", "C16", "C-config-exchanges")
 @pytest.mark.parametrize("limit", [3, 2])
 async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(limit: int, pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea
@@ -64,6 +65,7 @@ async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(l
     assert len(deployment.requests) + len(pair.beas.requests) == limit + 1
 
 
+@pytest.mark.proves("C19")
 async def test_a_command_for_two_agents_is_carried_out_by_both_and_asks_no_model(pair: TwoAgents) -> None:
     deployment = pair.deployment
     pair.configure()
@@ -147,3 +149,43 @@ async def test_one_agents_failure_does_not_touch_the_other(pair: TwoAgents) -> N
         assert reaction.users == [bea.user]
         assert await deployment.settle() == ["Hello."]
     assert deployment.said(by=bea) == []
+
+
+@pytest.mark.proves("C2", "C6")
+async def test_history_comes_through_whichever_account_may_read_it_and_anew_where_a_rebuild_is_forced(
+    pair: TwoAgents,
+) -> None:
+    deployment, world = pair.deployment, pair.deployment.world
+    crew = deployment.guild.add_role("Crew")
+    bridge = deployment.guild.add_channel("bridge", private_to=[crew])
+    deployment.guild.set_roles(pair.bea.user, [crew])
+    deployment.guild.set_roles(deployment.ben, [crew])
+    for number in range(230):
+        world.say(deployment.ben, bridge, f"log {number}")
+        world.say(deployment.ben, deployment.general, f"talk {number}")
+    deployment.configure(
+        accounts={"ada": deployment.ada.token, "bea": pair.bea.token},
+        agents={"ada": "context: transcript", "bea": "model: beas/scripted, context: transcript"},
+        providers={"beas": pair.beas.server.openai_url},
+    )
+
+    def pages(channel: SimChannel) -> list[LoggedRequest]:
+        """Requests for what is older."""
+        asked = deployment.discord.requests_to("GET", f"/channels/{channel.id}/messages")
+        return [each for each in asked if "after" not in each.query and each.application_id == pair.bea.id]
+
+    async with deployment.run(ready=2) as denizen:
+        await deployment.until(lambda: len(denizen.lines("backfill is over")) == 2)
+    assert deployment.rows("SELECT count(*) FROM posts WHERE text LIKE 'log %' OR text LIKE 'talk %'") == [(460,)]
+    fetched = [int(each.query["limit"]) for each in pages(bridge)]
+    assert len(fetched) >= 3
+    assert set(fetched) == {100}
+    async with deployment.run(ready=2):
+        pair.beas.script(answer("Aye."))
+        deployment.ask(deployment.ben, "what is in the log?", bridge, of=pair.bea)
+        await deployment.until(lambda: deployment.said(bridge, by=pair.bea) == ["Aye."])
+        assert all(f"Ben: log {number}\\n" in str(pair.beas.requests[0].body) for number in range(230))
+        assert len(pages(bridge)) == len(fetched), "from the archive"
+    assert deployment.home.do("archive", "rebuild").code == 0
+    async with deployment.run(ready=2):
+        await deployment.until(lambda: len(pages(bridge)) == 2 * len(fetched))

@@ -67,7 +67,7 @@ async def test_a_mention_in_a_channel_or_thread_that_was_made_while_it_was_down_
         await deployment.until(lambda: deployment.said(channel) + deployment.said(thread) == ["Here I am."] * 2)
 
 
-@pytest.mark.proves("P1", "C2")
+@pytest.mark.proves("P1", "C2", "C6")
 async def test_more_than_a_thousand_missed_messages_are_read_in_order_and_mirrored(
     deployment: DiscordDeployment,
 ) -> None:
@@ -84,8 +84,10 @@ async def test_more_than_a_thousand_missed_messages_are_read_in_order_and_mirror
         assert await deployment.settle() == ["One.", "Two.", "Three."]
         kept = deployment.rows("SELECT text FROM posts WHERE text LIKE 'chatter %' ORDER BY id")
     assert [text for (text,) in kept] == chatter
-    asked = [post.reference.message_id for post in deployment.posts()[:3] if post.reference]
-    assert asked == [question.id for question in questions]
+    asked = deployment.discord.requests_to("GET", f"/channels/{deployment.general.id}/messages")
+    assert {each.query["limit"] for each in asked if "after" in each.query} == {"100"}
+    answered = [post.reference.message_id for post in deployment.posts()[:3] if post.reference]
+    assert answered == [question.id for question in questions]
 
 
 @pytest.mark.proves("P1")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 
 import pytest
 
-from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord import DiscordPermission, file
 from denizen.testing.discord.state.channels import SimOverwrite
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
@@ -211,7 +212,7 @@ async def test_a_slow_answer_has_a_status_message_that_gives_way_to_it(deploymen
         assert status not in deployment.posts()
 
 
-@pytest.mark.proves("C17")
+@pytest.mark.proves("C14", "C17")
 async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_it(
     deployment: DiscordDeployment,
 ) -> None:
@@ -232,3 +233,37 @@ async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_
         await deployment.until(lambda: deployment.said() == ["First.", "Second.", "Third."])
     asked = [post.reference.message_id for post in deployment.posts() if post.reference]
     assert asked == [m.id for m in deployment.general.messages if m.author is not deployment.ada.user]
+
+
+@pytest.mark.proves("C9")
+async def test_a_thread_sees_its_channel_as_people_left_it_without_the_copy_and_the_notices_of_discord(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(agents={"ada": "context: transcript"})
+    deployment.script("Gladly.")
+    async with deployment.run():
+        world, ana, ben = deployment.world, deployment.ana, deployment.ben
+        world.say(ben, deployment.general, "it rains")
+        first = world.say(ana, deployment.general, "shall we go inside?")
+        world.pin(ana, first)
+        thread = world.open_thread(ana, first, "inside")
+        world.say(ben, deployment.general, "the sun is back")
+        deployment.ask(ana, "join us", thread)
+        await deployment.until(lambda: deployment.said(thread) == ["Gladly."])
+    told = "\n".join(str(each["content"]) for each in deployment.requests[0].body["messages"])
+    assert told == "Ben: it rains\nAna: shall we go inside?\nAna: @Ada join us\nada:"
+
+
+@pytest.mark.proves("C12")
+async def test_a_participant_reads_a_text_file_that_a_colleague_attached(deployment: DiscordDeployment) -> None:
+    deployment.configure(agents={"ada": "context: transcript"})
+    deployment.script("Sail.")
+    async with deployment.run():
+        files = [file("plan.txt", "1. sail\n2. anchor", "text/plain"), file("log.txt", "x" * (256 * 1024 + 1))]
+        deployment.world.say(deployment.ben, deployment.general, "our plan", attachments=files)
+        deployment.ask(deployment.ana, "what is planned?")
+        await deployment.until(lambda: deployment.said() == ["Sail."])
+    [first, *_] = [str(each["content"]) for each in deployment.requests[0].body["messages"]]
+    told = re.sub(r"http://\S+/cdn/attachments/\d+/\d+/", "CDN/", first)
+    assert "Ben: our plan [plan.txt, text/plain, 17 bytes, CDN/plan.txt]\n> 1. sail\n> 2. anchor\n[log.txt, " in told
+    assert "262145 bytes, CDN/log.txt]\nAna: " in told, "what is larger than 256 KB is only named"

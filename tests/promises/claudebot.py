@@ -97,8 +97,8 @@ CLAUDEBOT: tuple[Requirement, ...] = (
     Requirement(
         "C12",
         "3.3",
-        "Attachments appear with name, type, size and URL, text files up to 256 KB inline, mentions as @name, and an "
-        "empty message as a placeholder.",
+        "Attachments appear with name, type, size and URL, text files up to 256 KB inline (16 000 characters in a "
+        "transcript), mentions as @name, and an empty message as a placeholder.",
         status="covered",
         issue="discord",
     ),
@@ -176,8 +176,8 @@ CLAUDEBOT: tuple[Requirement, ...] = (
     Requirement(
         "C22",
         "3.5",
-        "For Anthropic the system prompt and the blocks carry cache marks (up to 1 hour), the tail and images follow "
-        "uncached, and the reply is prefilled with `Name:` where accepted.",
+        "For Anthropic the system prompt and the last blocks carry cache marks (up to 1 hour), pictures of the "
+        "question follow uncached, and the reply is prefilled with `Name:` where accepted.",
         status="covered",
         issue="context",
     ),
@@ -193,7 +193,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "C24",
         "3.5",
         "On OpenAI-compatible servers each block can be a user message of its own, the limit goes as "
-        "`max_completion_tokens`, and an echoed leading name is removed.",
+        "`max_completion_tokens` where they know that, and an echoed leading name is removed.",
         status="covered",
         issue="context",
     ),

@@ -25,7 +25,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-agent-limits",
         "3.1",
         "An agent without its own context budget, output limit or temperature uses the global value.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -47,7 +47,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-temperature",
         "3.1",
         "A participant without a configured temperature samples at 1.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -67,8 +67,8 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "C-config-blocks",
         "3.1",
-        "By default a block holds at most 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half "
-        "of the budget.",
+        "By default a block closes at 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half of "
+        "the budget.",
         status="covered",
         issue="context",
     ),

@@ -48,14 +48,14 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-config-providers",
         "4.2",
         "Providers have base URL, key and default model, and Ollama is preset to its usual local address.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "T-config-agent-defaults",
         "4.2",
         "A default model, a list of models by priority and extra instructions hold for every agent that sets none.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -137,7 +137,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-agent-instructions",
         "4.4",
         "An agent's instructions replace the global extra instructions.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

@@ -114,7 +114,7 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
     for agent in settings.agents.values():
         lists = {"tools": agent.tool_access.tools, "pinned_tools": agent.tool_access.pinned_tools}
         for path, pattern in [
-            (("agents", agent.name, key, index), pattern)
+            ((*_find_list(settings, agent.name, key), index), pattern)
             for key, patterns in lists.items()
             for index, pattern in enumerate(patterns)
         ]:
@@ -124,7 +124,13 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
             message, fix = idle or _explain_unknown(pattern, known)
             is_notice = known.may_miss or (idle is not None and _WILD.search(pattern))
             (notices if is_notice else problems).append(settings.document.problem(path, message, fix))
-    return ToolFindings(tuple(problems), tuple(notices))
+    return ToolFindings(tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(notices)))
+
+
+def _find_list(settings: Settings, agent: str, key: str) -> KeyPath:
+    """Returns where an agent's list of tools is written: at the agent, or for all of them."""
+    own, common = ("agents", agent, key), ("agent_defaults", key)
+    return common if settings.document.has(common) and not settings.document.has(own) else own
 
 
 def _find_idle(settings: Settings, pattern: str) -> tuple[str, str] | None:

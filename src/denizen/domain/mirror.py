@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from denizen.domain.file_text import keep_file_texts
 from denizen.domain.message import TextPart
 from denizen.domain.room import Post, PostChanges, Room, is_newer
 
@@ -34,7 +35,9 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
     changes = PostChanges(
         edited_at=before.edited_at if is_known_later else now.edited_at, deleted_at=before.deleted_at or now.deleted_at
     )
-    renewed = replace(known if is_known_later else given, changes=changes)
+    told = known if is_known_later else given
+    files = keep_file_texts(told.attachments, known.attachments)
+    renewed = replace(told, changes=changes, attachments=files)
     return None if renewed == known else renewed
 
 

@@ -57,12 +57,20 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that hangs on a post. The URL may expire."""
+    """A file that hangs on a post. The URL may expire. `text` is the beginning of what a text file says, where an agent
+    that reads the whole talk is configured (`domain/file_text`).
+    """
 
     name: str
     media_type: str
     size_bytes: int
     url: str
+    text: str = ""
+
+    @property
+    def address(self) -> str:
+        """The URL without what is new each time that a platform signs it."""
+        return self.url.partition("?")[0]
 
 
 @dataclass(frozen=True, slots=True)

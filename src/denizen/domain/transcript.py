@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from denizen.domain.file_text import show_file
 from denizen.domain.names import format_name
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.room import Post, is_newer
@@ -96,9 +97,9 @@ class TranscriptBlock:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptBudget:
-    """In tokens. `tail` is guaranteed to the tail even where the blocks leave less of `total`; `block` None derives the
-    size of a block from `total`; `parent_share` is what a thread may use for its parent. `messages` bounds the lines
-    besides; 0 is no bound.
+    """In tokens. `tail` is guaranteed to the newest talk even where that is more than is left of `total`; `block` None
+    derives the size of a block from `total`; `parent_share` is what a thread may use for its parent. `messages` bounds
+    the lines besides; 0 is no bound.
     """
 
     total: int = 100_000
@@ -113,6 +114,11 @@ class TranscriptBudget:
         return min(max(derived, MIN_BLOCK_TOKENS), MAX_BLOCK_TOKENS) if self.block is None else self.block
 
     @property
+    def most_tokens(self) -> int:
+        """The tokens that are read at most: the guaranteed tail may exceed the total."""
+        return max(self.total, self.tail)
+
+    @property
     def parent_tokens(self) -> int:
         return int(self.total * self.parent_share)
 
@@ -120,7 +126,8 @@ class TranscriptBudget:
 def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     """The line of a post; `text` is given for another version of it."""
     name = format_name(post.author.name)
-    words = _words(post, post.text if text is None else text)
+    files = [show_file(file) for file in post.attachments]
+    words = join_words(post.text if text is None else text, files)
     is_bot = post.author.is_bot
     return TranscriptLine(
         post=post.id,
@@ -132,12 +139,12 @@ def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     )
 
 
-def _words(post: Post, text: str) -> str:
-    """Attachments by name, kind and size: their addresses expire, and would change the bytes of a block."""
-    files = [
-        f"[{file.name}, {file.media_type or 'unknown type'}, {file.size_bytes} bytes]" for file in post.attachments
-    ]
-    return " ".join(filter(None, (text.strip(), *files))) or NO_TEXT
+def join_words(text: str, files: Iterable[str]) -> str:
+    """Returns the words of a message with its files (`show_file`), whose texts end with their line."""
+    words = ""
+    for each in filter(None, (text.strip(), *files)):
+        words += ("\n" if words.rpartition("\n")[2].startswith("> ") else " " if words else "") + each
+    return words or NO_TEXT
 
 
 def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
@@ -147,7 +154,8 @@ def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
     if event.version == DELETED:
         text = f"[a message of {name} was deleted]"
     else:
-        text = f"[{name} edited an earlier message: {_words(post, archived.text_at(event.version))}]"
+        files = [show_file(replace(file, text="")) for file in post.attachments]
+        text = f"[{name} edited an earlier message: {join_words(archived.text_at(event.version), files)}]"
     changed_at = post.changes.deleted_at if event.version == DELETED else post.changes.edited_at
     return TranscriptLine("", name, text, changed_at or post.created_at, event=event)
 
@@ -260,10 +268,10 @@ def plan_view(
     is guaranteed. The last line always stays.
     """
     from_parent = newest_version(parent, budget.parent_tokens)
-    left = budget.total - sum(parent[from_parent:])
+    left = max(budget.total - sum(parent[from_parent:]), budget.tail)
     waiting = sum(tail)
     from_block = newest_version(blocks, left - waiting)
     if from_block < len(blocks) or waiting <= left:
         return TranscriptView(from_parent, from_block, 0)
-    from_line = newest_version(tail, max(left, budget.tail))
+    from_line = newest_version(tail, left)
     return TranscriptView(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))

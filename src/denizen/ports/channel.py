@@ -27,7 +27,7 @@ from denizen.domain.subject import Subject
 
 LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
 """Loads the whole question: its text with the message it replies to, and its attachments (pictures, text files, PDFs).
-Called only for messages that are answered.
+Called for messages that are answered, and for those with files where an agent reads the whole talk.
 """
 
 LoadEarlier = Callable[[], Awaitable[Sequence["IncomingMessage"]]]

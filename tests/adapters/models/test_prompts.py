@@ -562,6 +562,7 @@ def marks_in(body: dict[str, Any]) -> dict[str, str]:
 
 @each_wire(ANTHROPIC, OPENROUTER)
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+@pytest.mark.proves("C22", "CW1")
 async def test_a_transcript_has_at_most_four_marks_the_last_of_its_blocks_for_an_hour(
     server: ModelServer, wire: Wire, count: int
 ) -> None:
@@ -572,17 +573,36 @@ async def test_a_transcript_has_at_most_four_marks_the_last_of_its_blocks_for_an
     assert marks_in(body) == {**dict.fromkeys(last, "1h"), "Dennis: hello\nAna: well?": "5m"}
 
 
+@pytest.mark.proves("C22", "CW1")
+async def test_pictures_of_the_question_follow_behind_the_last_mark(server: ModelServer) -> None:
+    *talk, _ = transcript(2)
+    cue = PromptMessage(Role.USER, (ImagePart("https://example.org/cat.png"), TextPart("Dennis:")), "cue")
+    body = await send_request(server, ANTHROPIC, make_request(*talk, cue), overrides={"images": True})
+    assert marks_in(body) == {"block 0": "1h", "block 1": "1h", "Dennis: hello\nAna: well?": "5m"}
+    assert [block["type"] for block in body["messages"][-1]["content"]][-2:] == ["image", "text"]
+
+
+@pytest.mark.proves("CW1")
 async def test_a_participant_without_system_prompt_has_its_first_mark_on_the_tools(server: ModelServer) -> None:
     body = await send_request(server, ANTHROPIC, make_request(*transcript(3), tools=(LOOK,), segments=()))
     assert body["tools"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     assert json.dumps(body).count('"cache_control"') == 4
 
 
+@pytest.mark.proves("CW1")
 async def test_after_a_round_of_tools_the_end_of_the_conversation_is_marked_too(server: ModelServer) -> None:
     steps = (assistant(call("look", "c1", at="x")), results("c1"))
     body = await send_request(server, ANTHROPIC, make_request(*transcript(3, *steps), tools=(LOOK,)))
     assert json.dumps(body).count('"cache_control"') == 4
     assert marks_in(body) == {"block 2": "1h", "Dennis: hello\nAna: well?": "5m", "tool_result": "5m"}
+
+
+@pytest.mark.proves("C24")
+async def test_the_limit_of_an_answer_has_the_name_that_the_server_knows(server: ModelServer) -> None:
+    request = replace(make_request("hi"), max_output_tokens=77)
+    for wire, known in ((OPENAI, "max_completion_tokens"), (COMPATIBLE, "max_tokens")):
+        body = await send_request(server, wire, request)
+        assert {name: body[name] for name in ("max_completion_tokens", "max_tokens") if name in body} == {known: 77}
 
 
 @each_wire(*CHAT_WIRES)

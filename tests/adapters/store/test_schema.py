@@ -105,13 +105,13 @@ def compare(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> list[ob
         return list(compare_metadata(context, metadata))
 
 
-@pytest.mark.proves("V4")
+@pytest.mark.proves("V4", "C11")
 def test_the_migrations_create_the_programs_tables_in_sqlite(tmp_path: Path) -> None:
     assert compare(SqliteDialect(tmp_path / "store.db")) == []
 
 
 @on_postgres
-@pytest.mark.proves("V4")
+@pytest.mark.proves("V4", "C11")
 def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str) -> None:
     assert compare(PostgresDialect(sa.make_url(postgres_url))) == []
 

@@ -260,6 +260,21 @@ def test_discord_that_is_switched_off_has_no_accounts_and_gives_no_notice_for_th
 
 
 @pytest.mark.proves("C-config-agent")
+@pytest.mark.parametrize(
+    ("agent", "says"),
+    [
+        ("bert: {}", "there is no agent 'ada'"),
+        ("ada: {model: ''}", "there is no alias ''"),
+        ("ada: {model: lab/one}", "names a provider that is not configured"),
+        ("ada: {model: nobody}", "there is no alias 'nobody'"),
+    ],
+)
+def test_an_account_needs_an_agent_with_a_model_of_a_provider(home: Home, agent: str, says: str):
+    text = f"agents: {{{agent}}}\nchannels: {{discord: {{accounts: {{ada: '${{T}}'}}}}}}"
+    assert says in home.refuse(text, T="token").explain()
+
+
+@pytest.mark.proves("C-config-agent")
 def test_what_an_account_answers_with_is_the_agents_own_configuration(home: Home):
     settings = home.load("agents: {ada: {model: fast}}\nchannels: {discord: {accounts: {ada: '${T}'}}}", T="token")
     agent = settings.agents[settings.discord_accounts[0].agent]

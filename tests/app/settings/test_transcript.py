@@ -9,9 +9,11 @@ from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.transcript import TranscriptBudget
+from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
 from tests.engine.engine_fixture import NAME, open_engine, strip_date
+from tests.engine.platform_fixture import open_platform
 
 
 def agent(home: Home, keys: str = "") -> Agent:
@@ -23,6 +25,24 @@ def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_sa
     found = agent(home)
     assert (found.history.context, found.instructions.persona) == (ContextStrategy.TRANSCRIPT, ())
     assert found.history.transcript == TranscriptBudget(total=100_000, tail=8000, block=None, parent_share=0.5)
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("C28", "C-config-toggles")
+async def test_a_participant_is_sent_nothing_but_the_talk_and_an_assistant_its_system_prompt(home: Home):
+    sent: list[ModelRequest] = []
+    for keys in ("context: transcript", "context: transcript, transcript: {system_prompt: true}"):
+        model = ScriptedModel(otherwise=ScriptedReply("Quite."))
+        agents = home.load(f"agents: {{ada: {{{keys}}}}}").agents
+        async with open_platform(None, model, agents=agents) as fixture:
+            fixture.world.platform.say(fixture.world.general, "bob", "it rains")
+            fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+            await fixture.settled()
+        sent += model.requests
+    bare, prompted = sent
+    assert bare.segments == ()
+    assert [join_text(each.parts) for each in bare.messages] == ["Bob: it rains\nAna: @ada hello", "ada:"]
+    assert "helpful member" in prompted.segments[0].text
 
 
 def test_every_key_of_the_transcript_is_read(home: Home):

@@ -417,6 +417,7 @@ def make_block(number: int, first: str, last: str) -> TranscriptBlock:
 
 @pytest.mark.anyio
 class TranscriptContract:
+    @pytest.mark.proves("C11")
     async def test_closed_blocks_come_back_in_order_each_place_with_its_own(self, store: Store) -> None:
         first, second = make_block(1, "99", "100"), make_block(2, "101", "1000")
         async with store.work() as work:
@@ -427,6 +428,7 @@ class TranscriptContract:
             assert await work.transcripts.list_blocks(THREAD) == [first]
             assert await work.transcripts.list_blocks(Place("discord", "other")) == []
 
+    @pytest.mark.proves("CW11")
     async def test_a_block_is_closed_once_also_where_there_is_no_thread(self, store: Store) -> None:
         first = make_block(1, "99", "100")
         async with store.work() as work:

@@ -42,6 +42,7 @@ async def test_everything_is_fetched_newest_first_and_the_liveliest_room_first()
     assert set(engine.clock.sleeps) == {0.1}
 
 
+@pytest.mark.proves("C2")
 async def test_a_finished_room_is_not_asked_for_again_until_a_rebuild_is_forced() -> None:
     engine = ArchiveFixture()
     write(engine, engine.general, 5)
@@ -112,6 +113,7 @@ async def test_a_slow_platform_is_given_as_much_rest_as_it_took() -> None:
     assert set(engine.clock.sleeps) == {3}
 
 
+@pytest.mark.proves("C2")
 async def test_a_room_that_one_account_may_not_read_is_reported_and_taken_by_another() -> None:
     engine = ArchiveFixture()
     bob = MemoryChannel(engine.platform, BOB)

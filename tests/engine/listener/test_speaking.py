@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -140,9 +141,54 @@ async def test_agents_fall_silent_after_three_messages_in_a_row_until_a_human_wr
         fixture.world.platform.say(fixture.world.general, "ana", "@ada say hello to Ben")
         await fixture.settled()
         assert sum(len(a.sent) for a in fixture.accounts.values()) == 3
-        fixture.world.platform.say(fixture.world.general, "ana", "@ada once more")
+        fixture.world.platform.say(fixture.world.platform.add_room("other"), "bot-ben", "@ada and here?")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 6, "elsewhere they still talk"
+        fixture.world.platform.say(fixture.world.general, "bot-ben", "@ada and here?")
         await fixture.settled()
         assert sum(len(a.sent) for a in fixture.accounts.values()) == 6
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada once more")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 9
+
+
+@pytest.mark.proves("C16")
+async def test_a_slot_is_taken_when_a_reply_starts_and_given_back_when_it_fails() -> None:
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Yes.", before=gate), otherwise=Unavailable("down"))
+    async with open_platform(model=model) as fixture:
+        fixture.world.platform.add_person("robo", "Robo", is_bot=True)
+
+        async def count() -> int:
+            async with fixture.store.work(write=False) as work:
+                return await work.inbox.count_bot_replies("discord", fixture.world.general.id)
+
+        fixture.world.platform.say(fixture.world.general, "robo", "@ada one")
+        await gate.reached.wait()
+        assert await count() == 1, "before there is an answer"
+        gate.open.set()
+        await fixture.settled()
+        fixture.world.platform.say(fixture.world.general, "robo", "@ada two")
+        await fixture.settled()
+        await fixture.until(lambda: not fixture.ada.typing_in)
+        assert await count() == 1, "the second one failed"
+
+
+@pytest.mark.proves("C21", "C-config-message-limit")
+async def test_answers_are_split_at_the_accounts_length_and_blank_lines_stay_where_it_keeps_them() -> None:
+    text = f"one\n\n\n\ntwo\n{'word ' * 30}"
+    usual = ReplyStyle(preview=False)
+    said: list[list[str]] = []
+    for style in (usual, replace(usual, message_limit=60, keep_blank_lines=True)):
+        async with open_platform(
+            model=ScriptedModel(ScriptedReply(text)), account_policy=AccountPolicy(style=style)
+        ) as fixture:
+            fixture.world.platform.say(fixture.world.general, "ana", "@ada tell me")
+            said.append(await fixture.said())
+    assert said[0] == [f"one\n\ntwo\n{'word ' * 30}".strip()]
+    assert said[1][0].startswith("one\n\n\n\ntwo")
+    assert len(said[1]) > 2
+    assert max(map(len, said[1])) <= 60
 
 
 async def test_a_bot_is_not_answered_for_a_mere_reply() -> None:

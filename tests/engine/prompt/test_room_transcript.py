@@ -39,7 +39,7 @@ async def forgotten(fixture: PlatformFixture, person: str) -> None:
         await work.archive.forget_author("discord", person)
 
 
-@pytest.mark.proves("C3", "C28", "X-history")
+@pytest.mark.proves("C3", "C28", "CW2", "X-history")
 async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_prompt() -> None:
     world = World()
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
@@ -59,6 +59,7 @@ async def test_a_persona_is_kept_where_there_is_one() -> None:
     assert request.segments[0].text == "You are Ada, a pirate."
 
 
+@pytest.mark.proves("C22", "CW2")
 async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_removed() -> None:
     async with open_platform(
         None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents={ADA: participant()}
@@ -82,7 +83,7 @@ async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() ->
     assert turn.result.usage.requests == 1 and 0 < turn.result.usage.output_tokens < 20
 
 
-@pytest.mark.proves("C5", "CW4", "C24")
+@pytest.mark.proves("C3", "C5", "CW4", "C24")
 async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_are_evicted() -> None:
     agents = {ADA: participant(budget=TranscriptBudget(total=5000, tail=200, block=300))}
     async with open_platform(None, model(), agents=agents) as fixture:
@@ -100,13 +101,19 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
     ]
 
 
-@pytest.mark.proves("C4", "E4", "C11")
+@pytest.mark.proves("C4", "C5", "E4", "C11")
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
     write_posts(world, 60)
     async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         before = await ask(fixture)
-        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
+            kept = await work.transcripts.list_blocks(world.general.place)
+    assert "\n".join(list_blocks(before)).count("weather") > 10
+    assert "weather" not in str(kept), "ids and counts are kept, no text"
+    assert [block.tokens for block in kept][-len(list_blocks(before)) :] == [
+        sum(-(-len(line) // 4) + 4 for line in block.split("\n")) for block in list_blocks(before)
+    ]
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
         after = await ask(fixture)
     assert len(list_blocks(before)) >= 2
@@ -128,6 +135,27 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     numbers = [int(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
     assert numbers == list(range(numbers[0], 1000))
     assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
+
+
+@pytest.mark.proves("C6", "C7")
+async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> None:
+    world = World()
+    write_posts(world, 1000)
+    agents = {ADA: participant(budget=TranscriptBudget(total=1000))}
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
+        for _ in range(3):
+            request = await ask(fixture)
+            assert 6900 < sum(-(-len(line) // 4) + 4 for line in list_lines(request)) <= 8000
+
+
+@pytest.mark.proves("C6")
+async def test_where_less_was_said_than_fits_everything_is_read() -> None:
+    world = World()
+    write_posts(world, 250)
+    agents = {ADA: participant(budget=TranscriptBudget())}
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
+        request = await ask(fixture)
+    assert len(list_lines(request)) == 251
 
 
 @pytest.mark.proves("C7", "CW5", "E4")
@@ -216,7 +244,7 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
     assert list_texts(of_ben)[-1] == "ben:"
 
 
-@pytest.mark.proves("C8", "C9", "E5")
+@pytest.mark.proves("C8", "C9", "CW5", "E5")
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     write_posts(world, 200)
@@ -229,6 +257,14 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
         first = await ask(fixture, "@ada here we are", room=thread)
         world.platform.say(world.general, "ana", "still later talk in the channel")
         second = await ask(fixture, "@ada and on", room=thread)
+        write_posts(world, 200, room=thread, words="we talk about the sea")
+        await mirror_everything(world)(None)
+        third = await ask(fixture, "@ada and at last?", room=thread)
+    above = [line for line in list_lines(third) if line in list_lines(first)]
+    own = [line for line in list_lines(third) if line not in above]
+    cost = [sum(-(-len(line) // 4) + 4 for line in part) for part in (above, own)]
+    assert cost[0] <= SMALL.parent_tokens
+    assert SMALL.total - SMALL.block_tokens - cost[0] < cost[1] <= SMALL.total - cost[0], "the rest is for the thread"
     lines = list_lines(first)
     assert lines[-2:] == ["Bob: shall we make a thread?", "Ana: @ada here we are"]
     assert lines.count("Bob: shall we make a thread?") == 1

@@ -48,7 +48,7 @@ async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
     assert "\n\n".join(list_texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
 
 
-@pytest.mark.proves("C-config-toggles")
+@pytest.mark.proves("C24", "C-config-toggles")
 async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_the_cache_needs_marks() -> None:
     joined, separate, marked = (
         await ask_three_times(make_agent(), make_model(), 60),

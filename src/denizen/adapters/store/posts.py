@@ -372,7 +372,10 @@ def _write_post(post: Post) -> dict[str, Any]:
         "created_at": post.created_at,
         "edited_at": post.changes.edited_at,
         "deleted_at": post.changes.deleted_at,
-        "attachments": [[each.name, each.media_type, each.size_bytes, each.url] for each in post.attachments],
+        "attachments": [
+            [each.name, each.media_type, each.size_bytes, each.url, *([each.text] if each.text else [])]
+            for each in post.attachments
+        ],
         "text": post.text,
         "words": " ".join(split_words(post.text)),
     }

@@ -6,13 +6,13 @@ A new key is a field of a section here and a field of the same name in one recor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from denizen.app.settings.fields import Language, Number, Section, SomeText, Text, Whole, Zone, copy_fields, refuse
 from denizen.app.settings.interpolation import InterpolatedText
@@ -116,7 +116,12 @@ class LimitsSection(Section):
 class SamplingSection(Section):
     """The sampling parameters. A key that is unset leaves the choice to the provider."""
 
-    temperature: Number | None = Field(default=None, ge=0, le=2, description="Unset: the provider decides.")
+    temperature: Number | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="Unset: the provider decides, and 1 for an agent with `context: transcript` without `top_p`.",
+    )
     top_p: Number | None = Field(default=None, ge=0, le=1, description="Unset: the provider decides.")
     seed: Whole | None = Field(default=None, ge=0, le=2**31 - 1, description="Unset: the provider decides.")
 
@@ -359,6 +364,22 @@ class AgentSection(Section):
     )
 
 
+def _hide_keys(schema: dict[str, Any]) -> None:
+    del schema["properties"]
+
+
+class AgentDefaultsSection(AgentSection):
+    """Keys of an agent that hold for all of them. The reference shows them at the agents, and a listing of the
+    configuration only those that are set.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_hide_keys)
+
+    @property
+    def foreign_keys(self) -> frozenset[str]:
+        return frozenset(type(self).model_fields) - self.model_fields_set
+
+
 PRESETS: Mapping[AgentPreset, AgentSection] = {
     # For models of a few billion parameters on one's own machine.
     AgentPreset.SMALL: AgentSection(
@@ -372,8 +393,22 @@ PRESETS: Mapping[AgentPreset, AgentSection] = {
 }
 
 
-def apply_preset(section: AgentSection) -> AgentSection:
-    """Returns the section with the values of its preset, where it says nothing itself."""
+_PARTICIPANT = AgentSection(sampling=SamplingSection(temperature=1))
+"""Sent, and not left to the provider: some have another default, at which talk among several gets dull."""
+
+
+def fill_agent(section: AgentSection, defaults: AgentSection) -> AgentSection:
+    """Returns the section with what it does not say itself: the values of its preset, then those of all agents, and a
+    participant's temperature.
+    """
+    filled = _fill(_apply_preset(section), _apply_preset(defaults))
+    sampling = filled.sampling
+    # Some models refuse a temperature beside `top_p`.
+    is_open = sampling.temperature is None and sampling.top_p is None
+    return _fill(filled, _PARTICIPANT) if is_open and filled.context is ContextStrategy.TRANSCRIPT else filled
+
+
+def _apply_preset(section: AgentSection) -> AgentSection:
     return section if section.preset is None else _fill(section, PRESETS[section.preset])
 
 
@@ -462,6 +497,21 @@ class PersonaReader:
 
     def _refuse(self, path: KeyPath, message: str, fix: str) -> None:
         self.problems.append(self.document.problem(path, message, fix))
+
+
+def find_default_conflicts(
+    document: ConfigDocument, agents: Mapping[str, AgentSection], defaults: AgentSection
+) -> Iterator[ConfigProblem]:
+    """Yields the values of agents that do not fit those that they take over from `agent_defaults`."""
+    for name, section in agents.items() if defaults.model_fields_set else ():
+        for key in ("transcript", "summaries"):
+            part: Section = getattr(section, key)
+            try:
+                type(part).model_validate(part.model_dump())
+            except ValidationError as error:
+                context = error.errors()[0].get("ctx", {})
+                path = ("agents", name, key, str(context["key"]))
+                yield document.problem(path, f"with agent_defaults, {context['message']}", str(context["fix"]))
 
 
 def build_agent(

@@ -38,9 +38,12 @@ owner says which model that is.
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOutline:
-    """The names that refer to each other. Targets and models come with the path where they stand."""
+    """The names that refer to each other. Targets and models come with the path where they stand; `with_model` are the
+    providers that say which model is meant where only they are named.
+    """
 
     providers: frozenset[str]
+    with_model: frozenset[str]
     targets: tuple[tuple[KeyPath, str], ...]
     overrides: tuple[tuple[KeyPath, str], ...]
     aliases: frozenset[str]
@@ -52,21 +55,22 @@ class ReferenceOutline:
     def used_providers(self) -> frozenset[str]:
         """The providers that an alias, an agent or `embeddings` names."""
         named = (*self.targets, *self.models)
-        return frozenset(text.partition("/")[0] for _, text in named if "/" in text)
+        return frozenset(text.partition("/")[0] for _, text in named if "/" in text or text in self.with_model)
 
 
 def draw_outline(tree: Mapping[str, Json]) -> ReferenceOutline:
     """Reads the names out of a tree of any shape."""
     models = _group(tree, "models")
-    aliases = _group(models, "aliases")
+    aliases, providers = _group(models, "aliases"), _group(models, "providers")
     agents = _group(tree, "agents")
     return ReferenceOutline(
-        providers=frozenset(_group(models, "providers")),
+        providers=frozenset(providers),
+        with_model=frozenset(name for name in providers if _group(providers, name).get("model")),
         targets=(*_targets(aliases), *_embedding(tree)),
         overrides=tuple((("models", "overrides", name), name) for name in _group(models, "overrides")),
         aliases=frozenset(aliases),
         agents=tuple(agents) or (DEFAULT_AGENT,),
-        models=(*(_agent_models(agents) if agents else ((("models", "aliases"), "balanced"),)), *_observer_model(tree)),
+        models=(*_agent_models(tree), *_observer_model(tree)),
         named_agents=tuple(_named_agents(tree)),
     )
 
@@ -114,7 +118,12 @@ def _check_target(
 ) -> Iterator[ConfigProblem]:
     provider, slash, model = text.partition("/")
     known = outline.providers | {BUILTIN}
-    if not slash or not provider or not model:
+    if text in outline.with_model:
+        return
+    if text in outline.providers:
+        fix = f"Write {show_value(text)}/MODEL, or `model: MODEL` at the provider."
+        yield document.problem(path, f"'{show_value(text)}' names a provider, but no model.", fix)
+    elif not slash or not provider or not model:
         example = f"{next(iter(sorted(outline.providers)), BUILTIN)}/MODEL"
         yield document.problem(path, f"'{show_value(text)}' is not provider/model.", f"Write it like {example}.")
     elif provider not in known:
@@ -129,7 +138,7 @@ def _check_target(
 def _check_model(
     document: ConfigDocument, outline: ReferenceOutline, path: KeyPath, text: str
 ) -> Iterator[ConfigProblem]:
-    if "/" in text:
+    if "/" in text or (text in outline.providers and text not in outline.aliases):
         yield from _check_target(document, outline, path, text)
         return
     known = outline.aliases if outline.providers else outline.aliases | frozenset(STANDARD_ALIASES)
@@ -181,10 +190,15 @@ def _embedding(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         yield ("embeddings", "provider"), f"{provider}/{model}"
 
 
-def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+def _agent_models(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    agents, default = _group(tree, "agents"), _group(tree, "agent_defaults").get("model")
+    if isinstance(default, str):
+        yield ("agent_defaults", "model"), USUAL if default == AUTO else default
+    elif not agents:
+        yield ("models", "aliases"), USUAL
     for name, agent in agents.items():
         model = agent.get("model") if isinstance(agent, Mapping) else None
-        if model is None:
+        if model is None and default is None:
             yield ("agents", name), USUAL
         elif isinstance(model, str):
             yield ("agents", name, "model"), USUAL if model == AUTO else model

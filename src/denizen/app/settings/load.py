@@ -25,8 +25,9 @@ from denizen.app.settings.agents import (
     PLANNER_FILE,
     AgentSection,
     PersonaReader,
-    apply_preset,
     build_agent,
+    fill_agent,
+    find_default_conflicts,
 )
 from denizen.app.settings.checks import (
     BUILTIN,
@@ -170,6 +171,7 @@ def examine(
         for name, section in config.agents.items()
     }
     problems += [
+        *find_default_conflicts(document, config.agents, config.agent_defaults),
         *personas.problems,
         *contexts.problems,
         *find_account_problems(document, config.channels.discord, secrets),
@@ -310,11 +312,12 @@ def add_implied(config: Config, outline: ReferenceOutline) -> Config:
     rules.
 
     Without a provider there is the embedded one, and all three aliases are its model. With providers, `fast` and
-    `quality` follow `balanced` or each other; `balanced` itself is never guessed. Agents get the values of their
-    preset, accounts the shared keys of their platform.
+    `quality` follow `balanced` or each other; `balanced` itself is never guessed. Where only a provider is named, its
+    model is meant. Agents get the values of their preset and those of all agents, accounts the shared keys of their
+    platform.
     """
     written = config.agents or {DEFAULT_AGENT: AgentSection()}
-    agents = {name: apply_preset(section) for name, section in written.items()}
+    agents = {name: fill_agent(section, config.agent_defaults) for name, section in written.items()}
     default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
     return config.model_copy(
         update={
@@ -337,7 +340,18 @@ def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
             aliases[name] = AliasSection(model=f"{BUILTIN}/{DEFAULT_MODEL}")
         elif found := next((each for each in stand_ins if each in models.aliases), None):
             aliases[name] = models.aliases[found]
+    usual = {name: f"{name}/{provider.model}" for name, provider in providers.items() if provider.model}
+    aliases = {
+        **{name: AliasSection(model=model) for name, model in usual.items()},
+        **{name: _lead_to_models(alias, usual) for name, alias in aliases.items()},
+    }
     return models.model_copy(update={"providers": providers, "aliases": aliases})
+
+
+def _lead_to_models(alias: AliasSection, usual: Mapping[str, str]) -> AliasSection:
+    """Returns the alias with the usual model of each provider that it only names."""
+    fallbacks = tuple(usual.get(each, each) for each in alias.fallbacks)
+    return alias.model_copy(update={"model": usual.get(alias.model, alias.model), "fallbacks": fallbacks})
 
 
 def _channels(channels: ChannelsSection) -> ChannelsSection:

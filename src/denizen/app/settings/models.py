@@ -17,9 +17,14 @@ _MILLION = 1_000_000
 
 
 class ProviderSection(Section):
-    """A source of models. The last four keys are for the kind `embedded`, the four before them for the others."""
+    """A source of models. The last three keys are for the kind `embedded`, the four before them for the others."""
 
     kind: ProviderKind = Field(description="The protocol and service.")
+    model: Text = Field(
+        default="",
+        description="The model that is used where an agent or an alias names only the provider. Embedded kind: the "
+        "name of a model in the catalogue.",
+    )
     api_key: Secret = Field(default=None, description="Needed by services that want one.")
     base_url: HttpUrl = Field(
         default="", description="Another address than the kind's own; needed for `openai-compatible`."
@@ -31,7 +36,6 @@ class ProviderSection(Section):
         description="How long the provider may be silent, in seconds; unset: what suits the kind.",
     )
     headers: dict[str, Text] = Field(default_factory=dict[str, str], description="Sent with every request.")
-    model: Text = Field(default="", description="Embedded kind: the name of a model in the catalogue.")
     weights: Text = Field(default="", description="Embedded kind: path of a GGUF file of your own.")
     threads: Whole = Field(default=0, ge=0, le=1024, description="Embedded kind: processors to use; 0 takes all.")
     context_tokens: Whole | None = Field(
@@ -65,7 +69,7 @@ class ProviderSection(Section):
         return self
 
 
-_EMBEDDED_KEYS = frozenset({"model", "weights", "threads", "context_tokens"})
+_EMBEDDED_KEYS = frozenset({"weights", "threads", "context_tokens"})
 _REMOTE_KEYS = frozenset({"api_key", "base_url", "timeout_s", "headers"})
 
 

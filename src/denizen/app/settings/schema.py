@@ -15,7 +15,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from denizen.adapters.store import MAX_CONNECTIONS
-from denizen.app.settings.agents import AgentSection
+from denizen.app.settings.agents import AgentDefaultsSection, AgentSection
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import AgentNameText, Name, Secret, Section, SomeText, StoreUrl, Text, Whole, refuse
 from denizen.app.settings.gate import BudgetsSection, GateSection
@@ -158,6 +158,11 @@ class Config(Section):
     store: StoreSection = Field(default_factory=StoreSection)
     server: ServerSection = Field(default_factory=ServerSection)
     models: ModelsSection = Field(default_factory=ModelsSection)
+    agent_defaults: AgentDefaultsSection = Field(
+        default_factory=AgentDefaultsSection,
+        description="Any key of an agent, such as `model`, `limits` or `style`: it holds for every agent that neither "
+        "says it itself nor has it from its own preset. Groups such as `limits` are joined key by key, lists replaced.",
+    )
     agents: dict[AgentNameText, AgentSection] = Field(default_factory=dict[str, AgentSection])
     default_agent: Text = Field(
         default="",

@@ -41,6 +41,9 @@ models:
   providers: {}
   aliases: {}
 
+# What holds for every agent that does not say it itself: any of its keys.
+# agent_defaults: {limits: {max_output_tokens: 4096}, style: {language: en}}
+
 # Who lives here. The texts that make an agent's character are in agents/<name>/*.md.
 agents:
   denizen:

@@ -253,7 +253,7 @@ class Queries:
             asked = TranscriptRequest(place, budget, budget, accounts=accounts)
             blocks, tail = await measure_room_transcript(self._services.store, asked)
             shares += [ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
-            return ContextUse(tuple(shares), min(history_tokens, budget.total))
+            return ContextUse(tuple(shares), min(history_tokens, budget.most_tokens))
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
         summaries = await self._list_summaries(messages)
         behind = [message for message in messages if message.sequence > covered_until(summaries)]

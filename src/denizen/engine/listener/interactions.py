@@ -220,11 +220,15 @@ class TypedCommands:
         # What an agent writes is a question, whoever made it write that. So is what somebody else may have edited.
         if parsed is None or post.author.is_bot or message.is_unsure:
             return False
+        options, named = parsed.options, message.mentions
+        is_for_all = message.room.is_thread and not (named.users or named.roles or named.replies_to_me)
+        if parsed.name == "reset" and is_for_all:
+            options = {"all": "yes", **options}
         call = CommandCall(
             id=post.id,
             name=parsed.name,
             group=parsed.group,
-            options=parsed.options,
+            options=options,
             room=message.room,
             author_id=post.author.id,
             author_name=post.author.name,

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from denizen.domain.agent import ContextStrategy
 from denizen.domain.attention import Attention, Trigger
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.file_text import add_file_texts, may_have_text
 from denizen.domain.ids import AgentName, fresh
+from denizen.domain.message import FilePart
 from denizen.domain.room import Room
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.intake.opening import load_turn
@@ -29,6 +32,9 @@ from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import TurnStarter
 from denizen.ports.channel import IncomingMessage
+
+FILES_TIMEOUT_S = 20.0
+"""For reading the files of a message; the room's next messages wait meanwhile."""
 
 _UNASKED = frozenset({Trigger.KEYWORD, Trigger.ALWAYS})
 """Triggers by which the agent joins in without having been addressed."""
@@ -90,7 +96,23 @@ class MessageHandler:
                 await self._consider(message)
 
     async def mirror(self, message: IncomingMessage) -> None:
-        await self._archive.keep([message.post], {message.post.author.id: message.roles})
+        post, roles = message.post, {message.post.author.id: message.roles}
+        await self._archive.keep([post], roles)
+        if not (self._reads_transcripts and any(map(may_have_text, post.attachments))):
+            return
+        async with self._context.store.work(write=False) as work:
+            kept = await work.archive.find(post.platform, post.id)
+        if kept is None or kept.changes.deleted_at is not None or any(file.text for file in kept.attachments):
+            return
+        with anyio.move_on_after(FILES_TIMEOUT_S):
+            files = [part for part in await message.load_parts() if isinstance(part, FilePart)]
+            await self._archive.keep([add_file_texts(post, files)], roles)
+
+    @property
+    def _reads_transcripts(self) -> bool:
+        """Whether an agent reads the whole talk, with the files that people attach to it."""
+        agents = self._context.runtime.current.agents.values()
+        return any(agent.history.context is ContextStrategy.TRANSCRIPT for agent in agents)
 
     async def decide(self, message: IncomingMessage) -> MessageDecision:
         """Decides what to do about the message. Where other agents speak instead, it is not for this one."""

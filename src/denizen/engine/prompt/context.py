@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, join_text
@@ -47,7 +47,7 @@ from denizen.engine.prompt.system_prompt import (
     transient_note,
 )
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
-from denizen.ports.model import Model, ModelRequest
+from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
 
@@ -286,7 +286,7 @@ async def _read_transcript(
         place=opened.place,
         owed=opened.owed,
         agent=facts.agent,
-        agents=tuple(generation.agents.values()),
+        agents=tuple(_fit_transcript(agent, generation.models) for agent in generation.agents.values()),
         is_archived=generation.archive.enabled and opened.owed is not None,
         room_tokens=free_tokens - sum(map(count_tokens, notes)),
         can=facts.model.capabilities,
@@ -295,6 +295,18 @@ async def _read_transcript(
     history, speakers, pauses_s = await load_transcript(store, participant, texts)
     dated = [transient_note(facts.today, "date")] if facts.agent.instructions.persona else []
     return _Conversation(insert_notes_before_cue(history, [*notes, *dated]), [], pauses_s, speakers)
+
+
+def _fit_transcript(agent: Agent, models: Models) -> Agent:
+    """Returns the agent with a transcript that its model can read: larger blocks would never be shown to it."""
+    if agent.history.context is not ContextStrategy.TRANSCRIPT:
+        return agent
+    budget = agent.history.transcript
+    try:
+        window = models.get(agent.model).capabilities.context_tokens
+    except NotFound:  # each question names another
+        return agent
+    return replace(agent, history=replace(agent.history, transcript=replace(budget, total=min(budget.total, window))))
 
 
 async def _read_session(

@@ -9,13 +9,15 @@ from itertools import pairwise
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
+from denizen.domain.file_text import quote_text, shorten_texts, show_file
 from denizen.domain.ids import AgentName, SessionId
 from denizen.domain.impersonation import SpeakerNames
-from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart, list_calls
+from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart, list_calls
 from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
-from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, limit_lines
+from denizen.domain.room import Attachment
+from denizen.domain.transcript import TranscriptBudget, TranscriptLine, join_words, limit_lines
 from denizen.domain.turn import ReplyTarget, Turn
 from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.prompt.caching import pauses_between
@@ -62,8 +64,10 @@ def message_line(message: Message, own: str) -> TranscriptLine:
     """`own` is how the agent is called. A question counts as answered with what the agent said next."""
     is_own = message.role is not Role.USER
     name = own if is_own else format_name(str(message.meta.get("speaker") or message.author.name or "user"))
-    files = [f"[{part.name}]" for part in message.parts if isinstance(part, FilePart)]
-    words = " ".join(filter(None, (message.text.strip(), *files))) or NO_TEXT
+    files = [part for part in message.parts if isinstance(part, FilePart)]
+    texts = zip(files, shorten_texts(part.text for part in files), strict=True)
+    shown = [Attachment(part.name, part.media_type, part.size_bytes, part.url, text) for part, text in texts]
+    words = join_words(message.text, [show_file(file) for file in shown])
     return TranscriptLine(message.id, name, f"{name}: {words}", message.created_at, is_own)
 
 
@@ -116,7 +120,7 @@ async def load_transcript(
     question = ""
     if participant.is_archived and participant.owed is not None:
         question = _asked_with(participant.trigger.platform_id)
-        shared = _largest(participant.agents, participant.agent.history.transcript)
+        shared = _largest(participant.agents, own)
         accounts = tuple(agent.name for agent in participant.agents)
         unsaid = await _unsaid(store, participant)
         asked = TranscriptRequest(participant.place, shared, own, question, unsaid=unsaid, accounts=accounts)
@@ -136,7 +140,7 @@ async def load_transcript(
     begins_thread = not (blocks or tail) and bool(above) and above[-1][-1].post == question != ""
     if not begins_thread:
         tail = _with_question(tail, question, message_line(participant.trigger, name))
-    extras = [part for part in participant.trigger.parts if not isinstance(part, TextPart)]
+    extras = [part for part in participant.trigger.parts if not _is_told(part, tail)]
     if question and participant.can.image_output:
         extras = [*await _load_pictures(store, participant, question), *extras]
     manner = TranscriptStyle(participant.agent.history.layout, participant.agent.history.timestamps, participant.can)
@@ -145,6 +149,12 @@ async def load_transcript(
     voice = SpeakerNames(name, frozenset(line.name for lines in (*closed, tail) for line in lines))
     said = [line for lines in (*blocks[-1:], tail) for line in lines]
     return messages, voice, pauses_between(_find_turn_times(said, name))
+
+
+def _is_told(part: Part, tail: Sequence[TranscriptLine]) -> bool:
+    """Whether the last line, the question, has all of it."""
+    is_whole = isinstance(part, FilePart) and bool(part.text) and bool(tail) and quote_text(part.text) in tail[-1].text
+    return is_whole or isinstance(part, TextPart)
 
 
 def _find_turn_times(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime, datetime]]:

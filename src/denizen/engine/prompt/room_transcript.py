@@ -150,7 +150,7 @@ async def write_renewals(store: Store, place: Place, renewals: Sequence[BlockRen
                 )
 
 
-PAGE = 500
+PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTr
     """Loads the talk up to the question, without blocks: for a turn that is looked at again."""
     async with store.work(write=False) as work:
         platform, room = asked.place.platform, asked.room
-        posts, _ = await _page_back(work, platform, room, asked.own.total, before=asked.question)
+        posts, _ = await _page_back(work, platform, room, asked.own.most_tokens, before=asked.question)
         posts = await drop_commands(work, posts, asked.accounts)
         question = await work.archive.find(platform, asked.question) if asked.question else None
     if question is not None and question.changes.deleted_at is None:
@@ -266,7 +266,7 @@ def _split(lines: list[TranscriptLine], question: str) -> tuple[list[TranscriptL
 async def _posts_since(work: UnitOfWork, asked: TranscriptRequest, after: str) -> tuple[Sequence[Post], bool]:
     """Loads the posts since the last block; True when they are more than the budget, and only the newest are given."""
     posts: list[Post] = []
-    left, start = asked.shared.total, after
+    left, start = asked.shared.most_tokens, after
     while start and left >= 0:
         page = await work.archive.list_posts(asked.place.platform, asked.room, after=start, limit=PAGE)
         posts += page
@@ -274,7 +274,7 @@ async def _posts_since(work: UnitOfWork, asked: TranscriptRequest, after: str) -
             return posts, False
         left -= sum(post_line(post).tokens for post in page)
         start = page[-1].id
-    posts, is_full = await _page_back(work, asked.place.platform, asked.room, asked.shared.total, after=after)
+    posts, is_full = await _page_back(work, asked.place.platform, asked.room, asked.shared.most_tokens, after=after)
     return posts, is_full and bool(after)
 
 
@@ -339,7 +339,7 @@ async def _close(work: UnitOfWork, asked: TranscriptRequest, state: _State) -> N
             new.append(closed.block)
     await work.transcripts.add_blocks(asked.place, new)
     own = [block for block in (*state.blocks, *new) if block.room == asked.room]
-    kept = newest_version([block.tokens for block in own], asked.shared.total)
+    kept = newest_version([block.tokens for block in own], asked.shared.most_tokens)
     if state.is_torn:
         kept = max(kept, sum(block in state.blocks for block in own))
     await work.transcripts.remove_blocks(asked.place, [block.number for block in own[:kept]])

@@ -170,6 +170,7 @@ async def test_a_reply_to_what_was_deleted_says_so():
         assert await load_question(fetched, at.me) == "[in reply to a message that was deleted]\nwhat?"
 
 
+@pytest.mark.proves("C9")
 async def test_what_discord_itself_writes_was_said_by_nobody():
     async with open_client() as at:
         said = at.world.say(at.ana, at.general, "Pin me")
