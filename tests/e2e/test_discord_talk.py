@@ -38,6 +38,23 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
     assert deployment.ada.mention not in asked
 
 
+@pytest.mark.proves("S35-signals")
+async def test_it_types_under_eyes_while_it_works_and_a_thumb_shows_that_it_is_done(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure()
+    async with deployment.run():
+        answer = deployment.hold("Hello.")
+        question = deployment.ask(deployment.ana, "hello")
+
+        def signs() -> list[str | None]:
+            return [each.emoji.name for each in question.state.reactions if each.users == [deployment.ada.user]]
+
+        await deployment.until(lambda: signs() == ["👀"] and deployment.discord.typing(deployment.general))
+        answer.release()
+        await deployment.until(lambda: signs() == ["👍"] and deployment.said() == ["Hello."])
+
+
 async def test_where_it_may_not_read_the_history_it_answers_without_a_reference(deployment: DiscordDeployment) -> None:
     everyone = deployment.guild.id
     deployment.general.overwrites[everyone] = SimOverwrite(everyone, 0, deny=DiscordPermission.READ_MESSAGE_HISTORY)
