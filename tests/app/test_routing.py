@@ -37,7 +37,7 @@ async def ask(denizen: Denizen, text: str, key: str) -> Turn:
     return (await denizen.queries.get_turn(done.turn_id)).turn
 
 
-@pytest.mark.proves("S1", "S3")
+@pytest.mark.proves("S1", "S3", "SW5")
 @pytest.mark.parametrize("kind", list(PROVIDERS))
 async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: str) -> None:
     async with model_server() as server:
@@ -71,6 +71,9 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
             ("Shakespeare.", "simple", "router"),
             ("Both.", "moderate", "fallback"),
         ]
+        sorted_ = [str(server.bodies[place]["messages"]) for place in (0, 2, 4)]
+        assert ["crash" in text for text in sorted_] == [True, False, False], "the last question, and no earlier one"
+        assert "Who wrote Hamlet, by the way?" in sorted_[1] and "How do the two compare" in sorted_[2]
         prompts = [str(server.bodies[place].get("system") or server.bodies[place]["messages"][0]) for place in (1, 3)]
         assert prompts[0] == prompts[1], "what is cached is the same for all routes"
 
