@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
 from denizen.builtin_skills import BUILTIN
+from denizen.domain.json import JsonObject
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from tests.app.home_folder import LAB, Home, make_request
@@ -67,5 +69,5 @@ async def test_no_prompt_names_a_tool_that_is_not_there(home: Home, planning: st
     named = {name for text in texts for name in IDENTIFIER.findall(text)}
     there = {spec.name for spec in specs}
     assert "bash" in named & there, "a search that finds no names proves nothing"
-    parameters = {name for spec in specs for name in spec.parameters.get("properties", {})}
+    parameters = {name for spec in specs for name in cast("JsonObject", spec.parameters.get("properties", {}))}
     assert named - there - parameters - CHART_WORDS == set()

@@ -121,22 +121,25 @@ async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
 @pytest.mark.proves("S-sdk-errors")
 async def test_faults_are_told_apart() -> None:
     model = ScriptedModel(LimitExceeded("No money left."), Unavailable("Down."), NeedsAttention("No key."))
-    async with open_web(model, keys=[ANN]) as web, open_client(web, "wrong") as stranger:
-        async with open_client(web, "key-of-ann") as client:
-            calls = (
-                stranger.list_agents,
-                client.compute_statistics,  # which only admins may
-                partial(client.ask, "hi"),
-                partial(client.ask, "hi"),
-                partial(client.ask, "hi"),
-                partial(client.ask, ChatRequest("hi", agent="nobody")),
-            )
-            found: list[tuple[int, bool, bool, bool]] = []
-            for fail in calls:
-                with pytest.raises(ApiError) as caught:
-                    await fail()
-                error = caught.value
-                found.append((error.status, error.is_auth, error.is_rate_limit, error.is_server))
+    async with (
+        open_web(model, keys=[ANN]) as web,
+        open_client(web, "wrong") as stranger,
+        open_client(web, "key-of-ann") as client,
+    ):
+        calls = (
+            stranger.list_agents,
+            client.compute_statistics,  # which only admins may
+            partial(client.ask, "hi"),
+            partial(client.ask, "hi"),
+            partial(client.ask, "hi"),
+            partial(client.ask, ChatRequest("hi", agent="nobody")),
+        )
+        found: list[tuple[int, bool, bool, bool]] = []
+        for fail in calls:
+            with pytest.raises(ApiError) as caught:
+                await fail()
+            error = caught.value
+            found.append((error.status, error.is_auth, error.is_rate_limit, error.is_server))
     assert found == [
         (401, True, False, False),
         (403, True, False, False),

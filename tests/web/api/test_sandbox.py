@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from denizen.app.knowledge import KnowledgeShells
@@ -19,9 +20,11 @@ from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
+from denizen_sdk import DenizenClient, ShellTools
+from denizen_sdk.shell import ToolActivity
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture
-from tests.web_fixture import ANN, BEN, WebFixture, open_web
+from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -131,9 +134,13 @@ async def test_what_policy_forbids_is_400_with_what_is_allowed_instead(tmp_path:
 async def test_a_stream_is_cut_at_50000_characters_with_a_note_of_its_length(tmp_path: Path) -> None:
     async with open_sandbox_web(tmp_path) as web:
         (web.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
-        answer = await web.run(command="cat shared/long.txt")
+        (web.folder / "names.txt").write_text("gone\n" * 5_000, encoding="utf-8")
+        answer = await web.run(command="cat shared/long.txt ; cat shared/names.txt | xargs cat")
     assert answer["stdout"][:50_000] == "x" * 50_000
     assert "60000" in answer["stdout"][50_000:].replace(" ", "")
+    line = "cat: gone: No such file or directory\n"
+    assert answer["stderr"][:50_000] == (line * 5_000)[:50_000]
+    assert str(len(line) * 5_000) in answer["stderr"][50_000:].replace(" ", "")
 
 
 @pytest.mark.proves("S21", "SW10")
@@ -170,3 +177,29 @@ async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) ->
         status, answer = await web.send(commands=["ls"])
     assert (status, answer["error"]["code"]) == (403, "needs_approval")
     assert "turn" in answer["error"]["fix"]
+
+
+@pytest.mark.proves("S22", "S-sdk-on-tool-call", "S-sdk-session")
+async def test_the_tools_of_the_sdk_tell_that_they_run_and_what_came_of_it(tmp_path: Path) -> None:
+    told: list[ToolActivity] = []
+    async with (
+        open_sandbox_web(tmp_path) as web,
+        DenizenClient(LOCAL, "key-of-ann", transport=httpx2.ASGITransport(web.web.app)) as client,
+    ):
+        tools = ShellTools(client, on_tool_call=told.append)
+        assert "No shoes" in await tools.bash("cat shared/rules.md")
+        session = client.session_id
+        await tools.bash_batch(["ls", "cat gone"])
+        assert client.session_id == session
+    assert [(each.tool, each.state) for each in told] == [
+        ("bash", "loading"),
+        ("bash", "done"),
+        ("bash_batch", "loading"),
+        ("bash_batch", "done"),
+    ]
+    done = told[3]
+    assert done.success and done.duration_ms is not None
+    assert [(each.command, each.stdout, each.exit_code) for each in done.results] == [
+        ("ls", "shared\n", 0),
+        ("cat gone", "", 1),
+    ]
