@@ -89,3 +89,26 @@ async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
             assert (await ask(denizen, "Why does it crash?", "m1")).route is None
         (body,) = server.bodies
         assert (body["model"], body["temperature"]) == ("large", 0.2)
+
+
+@pytest.mark.proves("S5")
+async def test_each_alias_falls_back_on_models_of_its_own_in_their_order(home: Home) -> None:
+    async with model_server() as server:
+        home.write(f"""
+models:
+  providers: {{lab: {{kind: openai-compatible, base_url: "{server.openai_url}"}}}}
+  aliases:
+    fast: {{model: lab/small, fallbacks: [lab/tiny]}}
+    quality: {{model: lab/large, fallbacks: [lab/huge, lab/middle]}}
+agents: {{ada: {{model: fast}}, bea: {{model: quality}}}}
+default_agent: ada
+""")
+        server.script(FailedAnswer(401), ModelAnswer(text="Tiny."))
+        server.script(FailedAnswer(401), FailedAnswer(401), ModelAnswer(text="Middle."))
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
+            said = [
+                (await denizen.turns.ask(make_request(denizen, "hi", agent, agent=agent))).reply
+                for agent in ("ada", "bea")
+            ]
+    assert said == ["Tiny.", "Middle."]
+    assert [body["model"] for body in server.bodies] == ["small", "tiny", "large", "huge", "middle"]
