@@ -30,7 +30,7 @@ def list_branch_files(mirror: Repository, branch: str = "main") -> list[str]:
     return mirror.git("ls-tree", "-r", "--name-only", branch).splitlines()
 
 
-@pytest.mark.proves("S24", "S25")
+@pytest.mark.proves("S24", "S25", "S25-limits")
 async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
     engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
