@@ -357,6 +357,26 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     assert (await engine.snapshots.status()).why == "What was read is not published yet."
 
 
+@pytest.mark.proves("SW7")
+async def test_a_snapshot_that_is_gone_from_the_disk_is_noticed_and_made_again(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    run = await engine.run()
+    engine.clock.advance(days=8)
+    assert (await engine.snapshots.status()).current == run.snapshot, "the current one does not expire"
+    folder = engine.library.current_folder()
+    assert folder is not None
+    folder.rename(tmp_path / "away")
+    engine.clock.advance(minutes=1)
+    status = await engine.snapshots.status()
+    assert (status.current, status.needs_sync) == ("", True)
+    await engine.run()
+    status = await engine.snapshots.status()
+    assert (status.current, status.needs_sync) == (run.snapshot, False)
+    assert engine.files() == {"docs/one/a.md": "A"}
+
+
 @pytest.mark.proves("S24")
 async def test_an_earlier_snapshot_is_there_for_seven_days_and_no_longer(
     engine: KnowledgeFixture, tmp_path: Path

@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import SyncRun
+from denizen.domain.source import SourceKind, SyncRun
 from denizen_sdk import ApiError
 from denizen_sdk.knowledge import StartedSync
-from tests.engine.knowledge.knowledge_fixture import write
+from tests.engine.knowledge.knowledge_fixture import UnreliableReader, write
 from tests.timing import HANG_LIMIT_S
 from tests.web.knowledge_web_fixture import open_knowledge_web
 
@@ -198,6 +198,18 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
         with pytest.raises(ApiError) as refused:
             await server.sdk.sync(["three"])
         assert refused.value.problem.status == 404
+
+
+@pytest.mark.proves("S31")
+async def test_a_sync_asked_for_through_the_sdk_resets_only_what_it_is_told_to(tmp_path: Path) -> None:
+    reader = UnreliableReader()
+    async with open_knowledge_web(tmp_path, {SourceKind.GIT: reader}) as server:
+        await server.admin.ask("POST", "/api/sources", location="owner/repo")
+        for is_reset, opened in ((False, 1), (False, 1), (True, 2)):
+            started = await (server.sdk.sync(reset=True) if is_reset else server.sdk.sync())
+            with anyio.fail_after(HANG_LIMIT_S):
+                await server.sdk.wait_for_sync(started.run)
+            assert reader.opened == opened
 
 
 @pytest.mark.proves("S-http-snapshot-config-get")
