@@ -14,7 +14,7 @@ from tests.e2e.discord import DiscordDeployment
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
-@pytest.mark.proves("C14", "CW8", "LW7")
+@pytest.mark.proves("C14", "CW8", "LW7", "SW11")
 async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(
     deployment: DiscordDeployment,
 ) -> None:
@@ -27,6 +27,7 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
         assert deployment.said() == []
         answer.release()
         await deployment.until(deployment.said)
+    assert not deployment.guild.threads, "no thread where nobody asked for one"
     [reply] = deployment.posts()
     assert reply.content == f"Hello {deployment.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
     assert reply.reference is not None

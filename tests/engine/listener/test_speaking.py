@@ -205,7 +205,7 @@ async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> N
         await fixture.until(lambda: fixture.world.platform.reactions[asked.id] == [("bot-ada", "👍")])
 
 
-@pytest.mark.proves("C20", "L-config-error-message")
+@pytest.mark.proves("C20", "L-config-error-message", "SW8-errors")
 async def test_a_failure_is_told_without_internals_and_with_a_reference() -> None:
     fault = Unavailable("The model does not answer.", why="connection refused at 10.0.0.7", code="provider_down")
     async with open_platform(model=ScriptedModel(otherwise=fault)) as fixture:
