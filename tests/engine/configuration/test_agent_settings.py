@@ -62,15 +62,19 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
     assert [request.sampling.temperature for request in model.requests] == [None, 0.2, None]
 
 
-@pytest.mark.proves("SW5", "S6", "S-config-default-model")
-async def test_the_owner_s_model_replaces_the_routed_one() -> None:
-    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
+@pytest.mark.proves("SW5", "S6", "S-config-default-model", "S-config-step-multiplier")
+async def test_the_owner_s_model_replaces_the_routed_one_and_the_owner_s_factor_multiplies_the_steps() -> None:
+    models = RoutingModels.answering(*[make_routing_reply("simple", 8, "fast")] * 2)
     async with open_router(models) as engine:
         assert (await engine.say("Who wrote Hamlet?")).reply == "said by fast"
+        await save(engine, max_steps_multiplier=2.0)
+        assert (await engine.say("Who wrote Medea, on the other hand?")).reply == "said by fast"
+        told = [str(request.messages) for request in models.fast.requests]
+        assert ["at most 6 tool calls" in told[0], "at most 14 tool calls" in told[1]] == [True, True]
         await save(engine, default_model="quality")
         assert (await engine.say("Who wrote Faust?")).reply == "said by quality"
         assert (await engine.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
-    assert len(models.router.requests) == 1, "with the model given, nobody has to sort"
+    assert len(models.router.requests) == 2, "with the model given, nobody has to sort"
 
 
 async def test_the_owner_can_put_an_agent_on_auto() -> None:
