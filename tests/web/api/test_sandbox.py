@@ -136,11 +136,9 @@ async def test_a_stream_is_cut_at_50000_characters_with_a_note_of_its_length(tmp
         (web.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
         (web.folder / "names.txt").write_text("gone\n" * 5_000, encoding="utf-8")
         answer = await web.run(command="cat shared/long.txt ; cat shared/names.txt | xargs cat")
-    assert answer["stdout"][:50_000] == "x" * 50_000
-    assert "60000" in answer["stdout"][50_000:].replace(" ", "")
-    line = "cat: gone: No such file or directory\n"
-    assert answer["stderr"][:50_000] == (line * 5_000)[:50_000]
-    assert str(len(line) * 5_000) in answer["stderr"][50_000:].replace(" ", "")
+    assert answer["stdout"] == "x" * 50_000 + "\n[cut: 50000 of 60000 characters]\n"
+    errors = "cat: gone: No such file or directory\n" * 5_000
+    assert answer["stderr"] == f"{errors[:50_000]}\n[cut: 50000 of {len(errors)} characters]\n"
 
 
 @pytest.mark.proves("S21", "SW10")
