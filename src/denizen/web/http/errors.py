@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.ids import fresh
-from denizen.web.http.problems import BUG, describe_problem
+from denizen.web.http.problems import BUG, describe_problem, fill_in
 from denizen_sdk.errors import ProblemDetails
 
 REPEATABLE = frozenset({429, 503})
@@ -33,18 +32,6 @@ _OPENAI_TYPES = {
     409: "conflict_error",
     429: "rate_limit_error",
 }
-
-_USUAL: Mapping[int, tuple[str, str]] = {
-    400: ("the request cannot be used as it is", "Correct it: /api/openapi.json tells what each route takes."),
-    401: ("no key came along, or a wrong one", "Send a key as `Authorization: Bearer` or as `x-api-key`."),
-    403: ("the caller may not do this", "Ask an admin or an owner to do it."),
-    404: ("it is not there, or not for this caller", "Name another."),
-    409: ("it has changed meanwhile, or is there already", "Look at it again, then repeat the request."),
-    429: ("a limit is used up", "Try again later."),
-    500: ("something is wrong on the server's side", "Tell whoever runs the server; its log says more."),
-    503: ("something that it needs does not answer", "Try again later."),
-}
-"""The reason and the remedy of an error that names none itself, by its status."""
 
 _log = logging.getLogger("denizen.web")
 
@@ -62,8 +49,7 @@ def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, 
     if path.startswith("/v1/"):
         body = openai_error(problem)
     else:
-        why, fix = _USUAL.get(problem.status, _USUAL[500 if problem.status >= 500 else 400])
-        told = replace(problem, why=problem.why or why, fix=problem.fix or fix)
+        told = fill_in(problem)
         body = {"error": {name: getattr(told, name) for name in ProblemDetails.__slots__}}
     extra = {} if problem.status in REPEATABLE else {"x-should-retry": "false"}
     if problem.status == 401:
