@@ -20,8 +20,10 @@ from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk import DenizenClient, ShellTools
 from denizen_sdk.shell import ToolActivity
+from denizen_sdk.turns import ToolFinishedEvent, ToolStartedEvent
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture
 from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, open_web
@@ -55,7 +57,9 @@ class SandboxWebFixture:
 
 
 @asynccontextmanager
-async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxWebFixture]:
+async def open_sandbox_web(
+    home: Path, *models: ScriptedModel, policy: GatePolicy | None = None
+) -> AsyncGenerator[SandboxWebFixture]:
     (folder := home / "knowledge").mkdir(parents=True)
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
@@ -64,7 +68,7 @@ async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> A
         toolset = SkillToolset(
             skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
         )
-        async with open_web(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
+        async with open_web(*models, keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
             yield SandboxWebFixture(web, folder)
 
 
@@ -201,3 +205,25 @@ async def test_the_tools_of_the_sdk_tell_that_they_run_and_what_came_of_it(tmp_p
         ("ls", "shared\n", 0),
         ("cat gone", "", 1),
     ]
+
+
+@pytest.mark.proves("S22")
+async def test_a_chat_is_told_that_the_tools_run_and_what_came_of_it(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("bash", command="cat shared/rules.md")]),
+        ScriptedReply(calls=[call("bash_batch", commands=["ls", "cat gone"])]),
+        ScriptedReply("No shoes."),
+    )
+    async with (
+        open_sandbox_web(tmp_path, model) as web,
+        DenizenClient(LOCAL, "key-of-ann", transport=httpx2.ASGITransport(web.web.app)) as client,
+    ):
+        told = [
+            each async for each in client.chat("what holds?") if isinstance(each, ToolStartedEvent | ToolFinishedEvent)
+        ]
+    loading, done, batch_loading, batch_done = told
+    assert isinstance(loading, ToolStartedEvent) and isinstance(batch_loading, ToolStartedEvent)
+    assert isinstance(done, ToolFinishedEvent) and isinstance(batch_done, ToolFinishedEvent)
+    assert [each.tool for each in told] == ["bash", "bash", "bash_batch", "bash_batch"]
+    assert (done.call_id, done.is_error, "No shoes" in done.text) == (loading.call_id, False, True)
+    assert "$ ls\n" in batch_done.text and "cat: gone: No such file" in batch_done.text
