@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import cast
 
 import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
+from denizen.builtin_skills import BUILTIN
+from denizen.domain.json import JsonObject
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from tests.app.home_folder import LAB, Home, make_request
 
 pytestmark = pytest.mark.anyio
+
+IDENTIFIER = re.compile(r"(?<!\w)(?:[a-z]+(?:_[a-z]+)+|(?<=`)[a-z]+(?=`))(?!\w)")
+"""A word that a model takes for the name of a tool or a parameter."""
+CHART_WORDS = frozenset({"horizontal_bar", "stacked_area", "stacked_bar", "sizes", "x"})
+"""Kinds of charts and their fields."""
 
 
 async def requests_for_hello(home: Home, config: str) -> list[PlannedRequest]:
@@ -42,3 +51,23 @@ async def test_the_built_in_model_is_asked_with_less_than_500_tokens(home: Home)
     assert "planner" in [segment.name for segment in planned.request.segments]
     assert sum(estimate_tokens(segment.text) for segment in planned.request.segments) < 500
     assert fixed_tokens(answered) < 500
+
+
+@pytest.mark.proves("SW5")
+@pytest.mark.parametrize("planning", ["native", "plan"])
+@pytest.mark.parametrize("skills", [(), BUILTIN], ids=["as installed", "all skills"])
+async def test_no_prompt_names_a_tool_that_is_not_there(home: Home, planning: str, skills: tuple[str, ...]) -> None:
+    home.add_file("knowledge/rules.md", "No shoes.")
+    enabled = "".join(f"  {name}: {{enabled: true}}\n" for name in skills)
+    agent = f"ada: {{answers_from: sources, planning: {planning}, limits: {{max_tools: 500}}}}"
+    home.write(f"{LAB}agents: {{{agent}}}\n" + (f"tools:\n{enabled}" if enabled else ""))
+    async with open_denizen(home.path, OpenOptions(ModelChoice(), durable=False)) as denizen:
+        requests = await plan_requests(denizen.runtime, denizen.services, make_request(denizen, "hello"))
+        specs = [spec for each in denizen.runtime.current.toolsets for spec in await each.list_tools()]
+    texts = [segment.text for each in requests for segment in each.request.segments]
+    texts += [spec.description + json.dumps(spec.parameters) for each in requests for spec in each.request.tools]
+    named = {name for text in texts for name in IDENTIFIER.findall(text)}
+    there = {spec.name for spec in specs}
+    assert "bash" in named & there, "a search that finds no names proves nothing"
+    parameters = {name for spec in specs for name in cast("JsonObject", spec.parameters.get("properties", {}))}
+    assert named - there - parameters - CHART_WORDS == set()

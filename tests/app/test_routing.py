@@ -37,7 +37,7 @@ async def ask(denizen: Denizen, text: str, key: str) -> Turn:
     return (await denizen.queries.get_turn(done.turn_id)).turn
 
 
-@pytest.mark.proves("S1", "S3")
+@pytest.mark.proves("S1", "S3", "SW5")
 @pytest.mark.parametrize("kind", list(PROVIDERS))
 async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: str) -> None:
     async with model_server() as server:
@@ -71,11 +71,14 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
             ("Shakespeare.", "simple", "router"),
             ("Both.", "moderate", "fallback"),
         ]
+        sorted_ = [str(server.bodies[place]["messages"]) for place in (0, 2, 4)]
+        assert ["crash" in text for text in sorted_] == [True, False, False], "the last question, and no earlier one"
+        assert "Who wrote Hamlet, by the way?" in sorted_[1] and "How do the two compare" in sorted_[2]
         prompts = [str(server.bodies[place].get("system") or server.bodies[place]["messages"][0]) for place in (1, 3)]
         assert prompts[0] == prompts[1], "what is cached is the same for all routes"
 
 
-@pytest.mark.proves("S-config-save")
+@pytest.mark.proves("S-config-save", "S-config-temperature", "SW5")
 async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(provider=PROVIDERS["openai-compatible"].format(server=server)))
@@ -86,3 +89,26 @@ async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
             assert (await ask(denizen, "Why does it crash?", "m1")).route is None
         (body,) = server.bodies
         assert (body["model"], body["temperature"]) == ("large", 0.2)
+
+
+@pytest.mark.proves("S5")
+async def test_each_alias_falls_back_on_models_of_its_own_in_their_order(home: Home) -> None:
+    async with model_server() as server:
+        home.write(f"""
+models:
+  providers: {{lab: {{kind: openai-compatible, base_url: "{server.openai_url}"}}}}
+  aliases:
+    fast: {{model: lab/small, fallbacks: [lab/tiny]}}
+    quality: {{model: lab/large, fallbacks: [lab/huge, lab/middle]}}
+agents: {{ada: {{model: fast}}, bea: {{model: quality}}}}
+default_agent: ada
+""")
+        server.script(FailedAnswer(401), ModelAnswer(text="Tiny."))
+        server.script(FailedAnswer(401), FailedAnswer(401), ModelAnswer(text="Middle."))
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
+            said = [
+                (await denizen.turns.ask(make_request(denizen, "hi", agent, agent=agent))).reply
+                for agent in ("ada", "bea")
+            ]
+    assert said == ["Tiny.", "Middle."]
+    assert [body["model"] for body in server.bodies] == ["small", "tiny", "large", "huge", "middle"]

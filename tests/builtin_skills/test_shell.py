@@ -12,6 +12,7 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
 from denizen.builtin_skills.shell import skill
+from denizen.domain.conversation import Place
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import ScopedServices, SkillToolset, ToolResult
 from tests.sandbox import open_sandbox
@@ -64,6 +65,20 @@ async def test_an_agent_searches_its_own_and_the_shared_folder_and_nothing_else(
     assert "not for denizen" not in everything.text
     assert "denizen.db" not in everything.text
     assert "not for denizen" in (await fixture.bash("cat own/*", agent="other")).text
+
+
+@pytest.mark.proves("SW10")
+async def test_each_conversation_has_a_session_of_its_own_and_keeps_it(fixture: ShellFixture) -> None:
+    async def find_session(agent: str, channel: str) -> str:
+        where = replace(scope(agent=agent), place=Place("discord", channel))
+        await run(fixture.toolset, "bash", {"command": "ls"}, where)
+        assert where.trail.shell is not None
+        return where.trail.shell.session_id
+
+    talks = [("denizen", "general"), ("denizen", "help"), ("other", "general")]
+    first = [await find_session(*talk) for talk in talks]
+    assert len(set(first)) == 3
+    assert [await find_session(*talk) for talk in talks] == first
 
 
 @pytest.mark.proves("S22")

@@ -164,4 +164,4 @@ def test_what_it_reads_comes_from_strangers_and_may_be_kept_for_a_while() -> Non
     (spec,) = skill.specs()
     assert (spec.tier, spec.flow.reads, spec.read_only) == (Tier.LIMITED, {Taint.WEB}, True)
     assert spec.cache is CacheScope.ASKER
-    assert "First look" in spec.description
+    assert "knowledge files first" in spec.description

@@ -73,7 +73,7 @@ def test_auto_lets_the_model_be_chosen_and_a_name_ends_that() -> None:
     assert apply_overrides(routed, AgentOverrides(default_model="quality"), with_model=False) == routed
 
 
-@pytest.mark.proves("S-http-agent-config-put")
+@pytest.mark.proves("S-http-agent-config-put", "S-config-step-multiplier")
 @pytest.mark.parametrize(
     ("name", "value", "fix"),
     [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from denizen.domain.agent import TurnLimits
 from denizen.domain.routing import (
     MODELS,
     Complexity,
@@ -84,6 +85,7 @@ def test_a_route_comes_back_from_json(
 )
 def test_steps_are_multiplied_and_rounded_half_up(steps: int, multiplier: float, expected: int) -> None:
     assert scale_steps(steps, multiplier) == expected
+    assert TurnLimits().max_steps_multiplier == 1.0
 
 
 @pytest.mark.proves("S8")

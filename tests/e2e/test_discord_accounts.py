@@ -163,7 +163,7 @@ async def test_a_server_is_not_ready_while_discord_refuses_an_account(deployment
         assert "channels.discord.accounts.ada.token" in answer.body["reasons"]["accounts"]
 
 
-@pytest.mark.proves("P1")
+@pytest.mark.proves("P1", "SW11")
 async def test_rate_limits_are_waited_out(deployment: DiscordDeployment) -> None:
     deployment.configure()
     pieces = [letter * 1500 for letter in "ABC"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from denizen.testing.discord import SimApplication, SimChannel
+from denizen.testing.discord import SimApplication, SimChannel, SimMessage
 from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.discord import DiscordDeployment
@@ -31,6 +31,11 @@ class TwoAgents:
             providers={"beas": self.beas.server.openai_url},
             conduct=conduct,
         )
+
+
+def find_signs(message: SimMessage, of: SimApplication) -> list[str | None]:
+    """Returns the reactions of an agent to the message."""
+    return [each.emoji.name for each in message.state.reactions if of.user in each.users]
 
 
 def answer(text: str) -> ModelAnswer:
@@ -144,9 +149,9 @@ async def test_one_agents_failure_does_not_touch_the_other(pair: TwoAgents) -> N
         question = deployment.world.say(
             deployment.ana, deployment.general, f"{deployment.ada.mention} {bea.mention} hello"
         )
-        await deployment.until(lambda: deployment.said() == ["Hello."] and question.state.reactions)
-        [reaction] = question.state.reactions
-        assert reaction.users == [bea.user]
+        await deployment.until(lambda: deployment.said() == ["Hello."])
+        await deployment.until(lambda: find_signs(question, bea) == ["⚠️"])
+        await deployment.until(lambda: find_signs(question, deployment.ada) == ["👍"])
         assert await deployment.settle() == ["Hello."]
     assert deployment.said(by=bea) == []
 

@@ -163,7 +163,7 @@ async def test_killed_while_the_status_message_gives_way_to_the_answer(deploymen
         answer = deployment.hold(LONG)
         deployment.ask(deployment.ana, "think about it")
         await deployment.until(deployment.said)
-        removal = deployment.discord.faults.hold("DELETE", when="before", times=1)
+        removal = deployment.discord.faults.hold("DELETE", r"/messages/\d+$", times=1)
         answer.release()
         await wait_until_reached(removal)
         assert deployment.said()[1:] == PIECES

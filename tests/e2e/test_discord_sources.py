@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.state.channels import SimOverwrite
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.deployment import Denizen
 from tests.e2e.discord import DiscordDeployment
 
@@ -162,3 +163,20 @@ async def test_what_was_deleted_while_it_was_down_is_out_once_it_is_back_and_not
         away.set_available(available=True)
         assert await deployment.settle() == []
     assert len(deployment.rows("SELECT 1 FROM posts WHERE deleted_at IS NOT NULL")) == 2
+
+
+@pytest.mark.proves("S23")
+async def test_an_agent_looks_into_its_documents_by_itself_and_not_over_http(deployment: DiscordDeployment) -> None:
+    deployment.home.variables["CI_KEY"] = "a-key-of-enough-characters"
+    deployment.configure(rest='server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n')
+    (deployment.home.folder / "knowledge").mkdir()
+    (deployment.home.folder / "knowledge" / "rules.md").write_text("Tea at five.\n")
+    looks = ModelAnswer(calls=[ModelCall("bash", {"command": "cat shared/rules.md"})])
+    deployment.provider.script(looks, ModelAnswer(text="At five."))
+    async with deployment.run() as denizen:
+        if denizen.lines("the tools bash and bash_batch are off"):
+            pytest.skip("nothing shuts programs in here")
+        assert (await to_thread.run_sync(denizen.server.post, "/api/sandbox/shell")).status == 401
+        deployment.ask(deployment.ana, "when is tea?")
+        await deployment.until(lambda: deployment.said() == ["At five."])
+    assert "Tea at five." in str(deployment.requests[-1].body["messages"][-1])

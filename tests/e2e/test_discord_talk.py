@@ -15,7 +15,7 @@ from tests.e2e.discord import DiscordDeployment
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
-@pytest.mark.proves("C14", "CW8", "LW7")
+@pytest.mark.proves("C14", "CW8", "LW7", "SW11")
 async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(
     deployment: DiscordDeployment,
 ) -> None:
@@ -28,6 +28,7 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
         assert deployment.said() == []
         answer.release()
         await deployment.until(deployment.said)
+    assert not deployment.guild.threads, "no thread where nobody asked for one"
     [reply] = deployment.posts()
     assert reply.content == f"Hello {deployment.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
     assert reply.reference is not None
@@ -37,6 +38,23 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
     [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
     assert "hello" in asked
     assert deployment.ada.mention not in asked
+
+
+@pytest.mark.proves("S35-signals")
+async def test_it_types_under_eyes_while_it_works_and_a_thumb_shows_that_it_is_done(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure()
+    async with deployment.run():
+        answer = deployment.hold("Hello.")
+        question = deployment.ask(deployment.ana, "hello")
+
+        def signs() -> list[str | None]:
+            return [each.emoji.name for each in question.state.reactions if each.users == [deployment.ada.user]]
+
+        await deployment.until(lambda: signs() == ["👀"] and deployment.discord.typing(deployment.general))
+        answer.release()
+        await deployment.until(lambda: signs() == ["👍"] and deployment.said() == ["Hello."])
 
 
 async def test_where_it_may_not_read_the_history_it_answers_without_a_reference(deployment: DiscordDeployment) -> None:

@@ -48,6 +48,32 @@ async def test_a_program_looks_into_the_knowledge_by_the_sdk(configured_home: Ho
     assert "bash" in configured_home.do("audit", "list").out
 
 
+@pytest.mark.proves("SW3")
+@pytest.mark.parametrize("line", ["find . -delete", "echo five & ls", "awk 'BEGIN{system(1)}' shared/rules.md"])
+async def test_agents_http_the_sdk_mcp_and_the_command_line_refuse_the_same(
+    configured_home: Home, provider: Provider, line: str
+) -> None:
+    provider.script(ModelAnswer(calls=[ModelCall("bash", {"command": line})]), ModelAnswer(text="I may not."))
+    with configured_home.serve(token=KEY) as server:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as http,
+            Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as mcp,
+            DenizenClient(server.url, KEY) as sdk,
+        ):
+            answer = await http.post(f"{server.url}/api/sandbox/shell", json={"command": line})
+            with pytest.raises(ApiError) as refused:
+                await sdk.bash(line)
+            by_mcp = str(await mcp.call_tool("bash", {"command": line}))
+            await sdk.ask("Do it.")
+    knowledge = str(configured_home.folder / "knowledge")
+    by_cli = configured_home.do("shell", "--root", knowledge, "--", line).err
+    by_agent = provider.server.bodies[-1]["messages"][-1]["content"]
+    why = answer.json()["error"]["why"]
+    assert why
+    for told in (refused.value.problem.why, by_mcp, by_cli, by_agent):
+        assert why in told
+
+
 async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest="channels: {mcp: {enabled: false}}\n")
     with home.serve() as server:

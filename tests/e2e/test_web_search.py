@@ -21,6 +21,11 @@ def answer(exchange: Exchange) -> None:
     exchange.say(json.dumps(FOUND), kind="application/json")
 
 
+def answer_searxng(exchange: Exchange) -> None:
+    row = {"title": "Tea", "url": "https://tea.example", "content": "All about tea."}
+    exchange.say(json.dumps({"results": [row]}), kind="application/json")
+
+
 @pytest.mark.proves("T-tool-web-search", "V-skill-utility", "T-config-tools")
 def test_what_was_found_reaches_the_model_with_its_source_and_the_key_nobody_but_the_service(
     home: Home, provider: Provider
@@ -45,3 +50,30 @@ def test_what_was_found_reaches_the_model_with_its_source_and_the_key_nobody_but
     for text in (asked.out, asked.err, shown.out, shown.err, trace.out, json.dumps(provider.server.bodies)):
         assert KEY not in text
     assert "BRAVE_API_KEY" in shown.out
+
+
+@pytest.mark.proves("S14")
+def test_it_stands_beside_the_shell_over_the_documents_which_the_model_is_told_to_search_first(
+    home: Home, provider: Provider
+) -> None:
+    with serve({"/search": answer_searxng}) as service:
+        search = f"{{provider: searxng, base_url: '{service.url('')}'}}"
+        home.configure(provider.server.openai_url, rest=f"tools: {{web_search: {search}}}\n")
+        (home.folder / "knowledge").mkdir()
+        (home.folder / "knowledge" / "tea.md").write_text("Tea is at five.\n", encoding="utf-8")
+        if "bash" not in home.do("tools").out:
+            pytest.skip("nothing shuts programs in here")
+        provider.script(
+            ModelAnswer(calls=(ModelCall("bash", {"command": "cat shared/tea.md"}),)),
+            ModelAnswer(calls=(ModelCall("web_search", {"query": "tea"}),)),
+            ModelAnswer(text="At five, and it is a plant."),
+        )
+        assert home.do("ask", "--no-stream", "What about tea?").ending == (0, "At five, and it is a plant.\n")
+    first, second, third = provider.server.bodies
+    tools = {tool["function"]["name"]: tool["function"]["description"] for tool in first["tools"]}
+    assert {"bash", "bash_batch", "web_search"} <= set(tools)
+    assert "Search your knowledge files first" in tools["web_search"]
+    assert "your knowledge files" in tools["bash"]
+    assert "Tea is at five." in second["messages"][-1]["content"]
+    told = third["messages"][-1]["content"]
+    assert "1. Tea\nhttps://tea.example\nAll about tea." in told

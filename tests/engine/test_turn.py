@@ -267,12 +267,34 @@ async def test_style_language_and_sampling_reach_the_request() -> None:
         assert model.requests[1].sampling.temperature == 0.9
 
 
+@pytest.mark.proves("S-config-response-style")
+@pytest.mark.parametrize(
+    ("style", "asked"),
+    [
+        (WritingStyle(), "briefly"),
+        (WritingStyle(ResponseStyle.CONCISE), "briefly"),
+        (WritingStyle(ResponseStyle.DETAILED), "thoroughly"),
+        (WritingStyle(ResponseStyle.TECHNICAL), "exact terms"),
+        (WritingStyle(ResponseStyle.FRIENDLY), "warmly"),
+    ],
+)
+async def test_the_prompt_asks_for_the_style_which_is_concise_by_default(style: WritingStyle, asked: str) -> None:
+    model = ScriptedModel(ScriptedReply("hi"))
+    async with open_engine(model, agent=Agent(NAME, instructions=AgentInstructions(style=style))) as engine:
+        await engine.say("x")
+    prompt = "\n".join(segment.text for segment in model.requests[0].segments)
+    styles = ("briefly", "thoroughly", "exact terms", "warmly")
+    assert [each for each in styles if each in prompt] == [asked]
+
+
 @pytest.mark.proves("S-config-language", "S-config-additional-prompt")
-async def test_english_needs_no_words_about_the_language() -> None:
+async def test_by_default_nothing_is_said_about_the_language_or_besides() -> None:
     model = ScriptedModel(ScriptedReply("hi"))
     async with open_engine(model) as engine:
         await engine.say("x")
-        assert "language" not in "\n".join(segment.text for segment in model.requests[0].segments)
+    texts = {segment.name: segment.text for segment in model.requests[0].segments}
+    assert "language" not in "\n".join(texts.values())
+    assert texts["style"] == "Answer briefly and to the point."
 
 
 @pytest.mark.proves("C23")

@@ -119,7 +119,8 @@ SAVOIR: tuple[Requirement, ...] = (
     Requirement(
         "S15",
         "2.4",
-        "When the client of a streamed answer goes away, its turn is cancelled.",
+        "When the client of a streamed answer goes away, its turn is cancelled, unless it belongs to a session or has "
+        "an idempotency key: then the answer can be read later.",
         status="covered",
         issue="foundation",
     ),

@@ -79,7 +79,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
     Requirement(
         "S-kv-status-cache",
         "2.1",
-        "The snapshot status is computed at most once in 60 seconds.",
+        "The snapshot status is computed at most once in 60 seconds, and anew after a change.",
         status="covered",
         issue="knowledge",
     ),

@@ -164,10 +164,17 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-stats-get",
         "2.7 GET /api/stats",
-        "An admin reads usage of 1 to 365 days, filtered by source and model: totals, trend, feedback score, by model "
-        "and source, top 10 users, every day, by hour, and estimated cost.",
+        "An admin reads usage of 1 to 365 days, filtered by source and model: totals, trend, by model and source, "
+        "top 10 users, every day, by hour, and estimated cost.",
         status="covered",
         issue="knowledge",
+    ),
+    Requirement(
+        "S-http-stats-get-feedback",
+        "2.7 GET /api/stats",
+        "The usage that an admin reads has a feedback score: the share of positive votes on messages of those days.",
+        status="open",
+        issue="web",
     ),
     Requirement(
         "S-http-stats-me-get",
@@ -323,7 +330,8 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-errors",
         "2.7",
-        "Every HTTP error carries status, message, why and fix.",
+        "Every HTTP error carries status, message, why and fix; under `/v1` it has OpenAI's form, whose text tells "
+        "the reason and the remedy where there are any.",
         status="covered",
         issue="foundation",
     ),

@@ -137,8 +137,8 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
     Requirement(
         "S30",
         "2.6",
-        "The snapshot remote is created with a marker file when missing, an unmarked existing one needs confirmation "
-        "(409), and a change clears current snapshot, status and sessions.",
+        "An empty snapshot remote gets a marker file, and is created first where a path has none; an unmarked one with "
+        "content needs confirmation (409); a change clears current snapshot, status and sessions.",
         status="covered",
         issue="knowledge",
     ),

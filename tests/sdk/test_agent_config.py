@@ -45,6 +45,7 @@ async def test_settings_are_saved_in_sets_of_which_one_is_active() -> None:
         assert [each.name for each in await admin.list_agent_config_sets()] == ["default"]
 
 
+@pytest.mark.proves("S-sdk-client")
 async def test_settings_of_another_agent_and_what_members_see() -> None:
     async with open_clients() as (admin, member):
         await admin.save_agent_config({"search_instructions": "Look in the attic."}, agent="scribe")

@@ -1,5 +1,6 @@
 """The client against a real server in process, and against servers that misbehave."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
@@ -9,7 +10,7 @@ from functools import partial
 import httpx2
 import pytest
 
-from denizen.domain.errors import LimitExceeded, NeedsAttention
+from denizen.domain.errors import LimitExceeded, NeedsAttention, Unavailable
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
@@ -119,17 +120,48 @@ async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
 
 @pytest.mark.proves("S-sdk-errors")
 async def test_faults_are_told_apart() -> None:
-    async with open_web(keys=[ANN]) as web:
-        async with open_client(web, "wrong") as client:
-            with pytest.raises(ApiError) as auth:
-                await client.list_agents()
-        async with open_client(web, "key-of-ann") as client:
-            with pytest.raises(ApiError) as missing:
-                await client.ask(ChatRequest("hi", agent="nobody"))
-    kinds = [(error.is_auth, error.is_rate_limit, error.is_server) for error in (auth.value, missing.value)]
-    assert kinds == [(True, False, False), (False, False, False)]
-    assert (missing.value.status, missing.value.code) == (404, "agent_unknown")
+    model = ScriptedModel(LimitExceeded("No money left."), Unavailable("Down."), NeedsAttention("No key."))
+    async with (
+        open_web(model, keys=[ANN]) as web,
+        open_client(web, "wrong") as stranger,
+        open_client(web, "key-of-ann") as client,
+    ):
+        calls = (
+            stranger.list_agents,
+            client.compute_statistics,  # which only admins may
+            partial(client.ask, "hi"),
+            partial(client.ask, "hi"),
+            partial(client.ask, "hi"),
+            partial(client.ask, ChatRequest("hi", agent="nobody")),
+        )
+        found: list[tuple[int, bool, bool, bool]] = []
+        for fail in calls:
+            with pytest.raises(ApiError) as caught:
+                await fail()
+            error = caught.value
+            found.append((error.status, error.is_auth, error.is_rate_limit, error.is_server))
+    assert found == [
+        (401, True, False, False),
+        (403, True, False, False),
+        (429, False, True, False),
+        (503, False, False, True),
+        (500, False, False, True),
+        (404, False, False, False),
+    ]
 
+
+@pytest.mark.proves("S-sdk-errors")
+async def test_a_server_that_cannot_be_reached_is_an_error_of_the_network_and_not_of_the_api() -> None:
+    assert not issubclass(NetworkError, ApiError)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        async with DenizenClient(f"http://127.0.0.1:{taken.getsockname()[1]}") as client:
+            for fail in (client.health, partial(client.ask, "hi")):
+                with pytest.raises(NetworkError):
+                    await fail()
+
+
+async def test_a_limit_tells_when_to_come_back() -> None:
     def limited(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(
             429, json={"error": {"code": "c", "message": "m", "status": 429}}, headers={"retry-after": "7"}
@@ -139,15 +171,6 @@ async def test_faults_are_told_apart() -> None:
         with pytest.raises(ApiError) as rate:
             await client.health()
     assert (rate.value.is_rate_limit, rate.value.retry_after_s) == (True, 7.0)
-
-    def unreachable(request: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError("refused", request=request)
-
-    async with make_client(unreachable) as client:
-        with pytest.raises(NetworkError):
-            await client.health()
-        with pytest.raises(NetworkError):
-            await client.ask("hi")
 
 
 @pytest.mark.parametrize(
@@ -235,6 +258,7 @@ async def test_what_takes_the_server_long_is_waited_for_longer(timeout_s: float)
             assert float(waited) == timeout_s if timeout_s > least_s else float(waited) > least_s
 
 
+@pytest.mark.proves("S-sdk-errors")
 async def test_a_stream_that_breaks_off_names_the_turn() -> None:
     def cut(_: httpx2.Request) -> httpx2.Response:
         headers = {"content-type": "text/event-stream", "x-denizen-turn": "turn_1"}

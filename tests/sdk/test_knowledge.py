@@ -101,17 +101,18 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
     assert [each.value.status for each in (gone, unknown, nothing, refused, untold)] == [404, 404, 404, 403, 403]
 
 
-@pytest.mark.proves("S29", "S30")
+@pytest.mark.proves("S29", "S30", "S-sdk-client")
 async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A"})
     async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         assert await owner.publish_snapshot() == ""
         await owner.add_source(str(notes))
         before = await owner.get_snapshot()
-        assert (before.current, before.needs_sync) == ("", True)
-        await owner.wait_for_sync((await owner.sync()).run)
+        assert (before.current, before.latest, before.latest_at, before.needs_sync) == ("", "", None, True)
+        run = await owner.wait_for_sync((await owner.sync()).run)
         after = await owner.get_snapshot()
-        assert (after.needs_sync, after.current) == (False, after.latest)
+        assert (after.needs_sync, after.current, after.latest) == (False, run.snapshot, run.snapshot)
+        assert after.latest_at == run.ended_at
         assert await owner.publish_snapshot() == after.current
         await owner.wait_for_sync((await owner.create_snapshot()).run)
         assert await owner.get_snapshot_remote() == SnapshotRemoteInfo("")

@@ -75,7 +75,7 @@ class _Hit:
 async def web_search(
     context: ToolContext, query: Annotated[str, Param(min_length=1, max_length=400)]
 ) -> str | ToolOutput:
-    """Searches the web: titles, URLs, excerpts. First look in what else you can search."""
+    """Searches the web: titles, URLs, excerpts. Search your knowledge files first, where you have any."""
     settings = context.settings(SearchSettings)
     words = " ".join(query.split())
     if not words:

@@ -66,8 +66,8 @@ class Reactions:
     """Emoji that show the state of a message; empty for none. `waiting`: earlier messages are answered before it."""
 
     waiting: str = "\N{HOURGLASS WITH FLOWING SAND}"
-    seen: str = ""
-    done: str = ""
+    seen: str = "\N{EYES}"
+    done: str = "\N{THUMBS UP SIGN}"
     failed: str = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
 
 

@@ -67,6 +67,18 @@ async def test_only_the_documents_below_the_content_path_are_read(reader: GitRea
     assert sorted((await read(reader, source(site)))[1]) == ["README.md", "docs/a.md", "docs/deep/b.json"]
 
 
+@pytest.mark.proves("S26-readme")
+async def test_of_a_server_that_can_only_the_readme_comes_where_nothing_else_is_wanted(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    site.git("config", "uploadpack.allowFilter", "true")
+    site.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    document, readme = (site.git("rev-parse", f"HEAD:{path}") for path in ("docs/a.md", "README.md"))
+    assert (await read(reader, source(site, readme_only=True)))[1] == {"README.md": b"# R"}
+    there = Repository(tmp_path / "clones/s.git").git("cat-file", "--batch-all-objects", "--batch-check")
+    assert readme in there and document not in there
+
+
 @pytest.mark.proves("S26")
 async def test_the_clone_is_shallow_and_of_a_server_that_can_only_the_documents_come(
     reader: GitReader, site: Repository, tmp_path: Path

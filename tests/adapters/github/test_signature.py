@@ -1,5 +1,7 @@
 """Signatures of webhooks."""
 
+import hmac
+
 import pytest
 
 from denizen.adapters.github.events import is_signed, sign
@@ -13,6 +15,19 @@ SIGNATURE = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b04
 def test_the_documented_example_holds() -> None:
     assert sign(SECRET, BODY) == SIGNATURE
     assert is_signed(SECRET, BODY, SIGNATURE)
+
+
+@pytest.mark.proves("S33")
+def test_signatures_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return False
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert not is_signed(SECRET, BODY, SIGNATURE), "nothing else decides"
+    assert compared == [(SIGNATURE.encode(), SIGNATURE.encode())]
 
 
 @pytest.mark.parametrize(

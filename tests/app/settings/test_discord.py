@@ -85,7 +85,7 @@ edit_window_s: 10
 message_limit: 1900
 keep_blank_lines: true
 preview: false
-reactions: {seen: 👀, done: '<:ok_hand:123>', failed: ''}
+reactions: {seen: 🤔, done: '<:ok_hand:123>', failed: ''}
 error_message: Sorry.
 failure_text: false
 greeting: Yes?
@@ -111,7 +111,7 @@ switchable: [denizen]""",
             message_limit=1900,
             keep_blank_lines=True,
             preview=False,
-            reactions=Reactions(seen="👀", done="<:ok_hand:123>", failed=""),
+            reactions=Reactions(seen="🤔", done="<:ok_hand:123>", failed=""),
             error_message="Sorry.",
             failure_text=False,
             greeting="Yes?",
@@ -184,10 +184,10 @@ channels:
     owners: [1]
     max_exchanges: 5
     commands_guild: 9
-    reactions: {seen: 👀, failed: ❌}
+    reactions: {seen: 🤔, failed: ❌}
     accounts:
       ada: "${ADA}"
-      bert: {token: "${BERT}", owners: [], max_exchanges: 3, commands_guild: '', reactions: {done: 👍}}
+      bert: {token: "${BERT}", owners: [], max_exchanges: 3, commands_guild: '', reactions: {done: ''}}
 """
     )
     ada, bert = settings.discord_accounts
@@ -201,8 +201,8 @@ channels:
         3,
         "",
     )
-    assert ada.account_policy.style.reactions == Reactions(seen="👀", done="", failed="❌")
-    assert bert.account_policy.style.reactions == Reactions(seen="👀", done="👍", failed="❌"), (
+    assert ada.account_policy.style.reactions == Reactions(seen="🤔", done="👍", failed="❌")
+    assert bert.account_policy.style.reactions == Reactions(seen="🤔", done="", failed="❌"), (
         "within a group, too, only what is written counts"
     )
 

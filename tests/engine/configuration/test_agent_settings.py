@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.agent import Agent, AgentInstructions, TurnLimits, WritingStyle
+from denizen.domain.agent_settings import FIELDS
 from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
@@ -31,22 +32,23 @@ def join_segments(model: ScriptedModel, request: int) -> str:
     return "\n".join(segment.text for segment in model.requests[request].segments)
 
 
-@pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
+@pytest.mark.proves("SW5", "S-config-save", "S-config-temperature", "S-config-search-instructions")
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
+    saved: dict[str, Json] = {
+        "additional_prompt": "Be kind.",
+        "response_style": "friendly",
+        "language": "it",
+        "temperature": 0.2,
+        "search_instructions": "Search twice.",
+        "citation_format": "footnote",
+        "max_steps_multiplier": 0.5,
+    }
+    assert {*saved, "default_model"} == set(FIELDS), "each setting has to show in a request, here or in the next test"
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     agent = Agent(NAME, instructions=AgentInstructions(style=WritingStyle(extra_instructions="As in the file.")))
     async with open_engine(model, agent=agent) as engine:
         await engine.say("one")
-        await save(
-            engine,
-            additional_prompt="Be kind.",
-            response_style="friendly",
-            language="it",
-            temperature=0.2,
-            search_instructions="Search twice.",
-            citation_format="footnote",
-            max_steps_multiplier=0.5,
-        )
+        await save(engine, **saved)
         await engine.say("two")
         assert engine.services.assistant is not None
         await engine.services.assistant.reset(ANA, NAME)
@@ -60,15 +62,19 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
     assert [request.sampling.temperature for request in model.requests] == [None, 0.2, None]
 
 
-@pytest.mark.proves("S6", "S-config-default-model")
-async def test_the_owner_s_model_replaces_the_routed_one() -> None:
-    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
+@pytest.mark.proves("SW5", "S6", "S-config-default-model", "S-config-step-multiplier")
+async def test_the_owner_s_model_replaces_the_routed_one_and_the_owner_s_factor_multiplies_the_steps() -> None:
+    models = RoutingModels.answering(*[make_routing_reply("simple", 8, "fast")] * 2)
     async with open_router(models) as engine:
         assert (await engine.say("Who wrote Hamlet?")).reply == "said by fast"
+        await save(engine, max_steps_multiplier=2.0)
+        assert (await engine.say("Who wrote Medea, on the other hand?")).reply == "said by fast"
+        told = [str(request.messages) for request in models.fast.requests]
+        assert ["at most 6 tool calls" in told[0], "at most 14 tool calls" in told[1]] == [True, True]
         await save(engine, default_model="quality")
         assert (await engine.say("Who wrote Faust?")).reply == "said by quality"
         assert (await engine.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
-    assert len(models.router.requests) == 1, "with the model given, nobody has to sort"
+    assert len(models.router.requests) == 2, "with the model given, nobody has to sort"
 
 
 async def test_the_owner_can_put_an_agent_on_auto() -> None:

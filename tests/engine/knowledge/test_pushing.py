@@ -30,7 +30,7 @@ def list_branch_files(mirror: Repository, branch: str = "main") -> list[str]:
     return mirror.git("ls-tree", "-r", "--name-only", branch).splitlines()
 
 
-@pytest.mark.proves("S24", "S25")
+@pytest.mark.proves("S24", "S25", "S25-limits")
 async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
     engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
@@ -127,6 +127,11 @@ async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_e
     assert list_branch_files(Repository(tmp_path / "new"), "kept") == [MARKER]
     await remote.claim(RemoteRepository(str(tmp_path / "new"), "kept"))
     assert Repository(tmp_path / "new").git("rev-list", "--count", "kept") == "1"
+    empty = Repository(tmp_path / "empty")
+    empty.folder.mkdir()
+    empty.git("init", "--bare", "--quiet")
+    await remote.claim(RemoteRepository(f"file://{empty.folder}", "kept"))
+    assert list_branch_files(empty, "kept") == [MARKER]
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
     for branch in ("main", "snapshots"):
         with pytest.raises(Conflict) as refused:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceChange, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
@@ -44,7 +46,14 @@ async def test_repositories_and_folders_are_read_side_by_side_and_published_as_o
     engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     repository = create_repository(
-        tmp_path / "site", {"docs/guide/a.md": "# A", "docs/b.yml": "b: 1", "img.png": "no", "README.md": "# Site"}
+        tmp_path / "site",
+        {
+            "docs/guide/a.md": "# A",
+            "docs/b.yml": "b: 1",
+            "docs/img/a.png": "no",
+            "src/a.py": "no",
+            "README.md": "# Site",
+        },
     )
     notes = write(tmp_path / "notes", {"x/note.txt": "A note.", "page.html": "<p>hi</p>", "main.py": "no"})
     await engine.add(repository.folder, "site", kind=SourceKind.GIT, content_path="docs", output_path="site/v1")
@@ -58,6 +67,9 @@ async def test_repositories_and_folders_are_read_side_by_side_and_published_as_o
         "docs/site/v1/b.yml": "b: 1",
         "docs/site/v1/guide/a.md": "# A",
     }
+    root = engine.library.current_folder()
+    assert root is not None
+    assert [each for each in root.rglob("*") if each.is_dir() and not any(each.iterdir())] == [], "no empty folders"
     known = await engine.catalog.get("site")
     assert known.state is not None and known.state.taken is not None
     assert (known.state.taken.files, known.state.taken.documents) == (2, 1)
@@ -111,6 +123,63 @@ async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing
         await engine.catalog.edit("repo", SourceChange(branch="next"))
         await engine.run()
         assert reader.opened == 3
+
+
+class MeetingReader(UnreliableReader):
+    """A reader of sources each of which waits until all are being read."""
+
+    async def look(self, source: Source) -> str:
+        self.opened += 1
+        if self.opened == 3:
+            self.reached.set()
+        await self.reached.wait()
+        return self.text
+
+
+@pytest.mark.proves("S25")
+async def test_all_sources_are_read_at_the_same_time(tmp_path: Path) -> None:
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: MeetingReader()}) as engine:
+        for name in ("one", "two", "three"):
+            await engine.add(f"owner/{name}")
+        assert (await engine.run()).changed == ("one", "three", "two")
+
+
+@pytest.mark.proves("S25")
+@pytest.mark.parametrize("failures", [3, 4])
+async def test_publishing_is_tried_three_times_more(
+    engine: KnowledgeFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    publish, tried = engine.library.publish, 0
+
+    async def fail(parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
+        nonlocal tried
+        tried += 1
+        if tried <= failures:
+            raise Unavailable("The disk does not answer.")
+        return await publish(parts, now=now, anew=anew)
+
+    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+    monkeypatch.setattr(engine.library, "publish", fail)
+    if failures == 3:
+        assert (await engine.run()).status is SyncStatus.DONE
+        assert engine.files() == {"docs/notes/a.md": "A"}
+    else:
+        with pytest.raises(Unavailable):
+            await engine.run()
+    assert (tried, engine.clock.sleeps) == (4, [2, 4, 6])
+
+
+@pytest.mark.proves("S25-limits")
+async def test_without_sources_or_a_repository_nothing_is_tried_again(engine: KnowledgeFixture, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="nothing to read"):
+        await engine.run()
+    assert await engine.sync.list_runs() == []
+    repository = create_repository(tmp_path / "site", {"a.md": "A"})
+    await engine.add(repository.folder, kind=SourceKind.GIT)
+    repository.folder.rename(tmp_path / "elsewhere")
+    run = await engine.run()
+    assert (run.status, list(run.failed)) == (SyncStatus.FAILED, ["site"])
+    assert engine.clock.sleeps == []
 
 
 @pytest.mark.proves("S25")
@@ -249,14 +318,25 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
 
 
 @pytest.mark.proves("S-kv-last-sync", "SW7")
-async def test_the_time_of_the_last_sync_is_that_of_its_end(engine: KnowledgeFixture, tmp_path: Path) -> None:
-    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
-    assert (await engine.snapshots.status()).last_sync_at is None
-    run = await engine.run()
-    [known] = await engine.sync.list_runs()
-    assert known == run
-    assert run.ended_at is not None and run.ended_at >= run.started_at
-    assert (await engine.snapshots.status()).last_sync_at == run.ended_at
+async def test_the_time_of_the_last_sync_is_that_of_its_end(tmp_path: Path) -> None:
+    reader = UnreliableReader()
+    reader.waits = anyio.Event()
+    async with KnowledgeFixture(tmp_path, {SourceKind.GIT: reader}) as engine:
+        await engine.add("owner/repo")
+        await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+        started = await engine.sync.start()
+        with anyio.fail_after(HANG_LIMIT_S):
+            await reader.reached.wait()
+            engine.clock.advance(minutes=2)
+            assert (await engine.snapshots.status()).last_sync_at is None
+            reader.waits.set()
+            run = await engine.sync.wait(started)
+        assert await engine.sync.list_runs() == [run]
+        assert run.ended_at is not None and run.ended_at >= run.started_at + timedelta(minutes=2)
+        assert (await engine.snapshots.status()).last_sync_at == run.ended_at
+        one = await engine.run("one")
+        assert one.ended_at is not None and one.ended_at > run.ended_at
+        assert (await engine.snapshots.status()).last_sync_at == one.ended_at
 
 
 @pytest.mark.proves("S-kv-status-cache")
@@ -275,6 +355,40 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     assert await engine.snapshots.status() is status
     engine.clock.advance(1)
     assert (await engine.snapshots.status()).why == "What was read is not published yet."
+
+
+@pytest.mark.proves("SW7")
+async def test_a_snapshot_that_is_gone_from_the_disk_is_noticed_and_made_again(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    run = await engine.run()
+    engine.clock.advance(days=8)
+    assert (await engine.snapshots.status()).current == run.snapshot, "the current one does not expire"
+    folder = engine.library.current_folder()
+    assert folder is not None
+    folder.rename(tmp_path / "away")
+    engine.clock.advance(minutes=1)
+    status = await engine.snapshots.status()
+    assert (status.current, status.needs_sync) == ("", True)
+    await engine.run()
+    status = await engine.snapshots.status()
+    assert (status.current, status.needs_sync) == (run.snapshot, False)
+    assert engine.files() == {"docs/one/a.md": "A"}
+
+
+@pytest.mark.proves("S24")
+async def test_an_earlier_snapshot_is_there_for_seven_days_and_no_longer(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    one = write(tmp_path / "one", {"a.md": "1"})
+    await engine.add(one)
+    first = (await engine.run()).snapshot
+    for days, text, is_there in ((0, "22", True), (6.9, "333", True), (0.2, "4444", False)):
+        engine.clock.advance(days=days)
+        write(one, {"a.md": text})
+        await engine.run()
+        assert (first in [each.id for each in await engine.snapshots.list_snapshots()]) is is_there, days
 
 
 @pytest.mark.proves("S24", "SW7")

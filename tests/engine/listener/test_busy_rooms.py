@@ -65,7 +65,7 @@ async def test_a_question_that_waits_behind_others_has_a_sign_and_no_preview_unt
         assert len(fixture.ada.sent) == 1
         first.open.set()
         await second.reached.wait()
-        await fixture.until(lambda: not platform.reactions[asked.id])
+        await fixture.until(lambda: HOURGLASS not in platform.reactions[asked.id])
         second.open.set()
         assert await fixture.said() == ["One.", "Two."]
 
@@ -78,4 +78,4 @@ async def test_the_sign_of_a_process_that_died_is_taken_away_by_the_next(monkeyp
         await gate.reached.wait()
     world.platform.reactions[asked.id] = [HOURGLASS]
     async with open_platform(world) as fixture:
-        await fixture.until(lambda: not world.platform.reactions[asked.id])
+        await fixture.until(lambda: HOURGLASS not in world.platform.reactions[asked.id])

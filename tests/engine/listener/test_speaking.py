@@ -223,7 +223,8 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
         await gate.reached.wait()
         gate.open.set()
         said = await fixture.said()
-        signs = [each for each in fixture.world.platform.reactions.values() if each]
+        failed = ("bot-ada", Reactions().failed)
+        signs = [each for each in fixture.world.platform.reactions.values() if failed in each]
     assert len(said) + len(signs) == 23
     assert len([text for text in said if "busy" in text]) == 1
     assert [strip_date(join_text(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
@@ -260,7 +261,7 @@ async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> N
         await fixture.until(lambda: fixture.world.platform.reactions[asked.id] == [("bot-ada", "👍")])
 
 
-@pytest.mark.proves("C20", "L-config-error-message")
+@pytest.mark.proves("C20", "L-config-error-message", "SW8-errors")
 async def test_a_failure_is_told_without_internals_and_with_a_reference() -> None:
     fault = Unavailable("The model does not answer.", why="connection refused at 10.0.0.7", code="provider_down")
     async with open_platform(model=ScriptedModel(otherwise=fault)) as fixture:

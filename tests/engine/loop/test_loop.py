@@ -196,6 +196,19 @@ async def test_four_tool_only_steps_in_the_later_part_force_a_step_without_tools
     assert [must_answer(number, 10, 4) for number in range(1, 11)] == [False] * 5 + [True] * 5
     assert not must_answer(6, 10, 3)
     assert not must_answer(2, 10, 9), "the early part is left alone, however long the streak"
+    agent = Agent(NAME, limits=TurnLimits(max_steps=10))
+    for spoken, free in ((0, 5), (3, 7)):  # the step at which the model says something besides its call
+
+        def reply(request: ModelRequest, spoken: int = spoken) -> ScriptedReply:
+            if request.tool_choice == "none":
+                return ScriptedReply("end")
+            number = 1 + sum(message.role is Role.TOOL for message in request.messages)
+            return ScriptedReply("Hm." if number == spoken else "", _call_until_told(request))
+
+        model = ScriptedModel(otherwise=reply)
+        async with open_engine(model, agent=agent) as engine:
+            assert (await engine.say("x")).reply == "end"
+        assert [request.tool_choice for request in model.requests] == ["auto"] * free + ["none"]
 
 
 @pytest.mark.proves("T15", "E8")
@@ -234,10 +247,15 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() 
     model = ScriptedModel(ScriptedReply(""), ScriptedReply("Now then."))
     async with open_engine(model) as engine:
         assert (await engine.say("x")).reply == "Now then."
+    assert [(bool(request.tools), request.tool_choice) for request in model.requests] == [
+        (True, "auto"),
+        (False, "none"),
+    ]
     model = ScriptedModel(ScriptedReply(""), ScriptedReply(""))
     async with open_engine(model) as engine:
         assert (await engine.say("x")).reply == APOLOGY
         assert (await engine.session())[-1].text == APOLOGY
+    assert len(model.requests) == 2
 
 
 @pytest.mark.proves("T16")

@@ -283,7 +283,7 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     assert first.messages[-2].stability <= Stability.SESSION
 
 
-@pytest.mark.proves("X-iteration-limit")
+@pytest.mark.proves("X-iteration-limit", "S1")
 async def test_the_steps_of_the_route_bound_the_turn() -> None:
     looks = [ScriptedReply(calls=[call("look", q=str(number))]) for number in range(4)]
     models = RoutingModels.answering(make_routing_reply("trivial", 4, "fast"))

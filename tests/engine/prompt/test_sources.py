@@ -13,6 +13,7 @@ from denizen.domain.agent import (
     CitationFormat,
     ContextStrategy,
     HistorySettings,
+    ResponseStyle,
     ToolPlanning,
     WritingStyle,
 )
@@ -91,14 +92,35 @@ async def test_where_tools_are_planned_the_short_form_does() -> None:
     )
 
 
-async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_nothing_else() -> None:
+@pytest.mark.proves(
+    "SW5",
+    "S-config-additional-prompt",
+    "S-config-response-style",
+    "S-config-language",
+    "S-config-search-instructions",
+    "S-config-citation-format",
+)
+async def test_a_participant_without_a_persona_is_told_what_its_owner_chose_and_nothing_else() -> None:
+    plain = Agent(NAME, history=HistorySettings(context=ContextStrategy.TRANSCRIPT))
+    for style, told in (
+        (WritingStyle(), ""),
+        (WritingStyle(ResponseStyle.FRIENDLY), "Answer warmly and in plain words."),
+        (WritingStyle(language="de"), "Write in the language 'de' unless asked otherwise."),
+        (WritingStyle(extra_instructions="Mention cats."), "Mention cats."),
+        (WritingStyle(search_instructions="Search twice."), "Search twice."),
+    ):
+        assert await load_prompt(replace(plain, instructions=AgentInstructions(style=style))) == told
+    footnotes = AgentInstructions(style=WritingStyle(citations=CitationFormat.FOOTNOTE))
+    assert (await load_prompt(replace(plain, instructions=footnotes))).startswith("Name sources as numbered footnotes")
+
+
+async def test_a_participant_that_answers_from_its_sources_is_told_so() -> None:
     agent = replace(
         SOURCES,
         history=replace(SOURCES.history, context=ContextStrategy.TRANSCRIPT),
         instructions=replace(SOURCES.instructions, style=WritingStyle(extra_instructions="Mention cats.")),
     )
     assert (await load_prompt(agent)).startswith("Mention cats.\nAnswer only from your sources")
-    assert await load_prompt(Agent(NAME, history=HistorySettings(context=ContextStrategy.TRANSCRIPT))) == ""
 
 
 @pytest.mark.proves("S-config-citation-format")

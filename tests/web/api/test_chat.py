@@ -158,6 +158,7 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
     assert again.json() == {"cancelled": False}
 
 
+@pytest.mark.proves("S15")
 async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
     before = ReplyGate()
     async with open_web(ScriptedModel(ScriptedReply("Hello.", before=before))) as web, web.serve() as url:
@@ -167,6 +168,8 @@ async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
             tasks.cancel_scope.cancel()
         before.open.set()
         assert (await web.ended(TurnStatus.DONE)).result.reply == "Hello."
+        async with web.client() as client:
+            assert "Hello." in (await client.get("/api/sessions/default/messages")).text
 
 
 async def test_what_somebody_did_is_seen_by_them_and_by_admins_only() -> None:

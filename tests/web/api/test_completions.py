@@ -387,6 +387,7 @@ async def test_a_client_that_leaves_stops_its_turn(*, stream: bool, place: str) 
     assert turn.result.reply == ""
 
 
+@pytest.mark.proves("S15")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("headers", [{"Idempotency-Key": "1"}, {"X-Denizen-Session": "trip"}])
 async def test_a_turn_that_matters_beyond_the_connection_goes_on(*, stream: bool, headers: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from denizen.app.knowledge import KnowledgeShells
@@ -19,9 +20,13 @@ from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen_sdk import DenizenClient, ShellTools
+from denizen_sdk.shell import ToolActivity
+from denizen_sdk.turns import ToolFinishedEvent, ToolStartedEvent
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture
-from tests.web_fixture import ANN, BEN, WebFixture, open_web
+from tests.web_fixture import ANN, BEN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +57,9 @@ class SandboxWebFixture:
 
 
 @asynccontextmanager
-async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxWebFixture]:
+async def open_sandbox_web(
+    home: Path, *models: ScriptedModel, policy: GatePolicy | None = None
+) -> AsyncGenerator[SandboxWebFixture]:
     (folder := home / "knowledge").mkdir(parents=True)
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
@@ -61,7 +68,7 @@ async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> A
         toolset = SkillToolset(
             skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
         )
-        async with open_web(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
+        async with open_web(*models, keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
             yield SandboxWebFixture(web, folder)
 
 
@@ -131,9 +138,11 @@ async def test_what_policy_forbids_is_400_with_what_is_allowed_instead(tmp_path:
 async def test_a_stream_is_cut_at_50000_characters_with_a_note_of_its_length(tmp_path: Path) -> None:
     async with open_sandbox_web(tmp_path) as web:
         (web.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
-        answer = await web.run(command="cat shared/long.txt")
-    assert answer["stdout"][:50_000] == "x" * 50_000
-    assert "60000" in answer["stdout"][50_000:].replace(" ", "")
+        (web.folder / "names.txt").write_text("gone\n" * 5_000, encoding="utf-8")
+        answer = await web.run(command="cat shared/long.txt ; cat shared/names.txt | xargs cat")
+    assert answer["stdout"] == "x" * 50_000 + "\n[cut: 50000 of 60000 characters]\n"
+    errors = "cat: gone: No such file or directory\n" * 5_000
+    assert answer["stderr"] == f"{errors[:50_000]}\n[cut: 50000 of {len(errors)} characters]\n"
 
 
 @pytest.mark.proves("S21", "SW10")
@@ -170,3 +179,51 @@ async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) ->
         status, answer = await web.send(commands=["ls"])
     assert (status, answer["error"]["code"]) == (403, "needs_approval")
     assert "turn" in answer["error"]["fix"]
+
+
+@pytest.mark.proves("S22", "S-sdk-on-tool-call", "S-sdk-session")
+async def test_the_tools_of_the_sdk_tell_that_they_run_and_what_came_of_it(tmp_path: Path) -> None:
+    told: list[ToolActivity] = []
+    async with (
+        open_sandbox_web(tmp_path) as web,
+        DenizenClient(LOCAL, "key-of-ann", transport=httpx2.ASGITransport(web.web.app)) as client,
+    ):
+        tools = ShellTools(client, on_tool_call=told.append)
+        assert "No shoes" in await tools.bash("cat shared/rules.md")
+        session = client.session_id
+        await tools.bash_batch(["ls", "cat gone"])
+        assert client.session_id == session
+    assert [(each.tool, each.state) for each in told] == [
+        ("bash", "loading"),
+        ("bash", "done"),
+        ("bash_batch", "loading"),
+        ("bash_batch", "done"),
+    ]
+    done = told[3]
+    assert done.success and done.duration_ms is not None
+    assert [(each.command, each.stdout, each.exit_code) for each in done.results] == [
+        ("ls", "shared\n", 0),
+        ("cat gone", "", 1),
+    ]
+
+
+@pytest.mark.proves("S22")
+async def test_a_chat_is_told_that_the_tools_run_and_what_came_of_it(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("bash", command="cat shared/rules.md")]),
+        ScriptedReply(calls=[call("bash_batch", commands=["ls", "cat gone"])]),
+        ScriptedReply("No shoes."),
+    )
+    async with (
+        open_sandbox_web(tmp_path, model) as web,
+        DenizenClient(LOCAL, "key-of-ann", transport=httpx2.ASGITransport(web.web.app)) as client,
+    ):
+        told = [
+            each async for each in client.chat("what holds?") if isinstance(each, ToolStartedEvent | ToolFinishedEvent)
+        ]
+    loading, done, batch_loading, batch_done = told
+    assert isinstance(loading, ToolStartedEvent) and isinstance(batch_loading, ToolStartedEvent)
+    assert isinstance(done, ToolFinishedEvent) and isinstance(batch_done, ToolFinishedEvent)
+    assert [each.tool for each in told] == ["bash", "bash", "bash_batch", "bash_batch"]
+    assert (done.call_id, done.is_error, "No shoes" in done.text) == (loading.call_id, False, True)
+    assert "$ ls\n" in batch_done.text and "cat: gone: No such file" in batch_done.text

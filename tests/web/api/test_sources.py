@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import SyncRun
+from denizen.domain.source import SourceKind, SyncRun
 from denizen_sdk import ApiError
 from denizen_sdk.knowledge import StartedSync
-from tests.engine.knowledge.knowledge_fixture import write
+from tests.engine.knowledge.knowledge_fixture import UnreliableReader, write
 from tests.timing import HANG_LIMIT_S
 from tests.web.knowledge_web_fixture import open_knowledge_web
 
@@ -41,15 +41,19 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
         assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
         _, before = await admin.ask("GET", "/api/snapshot/status")
         assert (before["needs_sync"], before["current"]) == (True, "")
+        await owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"c.md": "C"})))
         run = await admin.sync()
-        assert (run["status"], run["changed"], run["failed"], run["progress"]) == ("done", ["notes"], {}, {})
+        assert (run["status"], run["failed"], run["progress"]) == ("done", {}, {})
+        assert run["sources"] == run["changed"] == ["more", "notes"]
         status, changed = await owner.ask("PUT", "/api/sources/notes", content_path="more")
         assert (status, changed["content_path"], changed["label"]) == (200, "more", "Notes")
-        await admin.sync("/api/sync/notes")
+        write(notes, {"more/c.md": "C"})
+        assert (await admin.sync("/api/sync/notes"))["sources"] == ["notes"]
+        assert await owner.ask("DELETE", "/api/sources/more") == (204, None)
         await admin.sync(reset=True, sources=["notes"])
         _, listed = await server.member.ask("GET", "/api/sources")
         [row] = listed["folder"]["sources"]
-        assert (listed["total"], listed["folder"]["count"], row["files"], row["documents"]) == (1, 1, 1, 1)
+        assert (listed["total"], listed["folder"]["count"], row["files"], row["documents"]) == (1, 1, 2, 2)
         _, after = await admin.ask("GET", "/api/snapshot/status")
         assert (after["needs_sync"], after["current"]) == (False, after["latest"])
         assert after["last_sync_at"] and after["latest_at"]
@@ -83,9 +87,23 @@ async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> 
         assert (row["files"], row["skipped"], row["left_out"]) == (1, 1, ["b.md (no text in it)"])
 
 
+@pytest.mark.proves(
+    "S-http-sources-get",
+    "S-http-sources-post",
+    "S-http-sources-id-put",
+    "S-http-sources-id-delete",
+    "S-http-sync-post",
+    "S-http-sync-source-post",
+    "S-http-snapshot-status-get",
+    "S-http-snapshot-sync-post",
+    "S-http-snapshot-config-get",
+    "S-http-snapshot-config-put",
+)
 async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
-        await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        assert (await server.admin.ask("POST", "/api/sources", location="nuxt/docs"))[0] == 201
+        status, changed = await server.admin.ask("PUT", "/api/sources/docs", branch="next")
+        assert (status, changed["branch"]) == (200, "next")
         _, listed = await server.member.ask("GET", "/api/sources")
         [row] = listed["git"]["sources"]
         assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
@@ -95,6 +113,7 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
             ("DELETE", "/api/sources/docs"),
             ("GET", "/api/sync"),
             ("GET", "/api/snapshot/config"),
+            ("PUT", "/api/snapshot/config"),
             ("POST", "/api/sync"),
             ("POST", "/api/sync/docs"),
             ("GET", "/api/snapshot/status"),
@@ -103,6 +122,10 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
             status, body = await server.member.ask(method, path, location="nuxt/other")
             assert (status, body["error"]["code"]) == (403, "admin_only"), (method, path)
         assert (await server.member.ask("GET", "/api/sources"))[1]["total"] == 1
+        async with server.web.client() as stranger:
+            assert (await stranger.get("/api/sources")).status_code == 401
+            server.web.keys.clear()
+            assert (await stranger.get("/api/sources")).json()["total"] == 1, "who reaches a server without keys"
 
 
 async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
@@ -177,6 +200,18 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
         assert refused.value.problem.status == 404
 
 
+@pytest.mark.proves("S31")
+async def test_a_sync_asked_for_through_the_sdk_resets_only_what_it_is_told_to(tmp_path: Path) -> None:
+    reader = UnreliableReader()
+    async with open_knowledge_web(tmp_path, {SourceKind.GIT: reader}) as server:
+        await server.admin.ask("POST", "/api/sources", location="owner/repo")
+        for is_reset, opened in ((False, 1), (False, 1), (True, 2)):
+            started = await (server.sdk.sync(reset=True) if is_reset else server.sdk.sync())
+            with anyio.fail_after(HANG_LIMIT_S):
+                await server.sdk.wait_for_sync(started.run)
+            assert reader.opened == opened
+
+
 @pytest.mark.proves("S-http-snapshot-config-get")
 async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
@@ -223,14 +258,17 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
         assert server.engine.remote is None
 
 
-@pytest.mark.proves("S-http-sandbox-snapshot-post")
+@pytest.mark.proves("S-http-sandbox-snapshot-post", "S-http-snapshot-sync-post")
 async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         await server.admin.sync()
         write(tmp_path / "notes", {"b.md": "B"})
         await server.engine.snapshots.clear()
-        assert (await server.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == ""
+        _, status = await server.admin.ask("GET", "/api/snapshot/status")
+        assert status["current"] == "" != status["latest"]
+        assert await server.admin.ask("POST", "/api/snapshot/sync") == (200, {"current": status["latest"]})
+        await server.engine.snapshots.clear()
         run = await server.admin.sync("/api/sandbox/snapshot")
         assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])
         assert server.engine.files() == {"docs/notes/a.md": "A"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import httpx2
 import pytest
 
+from denizen.domain.usage import Usage
 from denizen.engine.inspection.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.web.http.auth import ApiKey
 from denizen_sdk import DenizenClient
 from denizen_sdk.records import from_json
 from denizen_sdk.usage import TokenCounts, UsageOverview
@@ -64,7 +67,8 @@ def callers(web: WebFixture) -> tuple[StatisticsCaller, StatisticsCaller, Statis
 
 
 def make_numbered_model() -> ScriptedModel:
-    return ScriptedModel(*(ScriptedReply(f"Answer {number}.") for number in range(9)), name="m1")
+    used = Usage(input_tokens=10, output_tokens=5, requests=1, cost_usd=Decimal("0.02"))
+    return ScriptedModel(*(ScriptedReply(f"Answer {number}.", usage=used) for number in range(9)), name="m1")
 
 
 @pytest.mark.proves("S-http-stats-usage-post", "S-data-api-usage")
@@ -75,11 +79,12 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
         _, same = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 1}, **{"idempotency-key": "1"})
         _, again = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 1}, **{"idempotency-key": "1"})
         other = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 2}, **{"idempotency-key": "1"})
+        edges = [(await ann.post("/api/stats/usage", {"source": "x" * length}))[0] for length in (1, 50)]
         async with web.store.work(write=False) as work:
             kept = await work.statistics.find_report(told["id"])
-            assert await work.statistics.count_reports("api_key:ann", since=web.clock.now()) == 2
+            assert await work.statistics.count_reports("api_key:ann", since=web.clock.now()) == 4
         stranger = await StatisticsCaller(web, "wrong").post("/api/stats/usage", REPORT)
-    assert (status, told["recorded"]) == (201, True)
+    assert (status, told["recorded"], edges) == (201, True, [201, 201])
     assert kept is not None
     assert (kept.reporter, kept.source, kept.source_id, kept.model) == ("api_key:ann", "github-bot", "issue-7", "m2")
     assert (kept.usage.input_tokens, kept.usage.output_tokens, kept.duration_ms) == (70, 30, 250)
@@ -174,7 +179,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
         refused = await ben.get("/api/stats")
     assert refused[0] == 403
     assert (found.days, found.first_day, found.last_day) == (3, "2026-11-21", "2026-11-23")
-    assert found.totals.messages == 4
+    assert (found.totals.messages, found.totals.input_tokens, found.totals.cost_usd) == (4, 100, "0.06")
     assert [(row.key, row.messages) for row in found.by_model] == [("m1", 3), ("m2", 1)]
     assert [(row.key, row.messages) for row in found.by_source] == [("web", 3), ("github-bot", 1)]
     assert found.top_users is not None
@@ -186,7 +191,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     assert found.hourly is not None
     assert len(found.hourly) == 24
     assert {row.key: row.messages for row in found.hourly if row.messages} == {"12": 1, "09": 3}
-    assert found.feedback_score is None
+    assert found.feedback_score is None, "messages have no votes yet"
     assert (of_bot.totals.messages, of_bot.totals.input_tokens, of_bot.totals.duration_ms) == (1, 70, 250)
     assert (of_model.totals.messages, of_model.previous.messages) == (2, 0)
 
@@ -204,6 +209,22 @@ async def test_the_trend_compares_with_as_many_days_before() -> None:
         second = await ada.sums(days=1)
     assert (first.trend.messages_percent, first.trend.cost_percent) == (None, None)
     assert (second.trend.messages_percent, second.previous.messages, second.totals.messages) == (50.0, 2, 3)
+    assert (second.trend.tokens_percent, second.trend.cost_percent) == (50.0, 50.0)
+
+
+@pytest.mark.proves("S-http-stats-get")
+async def test_the_ten_users_with_the_most_messages_are_listed() -> None:
+    keys = [ApiKey.from_text(f"user{number:02}", f"key-{number:02}", ("member",)) for number in range(12)]
+    async with open_web(keys=[*keys, ADA]) as web:
+        for number in range(12):
+            user = StatisticsCaller(web, f"key-{number:02}")
+            for message in range(number + 1):
+                assert (await user.post("/api/stats/usage", REPORT | {"sourceId": str(message)}))[0] == 201
+        found = await callers(web)[2].sums(days=1)
+    assert found.top_users is not None
+    assert [(row.name, row.messages) for row in found.top_users] == [
+        (f"user{number:02}", number + 1) for number in range(11, 1, -1)
+    ]
 
 
 @pytest.mark.proves("S-http-stats-get")

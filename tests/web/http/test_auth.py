@@ -16,7 +16,7 @@ from denizen.web.http.auth import (
     is_loopback,
     read_credentials,
 )
-from tests.web_fixture import ADA, ANN, BEN
+from tests.web_fixture import ADA, ANN, BEN, open_web
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 KEYS = [ANN, BEN, ADA]
@@ -52,6 +52,21 @@ def test_a_key_names_its_principal_and_carries_its_roles() -> None:
 )
 def test_a_key_comes_as_bearer_or_as_x_api_key(headers: dict[str, str], text: str) -> None:
     assert read_credentials(headers) == text
+
+
+@pytest.mark.proves("S-auth-api-keys")
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/api/agents", "/v1/models"])
+async def test_every_client_may_send_its_key_either_way(path: str) -> None:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
+        for headers, status in (
+            ({"authorization": "Bearer key-of-ann"}, 200),
+            ({"x-api-key": "key-of-ann"}, 200),
+            ({"authorization": "Bearer wrong"}, 401),
+            ({"x-api-key": "wrong"}, 401),
+            ({}, 401),
+        ):
+            assert (await client.get(path, headers=headers)).status_code == status, headers
 
 
 def test_a_sign_in_stands_for_its_key_until_it_ends() -> None:

@@ -23,6 +23,7 @@ from denizen.web.api.records import restore_error
 from denizen.web.http.errors import ErrorBoundary, answer_error, openai_error
 from denizen.web.http.problems import STATUS, describe_problem, read_problem
 from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.records import from_json
 from tests.web_fixture import open_web
 
 FAMILIES = [
@@ -90,6 +91,16 @@ def test_errors_of_the_api_carry_status_message_why_and_fix() -> None:
     }
 
 
+@pytest.mark.proves("S-http-errors")
+@pytest.mark.parametrize("family", [*FAMILIES, DenizenError])
+def test_an_error_that_names_no_reason_and_no_remedy_has_those_of_its_family(family: type[DenizenError]) -> None:
+    error = json.loads(bytes(answer_error("/api/x", family("It broke.")).body))["error"]
+    assert error["message"] == "It broke."
+    assert error["why"] and error["fix"]
+    assert read_problem(from_json(ProblemDetails, error)).explain() == "It broke.", "the terminal adds no phrases"
+
+
+@pytest.mark.proves("S-http-errors")
 def test_errors_under_v1_have_the_form_of_openai_with_reason_and_remedy_in_the_text() -> None:
     response = answer_error("/v1/chat/completions", LimitExceeded("Full.", why="it is full", fix="Wait."))
     assert json.loads(bytes(response.body)) == {

@@ -114,8 +114,8 @@ async def test_no_request_that_fits_the_description_or_does_not_breaks_the_serve
 
 
 def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]:
-    """Sends requests for every operation and checks each answer against the description; how often each method, path
-    and status was seen.
+    """Sends requests for every operation and checks each answer against the description, and that errors tell all that
+    they promise; how often each method, path and status was seen.
     """
     seen = Counter[tuple[str, str, int]]()
     calm = settings(
@@ -140,6 +140,11 @@ def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]
                 answer = case.call(base_url=url, headers={"x-api-key": "key-of-ada"})
                 seen[case.method, case.path, answer.status_code] += 1
                 case.validate_response(answer, checks=list(CHECKS))
+                if answer.status_code >= 400:
+                    error = answer.json()["error"]
+                    told = ("message",) if case.path.startswith("/v1/") else ("message", "why", "fix")
+                    assert all(error[each] for each in told), error
+                    assert error.get("status", answer.status_code) == answer.status_code
 
             with suppress(Unsatisfiable):  # there is nothing in it that could be wrong
                 send()

@@ -102,8 +102,8 @@ class ReactionsSection(Section):
     waiting: Emoji = Field(
         default=_REACTIONS.waiting, description="Put on a question that waits behind others; empty: none."
     )
-    seen: Emoji = Field(default=_REACTIONS.seen, description="Put on a question while it is answered; empty: none.")
-    done: Emoji = Field(default=_REACTIONS.done, description="Put on a question that was answered; empty: none.")
+    seen: Emoji = Field(default="👀", description="Put on a question while it is answered; empty: none.")
+    done: Emoji = Field(default="👍", description="Put on a question that was answered; empty: none.")
     failed: Emoji = Field(
         default=_REACTIONS.failed, description="Put on a question that could not be answered; empty: none."
     )

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.ids import fresh
-from denizen.web.http.problems import BUG, describe_problem
+from denizen.web.http.problems import BUG, describe_problem, fill_in
 from denizen_sdk.errors import ProblemDetails
 
 REPEATABLE = frozenset({429, 503})
@@ -49,7 +49,8 @@ def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, 
     if path.startswith("/v1/"):
         body = openai_error(problem)
     else:
-        body = {"error": {name: getattr(problem, name) for name in ProblemDetails.__slots__}}
+        told = fill_in(problem)
+        body = {"error": {name: getattr(told, name) for name in ProblemDetails.__slots__}}
     extra = {} if problem.status in REPEATABLE else {"x-should-retry": "false"}
     if problem.status == 401:
         extra["WWW-Authenticate"] = "Bearer"

@@ -18,6 +18,7 @@ Imports next to nothing, since `denizen ask` reads errors of a running server an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from denizen.domain.errors import (
     Conflict,
@@ -50,6 +51,18 @@ _FAMILIES: Mapping[int, type[DenizenError]] = {
     401: NotAllowed,
 }
 
+_USUAL: Mapping[int, tuple[str, str]] = {
+    400: ("the request cannot be used as it is", "Correct it: /api/openapi.json tells what each route takes."),
+    401: ("no key came along, or a wrong one", "Send a key as `Authorization: Bearer` or as `x-api-key`."),
+    403: ("the caller may not do this", "Ask an admin or an owner to do it."),
+    404: ("it is not there, or not for this caller", "Name another."),
+    409: ("it has changed meanwhile, or is there already", "Look at it again, then repeat the request."),
+    429: ("a limit is used up", "Try again later."),
+    500: ("something is wrong on the server's side", "Tell whoever runs the server; its log says more."),
+    503: ("something that it needs does not answer", "Try again later."),
+}
+"""The reason and the remedy of an error that names none itself, by its status."""
+
 
 def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDetails:
     """Returns the error as clients get it."""
@@ -61,7 +74,25 @@ def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDeta
     )
 
 
+def fill_in(problem: ProblemDetails) -> ProblemDetails:
+    """Returns the problem with the usual reason and remedy of its status where it names none."""
+    why, fix = _find_usual(problem.status)
+    return replace(problem, why=problem.why or why, fix=problem.fix or fix)
+
+
 def read_problem(problem: ProblemDetails) -> DenizenError:
-    """Returns the error that `describe_problem` described. `NeedsApproval` comes back as `NotAllowed`."""
+    """Returns the error that `describe_problem` described, without what `fill_in` added. `NeedsApproval` comes back as
+    `NotAllowed`.
+    """
     family = DenizenError if problem.code in _FAULT_CODES else _FAMILIES.get(problem.status, DenizenError)
-    return family(problem.message, code=problem.code, why=problem.why, fix=problem.fix)
+    why, fix = _find_usual(problem.status)
+    return family(
+        problem.message,
+        code=problem.code,
+        why="" if problem.why == why else problem.why,
+        fix="" if problem.fix == fix else problem.fix,
+    )
+
+
+def _find_usual(status: int) -> tuple[str, str]:
+    return _USUAL.get(status, _USUAL[500 if status >= 500 else 400])
