@@ -184,6 +184,7 @@ async def open_web(
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
+            limiter=services.limiter,
             calls=calls,
             assistant=assistant,
         ),

@@ -110,6 +110,7 @@ def _open_dependencies() -> WebDependencies:
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
+            limiter=services.limiter,
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),

@@ -171,6 +171,7 @@ def _server(
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
+                limiter=denizen.services.limiter,
                 calls=external.calls,
                 assistant=denizen.assistant,
             ),

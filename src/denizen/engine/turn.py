@@ -17,6 +17,7 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -28,11 +29,11 @@ from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Una
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.rate_limit import HOUR_S
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
-from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
 from denizen.engine.intake.opening import (
     OpenTurn,
@@ -89,7 +90,6 @@ class TurnRunner:
         self._services = services
         self._queues = queues or TurnQueues()
         self._resumed = ResumedTurns(self._is_over)
-        self._requests = SlidingWindow(services.clock)
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
@@ -115,14 +115,14 @@ class TurnRunner:
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
-        self._check_rate(request.sender.principal)
+        await self._check_rate(request.sender.principal)
         is_new = False
         try:
             set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
             opened, is_new = await open_turn(self._services.store, set_up, request, now=self._services.clock.now())
         finally:
             if not is_new:  # nothing came of it, or it was counted when it came first
-                self._requests.give_back(request.sender.principal.key)
+                await self._services.limiter.give_back(_rate_key(request.sender.principal))
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened
@@ -130,15 +130,16 @@ class TurnRunner:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
 
-    def _check_rate(self, principal: Principal) -> None:
-        """People of a platform have so many requests an hour; refused ones do not count."""
-        limit = self._runtime.current.policy.rate_limits.per_user_per_hour
-        if not limit or principal.kind not in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
-            return
-        wait_s = self._requests.take(principal.key, RateLimit(limit, 3600.0))
-        if wait_s > 0:
+    async def _check_rate(self, principal: Principal) -> None:
+        """People and API keys have so many requests an hour or a day; refused ones do not count."""
+        limits = self._runtime.current.policy.rate_limits.of(principal.kind)
+        excess = await self._services.limiter.take(_rate_key(principal), limits)
+        if excess is not None:
+            window = "hour" if excess.limit.window_s <= HOUR_S else "day"
+            minutes = math.ceil(excess.wait_s / 60)
+            wait = f"{minutes} min" if minutes < 120 else f"{math.ceil(minutes / 60)} h"
             raise LimitExceeded(
-                f"You have asked {limit} times within the hour. Please come back in {wait_s / 60:.0f} min.",
+                f"You have asked {excess.limit.calls} times within the {window}. Please come back in {wait}.",
                 code="rate_limited",
             )
 
@@ -405,6 +406,10 @@ class TurnRunner:
             return opened.turn
         lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
         return await self._close(opened, describe_failure(lost), None)
+
+
+def _rate_key(principal: Principal) -> str:
+    return f"turn\x00{principal.key}"
 
 
 async def _settle(turn: Turn, steps: TurnSteps | None) -> None:

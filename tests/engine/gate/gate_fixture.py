@@ -13,6 +13,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Verdict
+from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
@@ -104,7 +105,7 @@ class GateFixture:
     def __post_init__(self) -> None:
         self.opinions = ScriptedObserver(self.says)
         self.observer = Observer(self.store, self.clock, self.opinions)
-        self.policy_engine = PolicyEngine(self.clock, self.observer if self.says else None)
+        self.policy_engine = PolicyEngine(RateLimiter(self.store, self.clock), self.observer if self.says else None)
 
     @property
     def asked(self) -> int:

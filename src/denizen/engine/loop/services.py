@@ -10,6 +10,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
@@ -33,6 +34,7 @@ class EngineServices:
     gate: ToolExecutor
     approvals: ApprovalQueue
     outbox: DeliveryOutbox
+    limiter: RateLimiter
     clock: Clock
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
@@ -58,9 +60,10 @@ def build_services(
     """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
     same queue that pauses their turns.
     """
-    live, outbox = LiveEvents(), DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
+    live, limiter = LiveEvents(), RateLimiter(store, clock)
+    outbox = DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake)
-    policy_engine, audit_log = PolicyEngine(clock, observer), AuditLog(store, clock)
+    policy_engine, audit_log = PolicyEngine(limiter, observer), AuditLog(store, clock)
     return EngineServices(
         store=store,
         durable=durable,
@@ -68,6 +71,7 @@ def build_services(
         gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log),
         approvals=approvals,
         outbox=outbox,
+        limiter=limiter,
         clock=clock,
         observer=observer,
     )

@@ -11,6 +11,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -59,6 +60,7 @@ class EngineEntryPoints:
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
+    limiter: RateLimiter
     calls: DirectCalls | None = None
     assistant: AgentSettingsOverlay | None = None
 
