@@ -5,7 +5,8 @@
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
-    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`)
+    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and data
+               URIs in the text as pictures beside it (`domain/attachments.py`)
     7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
     8 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
 
@@ -17,21 +18,19 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
 import anyio
 
+from denizen.domain.attachments import extract_attachments
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.rate_limit import HOUR_S
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.events.live_events import Sign, Watch
@@ -108,40 +107,24 @@ class TurnRunner:
     async def submit(self, request: TurnRequest) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
-        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait,
-        Conflict when the sender gave the id of this message to another before.
+        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait or the
+        sender has asked too often, Conflict when the sender gave the id of this message to another before.
         """
         agent = self._runtime.current.agent(request.agent)
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
-        await self._check_rate(request.sender.principal)
-        is_new = False
-        try:
-            set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
-            opened, is_new = await open_turn(self._services.store, set_up, request, now=self._services.clock.now())
-        finally:
-            if not is_new:  # nothing came of it, or it was counted when it came first
-                await self._services.limiter.give_back(_rate_key(request.sender.principal))
+        generation = self._runtime.current
+        set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
+        limits = generation.policy.rate_limits.of(request.sender.principal.kind)
+        now = self._services.clock.now()
+        opened, is_new = await open_turn(self._services.store, set_up, request, limits=limits, now=now)
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened
         if not turn.status.is_final:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
-
-    async def _check_rate(self, principal: Principal) -> None:
-        """People and API keys have so many requests an hour or a day; refused ones do not count."""
-        limits = self._runtime.current.policy.rate_limits.of(principal.kind)
-        excess = await self._services.limiter.take(_rate_key(principal), limits)
-        if excess is not None:
-            window = "hour" if excess.limit.window_s <= HOUR_S else "day"
-            minutes = math.ceil(excess.wait_s / 60)
-            wait = f"{minutes} min" if minutes < 120 else f"{math.ceil(minutes / 60)} h"
-            raise LimitExceeded(
-                f"You have asked {excess.limit.calls} times within the {window}. Please come back in {wait}.",
-                code="rate_limited",
-            )
 
     # --- the durable run: 3 to 8 -------------------------------------------------------------------------------------
 
@@ -206,7 +189,9 @@ class TurnRunner:
                 text = await find_answer(context, steps, history)
             # 6 render
             answer = await proofs.prove(text)
-            outcome = TurnOutcome(TurnStatus.DONE, reply=answer.text.strip(), answer=answer)
+            reply, drawn = extract_attachments(answer.text.strip(), {})
+            steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
+            outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
@@ -248,8 +233,7 @@ class TurnRunner:
             ),
         )
         extras = steps.extras if steps else ReplyExtras()
-        shown = (*steps.shown, *extras.rows) if steps else ()
-        owed = await self._services.outbox.plan(replace(opened, turn=closed), shown)
+        owed = await self._services.outbox.plan(replace(opened, turn=closed), extras.rows)
         await self._write_end(closed, steps, owed, outcome.answer)
         if opened.owed:
             self._services.outbox.wake(opened.place.platform, opened.owed.account)
@@ -406,10 +390,6 @@ class TurnRunner:
             return opened.turn
         lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
         return await self._close(opened, describe_failure(lost), None)
-
-
-def _rate_key(principal: Principal) -> str:
-    return f"turn\x00{principal.key}"
 
 
 async def _settle(turn: Turn, steps: TurnSteps | None) -> None:

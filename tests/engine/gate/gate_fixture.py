@@ -13,10 +13,10 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Verdict
-from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope, CallTrail
 from denizen.testing.temporary_store import TemporaryStore

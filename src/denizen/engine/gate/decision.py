@@ -27,8 +27,8 @@ from denizen.domain.rate_limit import RateLimit
 from denizen.domain.taint import describe_taint, find_risk
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolRule
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.toolset import CallScope
 
 MAX_KEPT = 10_000

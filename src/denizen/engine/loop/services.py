@@ -10,12 +10,12 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
-from denizen.engine.configuration.rate_limiter import RateLimiter
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
