@@ -88,13 +88,28 @@ async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None
 
 @pytest.mark.proves("L-tool-generate-image")
 @pytest.mark.parametrize(
-    "args", [{"prompt": ""}, {"prompt": "x" * 4001}, {"prompt": "x", "n": 11}, {"prompt": "x", "n": 0}]
+    "args",
+    [
+        {"prompt": ""},
+        {"prompt": "x" * 4001},
+        {"prompt": "x", "n": 11},
+        {"prompt": "x", "n": 0},
+        {"prompt": "x", "response_format": "gif"},
+    ],
 )
 async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, object]) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
     async with open_client(painter.painter_skill, sections={"painter": section}) as client:
         assert (await client.call_tool("generate_image", args)).is_error
     assert vendor.asked == []
+
+
+@pytest.mark.proves("L-tool-generate-image")
+async def test_the_largest_order_is_taken(vendor: Vendor) -> None:
+    section = {"base_url": vendor.url, "api_key": KEY}
+    async with open_client(painter.painter_skill, sections={"painter": section}) as client:
+        result = await client.call_tool("generate_image", {"prompt": "x" * 4000, "n": 10})
+    assert "10 pictures" in get_text(result)
 
 
 async def test_without_a_key_generating_an_image_says_what_is_missing() -> None:

@@ -133,8 +133,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L8",
         "5.2",
-        "After a tool the answer is written from history, message and result without URLs, and without a tool it is "
-        "written directly.",
+        "After a planned tool the answer is written from history, message and result, without URLs of the pictures "
+        "shown beside it, and without a tool it is written directly.",
         status="covered",
         issue="foundation",
     ),
@@ -149,8 +149,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L10",
         "5.2",
-        "A tool's error or timeout is answered with an apology and the reason, and a planner that fails gives an "
-        "answer without a tool or the fallback text.",
+        "A planned tool's error or timeout is answered with an apology and the reason, and a planner that fails gives "
+        "an answer without a tool or the fallback text.",
         status="covered",
         issue="foundation",
     ),

@@ -23,6 +23,7 @@ from typing import Any, cast
 from denizen.domain.data_uri import DataUri, extract_data_uris, strip_markers
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.json import Json
+from denizen.domain.markup import replace_spans
 
 MAX_EMBEDS = 10
 MAX_FILES = 10
@@ -63,6 +64,20 @@ def list_pictures(contents: Iterable[MessageContent]) -> tuple[str, ...]:
         pictures |= dict.fromkeys(name for name, file in files.items() if file.media_type.startswith("image/"))
         found += [_data_uri(files[name]) if name in files else name for name in pictures]
     return tuple(found)
+
+
+def omit_addresses(text: str, shown: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the text without the web addresses of pictures that are shown beside it, nor those of their other views.
+    The words of links stay.
+    """
+    rows = [row for data in map(_usual, shown) for row in _rows(data, "images")]
+    urls = {url for row in rows for url in (_text(row, "url"), *(link for _, link in _pairs(row, "links")))}
+    known = sorted((re.escape(url) for url in urls if url.startswith(_WEB)), key=len, reverse=True)
+    if not known:
+        return text
+    address = f"<?(?:{'|'.join(known)})(?![^\\s<>()\\[\\]\"'`])>?"
+    found = re.finditer(rf"!?\[(?P<words>[^\[\]\n]*)\]\({address}\)|{address}", text)
+    return replace_spans(text, [(match.span(), match["words"] or "") for match in found], tight=".,;:!?")
 
 
 def describe_cards(contents: Iterable[MessageContent]) -> str:

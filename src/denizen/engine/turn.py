@@ -5,8 +5,8 @@
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
-    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and data
-               URIs in the text as pictures beside it (`domain/attachments.py`)
+    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
+               text without the data and addresses of pictures beside it (`domain/attachments.py`)
     7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
     8 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
 
@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import anyio
 
-from denizen.domain.attachments import extract_attachments
+from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
@@ -189,7 +189,7 @@ class TurnRunner:
                 text = await find_answer(context, steps, history)
             # 6 render
             answer = await proofs.prove(text)
-            reply, drawn = extract_attachments(answer.text.strip(), {})
+            reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
             steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
             outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
         except (DenizenError, TimeoutError) as error:

@@ -87,6 +87,8 @@ class TurnSteps:
         self.answered_by = ""
         self.taint = context.scope.taint
         """The kinds of foreign text that the turn has read so far."""
+        self.misfits: set[str] = set()
+        """Ids of calls that were not made: they name no tool, or their arguments do not fit it."""
         self.extras = ReplyExtras()
         """What comes with the reply besides its text."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
@@ -214,6 +216,7 @@ class TurnSteps:
                 self._record((p.position + 1) * MAX_INNER + number, nested.tool_call, nested.outcome)
         outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(outcomes)
+        self.misfits |= {p.asked.id for p in prepared if p.refused is not None}
         for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 # Whoever watches sees it like a call that failed; nothing ran.
@@ -349,6 +352,10 @@ class TurnSteps:
         for step in self._steps:
             if await work.turns.add_step(step):
                 await self._budgets.settle(work, step)
+
+    def say(self, text: str) -> None:
+        """Streams text of our own in front of an answer."""
+        self._show(text)
 
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""
