@@ -9,7 +9,9 @@ from mcp import Client
 from PIL import Image
 
 from denizen_mcp import pixellab
-from denizen_mcp.pixellab import POLL_S, POLLS
+from denizen_mcp.pixellab import POLL_S, POLLS, PixelLab, PixelLabSettings
+from denizen_mcp.vendor_client import VendorClient, VendorService
+from tests.clock import ManualClock
 from tests.mcp_servers.mcp_client import get_links, get_picture, get_text, open_client
 from tests.mcp_servers.vendor_simulator import KEY, Vendor
 
@@ -238,6 +240,19 @@ async def test_a_job_that_never_ends_is_given_up_after_sixty_polls(vendor: Vendo
     assert POLL_S == 5.0
     assert heard
     assert "at work" in heard[0]
+
+
+@pytest.mark.proves("L-tool-pixellab-client")
+async def test_by_default_it_polls_every_5_s_tries_again_after_2_4_and_8_s_and_waits_120_s(vendor: Vendor) -> None:
+    vendor.failures, clock, settings = [(503, {})] * 3, ManualClock(), PixelLabSettings()
+    headers = {"Authorization": f"Bearer {KEY}"}
+    service = VendorService("x", f"{vendor.url}/v2", headers, retry_pauses_s=settings.retry_pauses_s)
+    async with VendorClient(service, pause=clock.sleep) as remote:
+        await PixelLab(remote, poll_s=settings.poll_s, pause=clock.sleep).make_character(
+            "a knight", 32, isometric=False, seed=None
+        )
+        assert remote._client.timeout.read == 120.0
+    assert clock.sleeps == [2.0, 4.0, 8.0, *[5.0] * vendor.polls]
 
 
 async def test_a_vendor_that_is_away_is_said(vendor: Vendor) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from datetime import timedelta
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, SessionScope, TimestampPolicy
@@ -13,7 +15,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.message import FilePart, ImagePart, Role
 from denizen.domain.room import RoomKind
-from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
@@ -21,6 +23,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import ADA, World, list_texts, open_platform
 from tests.memory_platform import START
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -119,6 +122,36 @@ async def test_data_uris_that_people_paste_reach_neither_model_nor_store() -> No
     assert PIXEL not in str(asked_messages) and PIXEL not in str([post for post in posts if not post.author.is_bot])
     assert "what is [image/png, 15 bytes]?" in str(model.requests[0].messages)
     assert "mine is [image/png, 15 bytes]" in str(model.requests[0].messages)
+
+
+@pytest.mark.proves("L3")
+async def test_before_a_plan_there_is_typing_the_message_is_stored_and_the_talk_and_all_tools_are_known() -> None:
+    gate, world = ReplyGate(), World()
+    small = Capabilities(native_tools=False, small=True)
+    plan = ScriptedReply('{"tool": "none"}', before=gate)
+    model = ScriptedModel(plan, ScriptedReply("I do."), capabilities=small)
+    async with open_platform(world, model, agents={ADA: Agent(ADA)}) as fixture:
+        dice = ToolsetFixture([ToolSpec("roll", "Rolls dice.", {"type": "object"}, tier=Tier.HARMLESS)])
+        await fixture.runtime.swap(replace(fixture.runtime.current, toolsets=(fixture.tools, dice)))
+        for n in range(12):
+            world.platform.say(world.general, "bob", f"remark {n}.")
+        world.platform.say(world.general, "ana", "@ada do you agree?")
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+        assert fixture.ada.typing_in
+        async with fixture.store.work(write=False) as work:
+            [turn] = await work.turns.list_turns()
+            assert (await work.messages.get(turn.trigger_id)).text == "do you agree?"
+        gate.open.set()
+        assert await fixture.said() == ["I do."]
+    planned = model.requests[0]
+    assert planned.output_name == "plan"
+    *_, talk, question = list_texts(planned)
+    assert question == "Ana: do you agree?"
+    told = [line for line in talk.rstrip("]").splitlines() if "remark" in line]
+    assert told == [f"Bob: remark {n}." for n in range(2, 12)]
+    offered = [line.split("(")[0] for line in planned.segments[0].text.splitlines() if line.startswith("- ")]
+    assert offered == ["- look", "- write", "- roll"]
 
 
 @pytest.mark.proves("L3")
