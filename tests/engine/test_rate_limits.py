@@ -56,6 +56,16 @@ async def test_by_default_a_user_has_20_requests_in_a_sliding_hour_in_all_proces
         assert await ask(later, ANA, 2) == ["", refused]
 
 
+@pytest.mark.proves("LW2", "L-config-rate-limit")
+async def test_the_limit_that_is_configured_holds() -> None:
+    policy = GateSection.model_validate({"rate_limits": {"per_user_per_hour": 3}}).policy()
+    async with open_engine(talkative(), policy=policy) as engine:
+        assert [bool(why) for why in await ask(engine, ANA, 4)] == [False, False, False, True]
+    unlimited = GateSection.model_validate({"rate_limits": {"per_user_per_hour": 0}}).policy()
+    async with open_engine(talkative(), policy=unlimited) as engine:
+        assert not any(await ask(engine, ANA, 25))
+
+
 @pytest.mark.proves("X-rate-limit")
 async def test_users_and_api_keys_have_limits_of_an_hour_and_a_day() -> None:
     limits = RateLimit(2, HOUR_S), RateLimit(3, DAY_S)

@@ -150,6 +150,7 @@ async def test_the_programs_speak_mcp_over_their_standard_streams() -> None:
                 assert "UTC" in get_text(await client.call_tool("current_time", {}))
 
 
+@pytest.mark.proves("L-config-required")
 def test_the_programs_explain_themselves_and_say_what_is_missing() -> None:
     told = subprocess.run([BIN / "denizen-mcp-toolbox", "--help"], capture_output=True, text=True, check=True).stdout
     assert "greynoise_ip_address" in told

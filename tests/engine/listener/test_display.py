@@ -13,7 +13,7 @@ from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, Sessio
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import FilePart, ImagePart, Role
+from denizen.domain.message import FilePart, ImagePart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.channel import ButtonPress, CommandCall
@@ -45,6 +45,25 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_gives_way_to_t
         gate.open.set()
         assert await fixture.said() == ["High at noon."]
         assert fixture.ada.sent[0].id == shown.id and len(fixture.ada.sent) == 2
+
+
+@pytest.mark.proves("L6")
+@pytest.mark.usefixtures("immediate_previews")
+async def test_a_call_that_takes_long_is_told_in_a_message_that_is_gone_with_the_answer() -> None:
+    told = anyio.Event()
+
+    async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        await told.wait()
+        return ToolResult("drawn")
+
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here."))
+    tools = ToolsetFixture(run=draw)
+    async with open_platform(model=model, tools=tools, account_policy=AccountPolicy()) as fixture:
+        fixture.turns._services.gate._interim_after_s = 0
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw")
+        await fixture.until(lambda: any("still at work" in sent.content.text for sent in fixture.ada.sent))
+        told.set()
+        assert await fixture.said() == ["Here."]
 
 
 @pytest.mark.usefixtures("immediate_previews")
@@ -97,7 +116,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
             turn = (await work.turns.list_turns())[0]
             stored = await work.messages.list_tail(turn.session_id, limit=10)
     assert PIXEL not in str(model.requests[1].messages)
-    assert PIXEL not in str([message.parts for message in stored if message.turn_id][:-1])
+    assert PIXEL not in str(stored) and PIXEL not in str(turn)
     assert all("base64" not in s.content.text for s in sent)
     assert [len(s.content.embeds) for s in sent] == [1, 1]
 
@@ -115,11 +134,11 @@ async def test_data_uris_that_people_paste_reach_neither_model_nor_store() -> No
         await fixture.settled()
         async with fixture.store.work(write=False) as work:
             turn = (await work.turns.list_turns())[0]
-            asked_messages = [m for m in await work.messages.list_tail(turn.session_id, limit=9) if m.role is Role.USER]
+            stored = await work.messages.list_tail(turn.session_id, limit=9)
             posts = await work.archive.list_posts("discord", world.general.id, limit=9)
     assert len(model.requests) == 2
     assert PIXEL not in str([request.messages for request in model.requests])
-    assert PIXEL not in str(asked_messages) and PIXEL not in str([post for post in posts if not post.author.is_bot])
+    assert PIXEL not in str(stored) and PIXEL not in str(posts) and PIXEL not in str(turn)
     assert "what is [image/png, 15 bytes]?" in str(model.requests[0].messages)
     assert "mine is [image/png, 15 bytes]" in str(model.requests[0].messages)
 

@@ -10,7 +10,7 @@ from denizen.domain.agent import Agent, AgentInstructions, ToolAccess, ToolPlann
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TextAdded
 from denizen.domain.json import Json
-from denizen.domain.message import Role, TextPart
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.engine.loop.loop import APOLOGY
@@ -18,7 +18,7 @@ from denizen.engine.tools.toolbox import uses_planning
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.engine_fixture import LOOK, NAME, Run, ToolsetFixture, open_engine
+from tests.engine.engine_fixture import LOOK, NAME, Run, ToolsetFixture, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
 
@@ -47,9 +47,16 @@ def test_small_models_and_those_without_tools_plan_unless_told_otherwise() -> No
     assert not uses_planning(ToolPlanning.NATIVE, SMALL)
 
 
+FENCED = """I will look:
+```json
+{"useTool": true, "tool": "look", "args": {"q": "Rome"}, "reason": "asked for"}
+```"""
+
+
 @pytest.mark.proves("L8", "L4")
-async def test_a_plan_is_carried_out_and_answered_from_its_results() -> None:
-    model = ScriptedModel(plan("look", q="Rome"), ScriptedReply("Sunny."), capabilities=SMALL)
+@pytest.mark.parametrize("planned", [plan("look", q="Rome"), ScriptedReply(FENCED)])
+async def test_a_plan_is_carried_out_and_answered_from_its_results(planned: ScriptedReply) -> None:
+    model = ScriptedModel(planned, ScriptedReply("Sunny."), capabilities=SMALL)
     async with open_engine(model) as engine:
         done = await engine.say("Weather in Rome?")
         assert done.reply == "Sunny."
@@ -108,6 +115,16 @@ async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight()
         assert done.reply == "found it"
         assert "Expected: q (string, required)" in get_last_text(model.requests[1])
         assert len(engine.tools.calls) == 1
+
+
+@pytest.mark.proves("L8")
+async def test_without_a_tool_the_answer_is_written_directly_from_the_talk() -> None:
+    model = ScriptedModel(NO_TOOL, ScriptedReply("Hi."), NO_TOOL, ScriptedReply("Well."), capabilities=SMALL)
+    async with open_engine(model) as engine:
+        await engine.say("hello")
+        await engine.say("how are you?")
+    said = [strip_date(join_text(message.parts)) for message in model.requests[3].messages]
+    assert said == ["hello", "Hi.", "how are you?"]
 
 
 @pytest.mark.parametrize(
