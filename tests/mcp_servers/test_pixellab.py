@@ -39,7 +39,7 @@ async def test_a_sprite_has_an_id_a_picture_and_links_to_its_four_views(vendor: 
     assert vendor.paths.count("background-jobs/job-1") == vendor.polls + 1
 
 
-@pytest.mark.proves("L-tool-generate-sprite")
+@pytest.mark.proves("L-tool-generate-sprite", "L-prompt-planner")
 @pytest.mark.parametrize(("size", "side"), [(None, 32), ("16x16", 16), ("32x32", 32), ("64x64", 64), ("128x128", 128)])
 async def test_a_sprite_has_one_of_four_sizes(vendor: Vendor, size: str | None, side: int) -> None:
     wanted = {"prompt": "x" * 500} if size is None else {"prompt": "x", "size": size}

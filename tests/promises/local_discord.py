@@ -21,9 +21,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         status="covered",
         issue="discord",
     ),
-    Requirement(
-        "L-config-name", "5.1", "An agent has a name, Assistant by default.", status="open", issue="foundation"
-    ),
+    Requirement("L-config-name", "5.1", "An agent has a name, denizen by default.", status="covered", issue="foundation"),
     Requirement(
         "L-config-model",
         "5.1",
@@ -167,29 +165,34 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         "5.2",
         "The planning preset waits 30 s for the model, plans at temperature 1.0, answers at 1.2 times that, and the "
         "output limit is a setting.",
-        status="open",
+        status="dropped",
         issue="foundation",
+        reason=(
+            "The temperature is the agent's setting (X-temperature), and a plan is asked for at 0, where small models "
+            "choose best; the wait is the provider's `timeout_s`. The output limit is C-config-max-tokens."
+        ),
     ),
     Requirement(
         "L-prompt-planner",
         "5.2",
-        "The planner is told to choose one tool, answer in JSON only, take parameters from the message, and make "
-        "sprites 32x32 by default.",
-        status="open",
+        "The planner is told to choose one tool, answer in JSON only and take parameters from the message; a sprite is "
+        "32x32 by default.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "L-prompt-response",
         "5.2",
-        "After a tool the agent is told to describe the result shortly, in persona and without URLs.",
-        status="open",
+        "After a planned tool the agent is told to answer from the result shortly, in persona and without URLs of the "
+        "pictures shown beside it.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "L-prompt-general",
         "5.2",
         "Without a tool the agent is told to answer shortly and in persona.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     # 5.3 Storage

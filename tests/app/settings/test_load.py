@@ -70,7 +70,7 @@ logging: {level: debug, format: json, file: logs/denizen.log}
 KEYS = {"DENIZEN_API_KEY": "denizen-key", "ANTHROPIC_API_KEY": "anthropic-key"}
 
 
-@pytest.mark.proves("T-config-database", "T-config-server", "C-config-max-tokens")
+@pytest.mark.proves("T-config-database", "T-config-server", "C-config-max-tokens", "L-config-name")
 def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     settings = home.load()
     assert list(settings.agents) == ["denizen"]

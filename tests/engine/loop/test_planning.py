@@ -85,6 +85,24 @@ async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the
         assert len(answered.messages) == 11
 
 
+@pytest.mark.proves("L-prompt-planner", "L-prompt-response", "L-prompt-general")
+async def test_the_prompts_ask_for_one_tool_in_json_and_for_short_answers_in_persona() -> None:
+    agent = Agent(NAME, instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada, a sailor."),)))
+    model = ScriptedModel(plan("look", q="a"), ScriptedReply("b"), NO_TOOL, ScriptedReply("c"), capabilities=SMALL)
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("with a tool")
+        await engine.say("without")
+    planned, described, _, direct = model.requests
+    told = planned.segments[0].text
+    assert "decide which tool, if any" in told and "Reply with JSON only: {" in told
+    assert "Take the arguments from the message; invent nothing." in told
+    for request in (described, direct):
+        system = "\n".join(segment.text for segment in request.segments)
+        assert "You are Ada, a sailor." in system and "Answer briefly and to the point." in system
+    assert "write no web addresses of pictures" in get_last_text(described)
+    assert strip_date(get_last_text(direct)) == "without"
+
+
 @pytest.mark.proves("LW10")
 async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None:
     model = ScriptedModel(
