@@ -1,7 +1,7 @@
 """The life of one message, from its arrival to the delivered reply. Read this file first.
 
-    1 admit    which agent; is there room; is the rate kept
-    2 open     message and turn, in one transaction (`intake/opening.py`)
+    1 admit    which agent; is there room
+    2 open     message and turn, in one transaction, if the rate is kept (`intake/opening.py`)
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)

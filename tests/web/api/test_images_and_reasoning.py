@@ -146,3 +146,21 @@ async def test_a_picture_that_an_answer_draws_as_text_is_shown_beside_it_and_sto
             stored = await work.messages.list_tail(turn.session_id, limit=10)
         assert turn.result.reply == "Look: a fox"
         assert [message.text for message in stored] == ["a fox?", "Look: a fox [image/png, 4 bytes]"]
+
+
+@pytest.mark.proves("L7")
+async def test_data_uris_in_any_text_of_a_client_reach_neither_model_nor_store() -> None:
+    drawn = b64encode(b"\x89PNG of a client").decode()
+    text = f"this is data:image/png;base64,{drawn}"
+    roles = ("system", "user", "assistant", "user")
+    model, asked = ScriptedModel(otherwise=ScriptedReply("I see.")), [{"role": role, "content": text} for role in roles]
+    async with open_web(model) as web, web.client() as client:
+        await client.post("/v1/chat/completions", json={"model": "denizen", "messages": asked})
+        await client.post("/api/chat", json={"message": text})
+        turns = await web.turns()
+        async with web.store.work(write=False) as work:
+            stored = [message for turn in turns for message in await work.messages.list_tail(turn.session_id, limit=9)]
+    assert len(model.requests) == len(turns) == 2
+    for kept in (model.requests, turns, stored):
+        assert "[image/png, 16 bytes]" in str(kept)
+        assert drawn not in str(kept)
