@@ -49,6 +49,7 @@ async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
     }
 
 
+@pytest.mark.proves("L-tool-greynoise")
 @pytest.mark.parametrize("address", ["1.2.3", "2001:db8::1", "evil.example", "10.0.0.1", "1.2.3.4/../x"])
 async def test_what_is_no_public_ipv4_address_is_asked_of_nobody(vendor: Vendor, address: str) -> None:
     async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:

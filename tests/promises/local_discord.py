@@ -21,7 +21,9 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         status="covered",
         issue="discord",
     ),
-    Requirement("L-config-name", "5.1", "An agent has a name, denizen by default.", status="covered", issue="foundation"),
+    Requirement(
+        "L-config-name", "5.1", "An agent has a name, denizen by default.", status="covered", issue="foundation"
+    ),
     Requirement(
         "L-config-model",
         "5.1",
@@ -278,12 +280,12 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-tool-get-weather",
         "5.4",
-        "`get_weather` returns the real weather of a place.",
+        "`weather` returns the real weather of a place.",
         status="covered",
         issue="foundation",
     ),
     Requirement(
-        "L-tool-get-current-time", "5.4", "`get_current_time` returns the time.", status="covered", issue="foundation"
+        "L-tool-get-current-time", "5.4", "`current_time` returns the time.", status="covered", issue="foundation"
     ),
     Requirement(
         "L-tool-get-coolest-cities",

@@ -34,7 +34,6 @@ class EngineServices:
     gate: ToolExecutor
     approvals: ApprovalQueue
     outbox: DeliveryOutbox
-    limiter: RateLimiter
     clock: Clock
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
@@ -60,10 +59,9 @@ def build_services(
     """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
     same queue that pauses their turns.
     """
-    live, limiter = LiveEvents(), RateLimiter(store, clock)
-    outbox = DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
+    live, outbox = LiveEvents(), DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake)
-    policy_engine, audit_log = PolicyEngine(limiter, observer), AuditLog(store, clock)
+    policy_engine, audit_log = PolicyEngine(RateLimiter(store, clock), observer), AuditLog(store, clock)
     return EngineServices(
         store=store,
         durable=durable,
@@ -71,7 +69,6 @@ def build_services(
         gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log),
         approvals=approvals,
         outbox=outbox,
-        limiter=limiter,
         clock=clock,
         observer=observer,
     )

@@ -102,7 +102,7 @@ LATEST = 50
 
 @dataclass(frozen=True, slots=True)
 class ReplyExtras:
-    """What comes besides the text of a reply: `images` of the model as data URIs, its reasoning, and what tools have
+    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, and what tools have
     shown, as rows of `domain/attachments` in the order of the calls.
     """
 

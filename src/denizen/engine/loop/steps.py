@@ -90,7 +90,7 @@ class TurnSteps:
         self.misfits: set[str] = set()
         """Ids of calls that were not made: they name no tool, or their arguments do not fit it."""
         self.extras = ReplyExtras()
-        """What comes with the reply besides its text."""
+        """The parts of the reply besides its text."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
         self.evidence = self._proofs.evidence
 
