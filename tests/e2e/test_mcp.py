@@ -82,13 +82,15 @@ async def test_an_interrupt_closes_the_servers_the_store_and_the_connection_to_d
         started = partial(find_children, process)
         await deployment.until(started)
         [child] = started()
-        assert deployment.ada.user.presence.status == "online"
+        presence = deployment.ada.user.presence
+        assert presence is not None and presence.status == "online"
         denizen.signal(signal.SIGINT)
         ended = await denizen.finish()
     assert (ended.code, ended.told[-1]) == (0, "Stopped.")
     assert not psutil.pid_exists(child.pid)
     # A connection that is merely lost could be resumed, and a store that is merely left keeps its write-ahead log.
-    assert deployment.ada.user.presence.status == "offline"
+    presence = deployment.ada.user.presence
+    assert presence is not None and presence.status == "offline"
     assert not list(deployment.home.folder.glob("denizen.db-*"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_
 async def test_a_server_is_opened_used_and_closed_from_different_tasks_and_outlives_a_caller_that_gives_up(
     tmp_path: Path,
 ):
-    async def in_a_task_of_its_own(do: Callable[[], Awaitable[object]]) -> None:
+    async def in_a_task_of_its_own(do: Callable[[], Coroutine[object, object, object]]) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(do)
 
