@@ -1,6 +1,7 @@
 """Measures the cost of the gate for a call, without the tool: tiers 0 and 1, and tier 2 with a cached verdict.
 
-The store of the observer's switch is SQLite, as in a usual home folder; the policy has 50 rules of which none matches.
+The store of the observer's switch and of the rate limits is SQLite, as in a usual home folder; the policy has 50 rules
+of which none matches.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, RateLimit, RateLimits, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, RateLimits, ToolRule
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope
 
 TIMES = 2000
 POLICY = GatePolicy(
     rules=tuple(ToolRule(f"other_{number}_*", Decision.DENY, {"path": "x"}) for number in range(50)),
-    rate_limits=RateLimits(default=RateLimit(1_000_000, 60.0)),
+    rate_limits=RateLimits(default=RateLimit(60, 0.01)),
     observer=ObserverPolicy("watcher"),
 )
 SCOPE = CallScope(
@@ -53,11 +56,11 @@ async def _measure(folder: Path) -> list[Figure]:
     clock = SystemClock()
     store = await open_store(f"sqlite:///{folder / 'denizen.db'}", clock=clock)
     try:
-        engine = PolicyEngine(clock, Observer(store, clock, _approve))
+        engine = PolicyEngine(RateLimiter(store, clock), Observer(store, clock, _approve))
         return [
             Figure("gate, tier 0", await _time(engine, Tier.HARMLESS), "ms", aim=0.2),
-            Figure("gate, tier 1", await _time(engine, Tier.LIMITED), "ms", aim=0.2),
-            Figure("gate, tier 2 with a kept verdict", await _time(engine, Tier.SENSITIVE), "ms", aim=1.0),
+            Figure("gate, tier 1", await _time(engine, Tier.LIMITED), "ms", aim=2.0),
+            Figure("gate, tier 2 with a kept verdict", await _time(engine, Tier.SENSITIVE), "ms", aim=2.0),
         ]
     finally:
         await store.aclose()

@@ -28,6 +28,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
@@ -184,6 +185,7 @@ async def open_web(
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
+            limiter=RateLimiter(store, clock),
             calls=calls,
             assistant=assistant,
         ),

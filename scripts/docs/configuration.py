@@ -108,8 +108,8 @@ def _walk_value(path: str, each: Schema, definitions: Schema, *, required: bool)
     values = target.get("additionalProperties")
     if isinstance(values, Mapping):
         below = _resolve(cast("Schema", values), definitions)
-        if "properties" in below:
-            yield from walk_keys(below, definitions, f"{path}.NAME")
+        if "properties" in below or "properties" in _resolve(below.get("items", {}), definitions):
+            yield from _walk_value(f"{path}.NAME", below, definitions, required=required)
             return
     yield path, each, required
 

@@ -29,6 +29,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
@@ -110,6 +111,7 @@ def _open_dependencies() -> WebDependencies:
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
+            limiter=RateLimiter(store, clock),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),

@@ -192,8 +192,11 @@ def _answer(result: ToolResult) -> wire.CallToolResult:
             kind = head.removeprefix("data:").removesuffix(";base64")
             content.append(wire.ImageContent(type="image", data=body, mime_type=kind))
         elif url:
-            name = title or "image"
-            content.append(wire.ResourceLink(type="resource_link", name=name, uri=url, mime_type="image/png"))
+            name = title or "picture"
+            link = wire.ResourceLink(
+                type="resource_link", name=name, title=title or None, uri=url, mime_type="image/png"
+            )
+            content.append(link)
         links = shown.get("links")
         for name, link in cast("dict[str, Any]", links).items() if isinstance(links, dict) else ():
             content.append(wire.ResourceLink(type="resource_link", name=name, uri=str(link)))

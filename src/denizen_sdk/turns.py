@@ -332,7 +332,8 @@ class NoticeEvent:
 @dataclass(frozen=True, slots=True)
 class TurnFinishedEvent:
     """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`; `images` are pictures
-    that the model made, as data URIs; `reasoning` is empty unless the agent is configured to show it.
+    of the model and of tools, as data URIs or web addresses; `cards` are cards, buttons and files of tools as Markdown,
+    to be shown below the reply; `reasoning` is empty unless the agent is configured to show it.
     """
 
     turn_id: str
@@ -340,6 +341,7 @@ class TurnFinishedEvent:
     reply: str
     usage: UsageInfo = field(default_factory=UsageInfo)
     images: tuple[str, ...] = ()
+    cards: str = ""
     reasoning: str = ""
 
 

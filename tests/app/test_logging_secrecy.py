@@ -65,6 +65,7 @@ def fail(secret: str) -> None:
         raise RuntimeError(f"while using {secret!r}") from error
 
 
+@pytest.mark.proves("L-config-masked")
 @settings(max_examples=150)
 @pytest.mark.parametrize("style", ["console", "json"])
 @given(secret=SECRETS, lead=LEAD)

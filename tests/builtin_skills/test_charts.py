@@ -49,6 +49,7 @@ async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
     assert len(found) > 20, "it is not blank"
 
 
+@pytest.mark.proves("V-skill-graph-renderer")
 def test_there_are_twenty_kinds() -> None:
     assert len(get_args(KindName)) == len(KINDS) == 20
 

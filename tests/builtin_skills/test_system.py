@@ -46,7 +46,7 @@ async def test_without_an_allow_list_nothing_runs(tmp_path: Path) -> None:
     assert result.is_error and "tools.system.allow" in result.text
 
 
-@pytest.mark.proves("T-tool-exec")
+@pytest.mark.proves("T-tool-exec", "V-skill-system")
 async def test_only_allowed_programs_run(tmp_path: Path) -> None:
     assert (await execute(tmp_path, 'printf "%s" "a  b"', "printf")).text == "a  b"
     for command in ("date", "/usr/bin/printf x", "./printf x", "printfx", "''", ""):

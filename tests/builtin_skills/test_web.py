@@ -32,7 +32,7 @@ async def read(tmp_path: Path, server: LocalServer, path: str, **args: int) -> T
     return await run(toolset, "fetch_url", values)
 
 
-@pytest.mark.proves("T-tool-web-fetch")
+@pytest.mark.proves("T-tool-web-fetch", "V-skill-utility")
 async def test_html_is_read_as_text_with_title_and_links(tmp_path: Path) -> None:
     page = "<title>Tea</title><script>x()</script><p>Drink <a href='/hot'>hot</a>."
     with serve({"/tea": say(page, kind=HTML)}) as server:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
+from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.timing import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mcp")]
 
@@ -69,15 +70,32 @@ def test_a_kept_result_answers_another_turn(mcp_home: Home, provider: Provider) 
     assert (mcp_home.folder / "starts.txt").read_text().split() == ["start"]
 
 
+@pytest.mark.anyio
 @pytest.mark.proves("L11")
-def test_an_interrupt_ends_the_servers_with_everything_else(mcp_home: Home) -> None:
-    with mcp_home.serve() as server:
-        wait_until(lambda: (server.get("/health").body["tools"] or 0) > 4)
-        children = [child for child in psutil.Process(server.running.pid).children() if str(SMALL) in child.cmdline()]
-        assert len(children) == 1
-        ended = server.running.stop(signal.SIGINT)
-        assert (ended.code, ended.told[-1]) == (0, "Stopped.")
-        assert not psutil.pid_exists(children[0].pid)
+async def test_an_interrupt_closes_the_servers_the_store_and_the_connection_to_discord(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.home.variables["TOOL_KEY"] = "tool-key-value"
+    deployment.configure(rest=SERVERS)
+    async with deployment.run() as denizen:
+        process = psutil.Process(denizen.server.running.pid)
+        started = partial(find_children, process)
+        await deployment.until(started)
+        [child] = started()
+        presence = deployment.ada.user.presence
+        assert presence is not None and presence.status == "online"
+        denizen.signal(signal.SIGINT)
+        ended = await denizen.finish()
+    assert (ended.code, ended.told[-1]) == (0, "Stopped.")
+    assert not psutil.pid_exists(child.pid)
+    # A connection that is merely lost could be resumed, and a store that is merely left keeps its write-ahead log.
+    presence = deployment.ada.user.presence
+    assert presence is not None and presence.status == "offline"
+    assert not list(deployment.home.folder.glob("denizen.db-*"))
+
+
+def find_children(process: psutil.Process) -> list[psutil.Process]:
+    return [child for child in process.children() if str(SMALL) in child.cmdline()]
 
 
 def test_commands_tell_how_the_servers_fare(mcp_home: Home) -> None:

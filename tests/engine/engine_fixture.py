@@ -10,7 +10,7 @@ from typing import Any
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalStatus
-from denizen.domain.clock import SystemClock
+from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.events import TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName
@@ -178,10 +178,11 @@ async def open_engine(
     queues: TurnQueues | None = None,
     policy: GatePolicy | None = None,
     watcher: ScriptedModel | None = None,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[EngineFixture]:
     """Give the store and log of an earlier engine to see a restart. `watcher` is a model of the name `watcher`."""
     tools = tools or ToolsetFixture()
-    clock, runtime = SystemClock(), Runtime()
+    clock, runtime = clock or SystemClock(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
     store = store or TemporaryStore()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))

@@ -16,6 +16,7 @@ from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -186,6 +187,7 @@ async def open_platform(
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)
     outbox, turns = services.outbox, TurnRunner(runtime, services)
+    per_user = (RateLimit(per_hour, HOUR_S),) if per_hour else ()
     await runtime.swap(
         Generation(
             number=1,
@@ -193,7 +195,7 @@ async def open_platform(
             default_agent=next(iter(agents)),
             models=ScriptedModels(model),
             toolsets=(tools,),
-            policy=gate or GatePolicy(rate_limits=RateLimits(per_user_per_hour=per_hour)),
+            policy=gate or GatePolicy(rate_limits=RateLimits(per_user=per_user)),
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
             knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),
         )

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 
 import anyio
 import pytest
@@ -21,11 +20,9 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import ImagePart, Message, Role, TextPart, ToolCallPart, ToolResultPart, join_text
-from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import SessionChoice, TurnStatus
-from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.steps import TurnSteps
@@ -203,21 +200,6 @@ async def test_empty_messages_and_unknown_agents_are_refused_before_anything_is_
             await engine.say("x", agent="adda")
         assert caught.value.fix == "Did you mean 'ada'?"
         assert await engine.session() == []
-
-
-async def test_people_of_a_platform_have_so_many_requests_an_hour_and_refused_ones_do_not_count() -> None:
-    stranger = Principal(PrincipalKind.PLATFORM_USER, "7", "Seven")
-    model = ScriptedModel(otherwise=ScriptedReply("ok"))
-    async with open_engine(model) as engine:
-        await engine.runtime.swap(
-            replace(engine.runtime.current, policy=GatePolicy(rate_limits=RateLimits(per_user_per_hour=2)))
-        )
-        for _ in range(2):
-            await engine.say("x", principal=stranger)
-        for _ in range(3):
-            with pytest.raises(LimitExceeded, match="2 times"):
-                await engine.say("x", principal=stranger)
-        await engine.say("x")
 
 
 @pytest.mark.proves("T-store-reset")

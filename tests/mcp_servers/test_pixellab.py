@@ -9,7 +9,9 @@ from mcp import Client
 from PIL import Image
 
 from denizen_mcp import pixellab
-from denizen_mcp.pixellab import POLL_S, POLLS
+from denizen_mcp.pixellab import POLL_S, POLLS, PixelLab, PixelLabSettings
+from denizen_mcp.vendor_client import VendorClient, VendorService
+from tests.clock import ManualClock
 from tests.mcp_servers.mcp_client import get_links, get_picture, get_text, open_client
 from tests.mcp_servers.vendor_simulator import KEY, Vendor
 
@@ -37,6 +39,36 @@ async def test_a_sprite_has_an_id_a_picture_and_links_to_its_four_views(vendor: 
     assert vendor.paths.count("background-jobs/job-1") == vendor.polls + 1
 
 
+@pytest.mark.proves("L-tool-generate-sprite", "L-prompt-planner")
+@pytest.mark.parametrize(("size", "side"), [(None, 32), ("16x16", 16), ("32x32", 32), ("64x64", 64), ("128x128", 128)])
+async def test_a_sprite_has_one_of_four_sizes(vendor: Vendor, size: str | None, side: int) -> None:
+    wanted = {"prompt": "x" * 500} if size is None else {"prompt": "x", "size": size}
+    async with open_pixellab(vendor) as client:
+        assert not (await client.call_tool("generate_sprite", wanted)).is_error
+    asked = vendor.body_of("create-character-with-4-directions")
+    assert asked["image_size"] == {"width": side, "height": side}
+
+
+@pytest.mark.proves("L-tool-generate-image-pixflux", "L-tool-rotate-sprite", "L-tool-animate-sprite")
+async def test_what_is_just_in_range_reaches_the_vendor(vendor: Vendor) -> None:
+    calls: list[tuple[str, dict[str, object]]] = [
+        *(
+            ("generate_image_pixflux", {"description": "x" * 500, "width": low, "height": high, **more})
+            for low, high, more in ((32, 400, {"init_image_strength": 1}), (400, 32, {"init_image_strength": 999}))
+        ),
+        ("rotate_sprite", {"sprite_id": "char-1", "angles": [10]}),
+        ("rotate_sprite", {"sprite_id": "char-1", "angles": list(range(16))}),
+        *(("animate_sprite", {"sprite_id": "char-1", "fps": fps}) for fps in (1, 60)),
+    ]
+    async with open_pixellab(vendor) as client:
+        for tool, args in calls:
+            result = await client.call_tool(tool, args)
+            assert not result.is_error, get_text(result)
+        sheet = get_picture(await client.call_tool("rotate_sprite", {"sprite_id": "char-1", "angles": [0.5] * 16}))
+    assert sheet.size == (16 * 32, 32)
+
+
+@pytest.mark.proves("L-tool-generate-sprite")
 async def test_a_style_is_told_and_isometric_is_a_switch(vendor: Vendor) -> None:
     async with open_pixellab(vendor) as client:
         await client.call_tool("generate_sprite", {"prompt": "an elf", "style": "fantasy"})
@@ -104,18 +136,35 @@ async def test_a_sprite_is_animated_as_a_gif_of_the_wanted_speed(vendor: Vendor)
     assert (body["description"], body["direction"], body["view"]) == ("a knight", "south", "side")
 
 
+HUT = {"description": "x", "width": 64, "height": 64}
+
+
+@pytest.mark.proves(
+    "L-tool-generate-sprite", "L-tool-generate-image-pixflux", "L-tool-rotate-sprite", "L-tool-animate-sprite"
+)
 @pytest.mark.parametrize(
     ("tool", "args", "said"),
     [
         ("generate_sprite", {"prompt": ""}, "prompt"),
         ("generate_sprite", {"prompt": "x" * 501}, "prompt"),
         ("generate_sprite", {"prompt": "x", "size": "20x20"}, "size"),
+        ("generate_sprite", {"prompt": "x", "seed": -1}, "seed"),
+        ("generate_image_pixflux", {**HUT, "description": ""}, "description"),
+        ("generate_image_pixflux", {**HUT, "description": "x" * 501}, "description"),
+        ("generate_image_pixflux", {**HUT, "detail": "some"}, "detail"),
+        ("generate_image_pixflux", {**HUT, "direction": "up"}, "direction"),
+        ("generate_image_pixflux", {**HUT, "outline": "thick"}, "outline"),
+        ("generate_image_pixflux", {**HUT, "background_removal_task": "all"}, "background_removal_task"),
+        ("generate_image_pixflux", {**HUT, "init_image_strength": 0}, "init_image_strength"),
+        ("generate_image_pixflux", {**HUT, "init_image_strength": 1000}, "init_image_strength"),
         ("generate_image_pixflux", {"description": "x", "width": 31, "height": 64}, "width"),
         ("generate_image_pixflux", {"description": "x", "width": 64, "height": 401}, "height"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": []}, "angles"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": list(range(17))}, "angles"),
         ("rotate_sprite", {"sprite_id": "../balance", "angles": [1]}, "not the id"),
         ("animate_sprite", {"sprite_id": "char-1", "fps": 61}, "fps"),
+        ("animate_sprite", {"sprite_id": "char-1", "fps": 0}, "fps"),
+        ("animate_sprite", {"sprite_id": "char-1", "loop": "often"}, "loop"),
     ],
 )
 async def test_what_is_out_of_range_never_reaches_the_vendor(
@@ -191,6 +240,19 @@ async def test_a_job_that_never_ends_is_given_up_after_sixty_polls(vendor: Vendo
     assert POLL_S == 5.0
     assert heard
     assert "at work" in heard[0]
+
+
+@pytest.mark.proves("L-tool-pixellab-client")
+async def test_by_default_it_polls_every_5_s_tries_again_after_2_4_and_8_s_and_waits_120_s(vendor: Vendor) -> None:
+    vendor.failures, clock, settings = [(503, {})] * 3, ManualClock(), PixelLabSettings()
+    headers = {"Authorization": f"Bearer {KEY}"}
+    service = VendorService("x", f"{vendor.url}/v2", headers, retry_pauses_s=settings.retry_pauses_s)
+    async with VendorClient(service, pause=clock.sleep) as remote:
+        await PixelLab(remote, poll_s=settings.poll_s, pause=clock.sleep).make_character(
+            "a knight", 32, isometric=False, seed=None
+        )
+        assert remote._client.timeout.read == 120.0
+    assert clock.sleeps == [2.0, 4.0, 8.0, *[5.0] * vendor.polls]
 
 
 async def test_a_vendor_that_is_away_is_said(vendor: Vendor) -> None:

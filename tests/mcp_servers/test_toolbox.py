@@ -49,6 +49,7 @@ async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
     }
 
 
+@pytest.mark.proves("L-tool-greynoise")
 @pytest.mark.parametrize("address", ["1.2.3", "2001:db8::1", "evil.example", "10.0.0.1", "1.2.3.4/../x"])
 async def test_what_is_no_public_ipv4_address_is_asked_of_nobody(vendor: Vendor, address: str) -> None:
     async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
@@ -88,13 +89,28 @@ async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None
 
 @pytest.mark.proves("L-tool-generate-image")
 @pytest.mark.parametrize(
-    "args", [{"prompt": ""}, {"prompt": "x" * 4001}, {"prompt": "x", "n": 11}, {"prompt": "x", "n": 0}]
+    "args",
+    [
+        {"prompt": ""},
+        {"prompt": "x" * 4001},
+        {"prompt": "x", "n": 11},
+        {"prompt": "x", "n": 0},
+        {"prompt": "x", "response_format": "gif"},
+    ],
 )
 async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, object]) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
     async with open_client(painter.painter_skill, sections={"painter": section}) as client:
         assert (await client.call_tool("generate_image", args)).is_error
     assert vendor.asked == []
+
+
+@pytest.mark.proves("L-tool-generate-image")
+async def test_the_largest_order_is_taken(vendor: Vendor) -> None:
+    section = {"base_url": vendor.url, "api_key": KEY}
+    async with open_client(painter.painter_skill, sections={"painter": section}) as client:
+        result = await client.call_tool("generate_image", {"prompt": "x" * 4000, "n": 10})
+    assert "10 pictures" in get_text(result)
 
 
 async def test_without_a_key_generating_an_image_says_what_is_missing() -> None:
@@ -135,6 +151,7 @@ async def test_the_programs_speak_mcp_over_their_standard_streams() -> None:
                 assert "UTC" in get_text(await client.call_tool("current_time", {}))
 
 
+@pytest.mark.proves("L-config-required")
 def test_the_programs_explain_themselves_and_say_what_is_missing() -> None:
     told = subprocess.run([BIN / "denizen-mcp-toolbox", "--help"], capture_output=True, text=True, check=True).stdout
     assert "greynoise_ip_address" in told

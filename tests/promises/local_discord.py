@@ -22,7 +22,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         issue="discord",
     ),
     Requirement(
-        "L-config-name", "5.1", "An agent has a name, Assistant by default.", status="open", issue="foundation"
+        "L-config-name", "5.1", "An agent has a name, denizen by default.", status="covered", issue="foundation"
     ),
     Requirement(
         "L-config-model",
@@ -133,8 +133,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L8",
         "5.2",
-        "After a tool the answer is written from history, message and result without URLs, and without a tool it is "
-        "written directly.",
+        "After a planned tool the answer is written from history, message and result, without URLs of the pictures "
+        "shown beside it, and without a tool it is written directly.",
         status="covered",
         issue="foundation",
     ),
@@ -149,8 +149,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L10",
         "5.2",
-        "A tool's error or timeout is answered with an apology and the reason, and a planner that fails gives an "
-        "answer without a tool or the fallback text.",
+        "A planned tool's error or timeout is answered with an apology and the reason, and a planner that fails gives "
+        "an answer without a tool or the fallback text.",
         status="covered",
         issue="foundation",
     ),
@@ -173,23 +173,24 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-prompt-planner",
         "5.2",
-        "The planner is told to choose one tool, answer in JSON only, take parameters from the message, and make "
-        "sprites 32x32 by default.",
-        status="open",
+        "The planner is told to choose one tool, answer in JSON only and take parameters from the message; a sprite is "
+        "32x32 by default.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "L-prompt-response",
         "5.2",
-        "After a tool the agent is told to describe the result shortly, in persona and without URLs.",
-        status="open",
+        "After a planned tool the agent is told to answer from the result shortly, in persona and without URLs of the "
+        "pictures shown beside it.",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "L-prompt-general",
         "5.2",
         "Without a tool the agent is told to answer shortly and in persona.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     # 5.3 Storage
@@ -275,12 +276,12 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-tool-get-weather",
         "5.4",
-        "`get_weather` returns the real weather of a place.",
+        "`weather` returns the real weather of a place.",
         status="covered",
         issue="foundation",
     ),
     Requirement(
-        "L-tool-get-current-time", "5.4", "`get_current_time` returns the time.", status="covered", issue="foundation"
+        "L-tool-get-current-time", "5.4", "`current_time` returns the time.", status="covered", issue="foundation"
     ),
     Requirement(
         "L-tool-get-coolest-cities",

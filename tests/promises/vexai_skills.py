@@ -54,7 +54,8 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
     Requirement(
         "V-skill-components",
         "1.6",
-        "An agent can post buttons, select menus and reaction roles and act on what people choose.",
+        "An agent can post buttons, select menus and menus in which members pick their roles, as with reaction roles, "
+        "and act on what people choose.",
         status="covered",
         issue="gate",
     ),
@@ -152,8 +153,8 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
     Requirement(
         "V-skill-system",
         "1.6",
-        "An agent can, for those allowed, run a shell command, download a file, restart Denizen, and read credits and "
-        "cache statistics.",
+        "An agent can, for those allowed, run an allowed program (without a shell), download a file, restart Denizen, "
+        "and read credits and cache statistics.",
         status="covered",
         issue="gate",
     ),

@@ -22,6 +22,7 @@ from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.listener.background import run_forever, run_once
 from denizen.ports.hosting import RepositoryHosts
@@ -180,6 +181,7 @@ def _server(
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
+                limiter=RateLimiter(denizen.services.store, denizen.services.clock),
                 calls=external.calls,
                 assistant=denizen.assistant,
             ),

@@ -13,7 +13,7 @@ _WEB = ("https://", "http://")
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True)
 def make_embed(
-    context: ToolContext,
+    context: ToolContext,  # noqa: ARG001 - the first parameter of every tool
     title: Annotated[str, Param(max_length=256)] = "",
     text: Annotated[str, Param(max_length=4000)] = "",
     fields: Annotated[dict[str, str] | None, "name to value"] = None,
@@ -22,8 +22,6 @@ def make_embed(
     link: Annotated[str, Param("URL", max_length=2000)] = "",
 ) -> ToolOutput:
     """Shows a card with your answer."""
-    if not context.shows_cards:
-        raise ToolError("Nothing shows cards here. Write it in your answer.")
     named = fields or {}
     if not (title.strip() or text.strip() or named or image):
         raise ToolError("An empty card cannot be shown. Give it a title, a text, fields or an image.")

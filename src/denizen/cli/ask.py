@@ -233,6 +233,8 @@ class AnswerPrinter:
                 echo(event.reply)
             elif self._said.strip() not in ("", event.reply):
                 echo(f"\n{IN_THE_END}\n{event.reply}")
+        if isinstance(event, TurnFinishedEvent) and event.cards and not self._as_json:
+            echo(f"\n{event.cards}")
         if isinstance(event, TurnFailedEvent):
             error = read_problem(event.error)
             echo(f"error: {error.message}", err=True)
@@ -272,6 +274,7 @@ def _as_json(event: TurnFinishedEvent | TurnFailedEvent) -> Json:
         "status": event.status,
         "answer": answered.reply,
         "images": list(answered.images),
+        "cards": answered.cards,
         "reasoning": event.reasoning,
         "error": error,
         "usage": {

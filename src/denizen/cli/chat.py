@@ -313,6 +313,8 @@ class TurnView:
         if event.reply and self._said.strip() and self._said.strip() != event.reply:
             self._aside(IN_THE_END, "dim")
             self._console.print(printable(event.reply), markup=False, soft_wrap=True)
+        if event.cards:
+            self._console.print(printable(event.cards), markup=False, soft_wrap=True)
         for image in event.images:
             self._aside(describe_picture(image), "dim")
         if event.status == "cancelled":

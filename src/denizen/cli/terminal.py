@@ -46,7 +46,9 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def describe_picture(url: str) -> str:
-    """A picture of an answer, given as a data URI, which a terminal cannot show."""
+    """A picture of an answer, given as a data URI, which a terminal cannot show, or as a web address."""
+    if not url.startswith("data:"):
+        return f"[a picture: {url}]"
     media_type, _, body = url.removeprefix("data:").partition(";base64,")
     return f"[a picture: {media_type}, {len(body) * 3 // 4 // 1024 + 1} KiB]"
 

@@ -23,6 +23,7 @@ from typing import Any, cast
 from denizen.domain.data_uri import DataUri, extract_data_uris, strip_markers
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.json import Json
+from denizen.domain.markup import replace_spans
 
 MAX_EMBEDS = 10
 MAX_FILES = 10
@@ -54,6 +55,57 @@ def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri]
     return (rest, *images)
 
 
+def list_pictures(contents: Iterable[MessageContent]) -> tuple[str, ...]:
+    """Returns the pictures as data URIs and web addresses, for readers without cards."""
+    found: list[str] = []
+    for content in contents:
+        files = {f"attachment://{file.name}": file for file in content.files}
+        pictures = dict.fromkeys(card.image for card in content.embeds if card.image)
+        pictures |= dict.fromkeys(name for name, file in files.items() if file.media_type.startswith("image/"))
+        found += [_data_uri(files[name]) if name in files else name for name in pictures]
+    return tuple(found)
+
+
+def omit_addresses(text: str, shown: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the text without the web addresses of pictures that are shown beside it, nor those of their other views.
+    The words of links stay.
+    """
+    rows = [row for data in map(_usual, shown) for row in _rows(data, "images")]
+    urls = {url for row in rows for url in (_text(row, "url"), *(link for _, link in _pairs(row, "links")))}
+    known = sorted((re.escape(url) for url in urls if url.startswith(_WEB)), key=len, reverse=True)
+    if not known:
+        return text
+    address = f"<?(?:{'|'.join(known)})(?![^\\s<>()\\[\\]\"'`])>?"
+    found = re.finditer(rf"!?\[(?P<words>[^\[\]\n]*)\]\({address}\)|{address}", text)
+    return replace_spans(text, [(match.span(), match["words"] or "") for match in found], tight=".,;:!?")
+
+
+def describe_cards(contents: Iterable[MessageContent]) -> str:
+    """Returns the cards, buttons and files as Markdown, for readers without cards. Pictures are not in it."""
+    lines: list[str] = []
+    for content in contents:
+        for card in content.embeds:
+            title = f"[{card.title}]({card.url})" if card.title and card.url else card.title or card.url
+            fields = [f"{name}: {value}" for name, value in card.fields]
+            # A picture without more than a title speaks for itself.
+            if card.text or fields or not card.image:
+                lines.append("  \n".join(line for line in (title and f"**{title}**", card.text, *fields) if line))
+        lines += [
+            f"[{button.label}]({button.url})" if button.url else f"{button.label}: say “{button.value}”"
+            for button in content.buttons
+        ]
+        lines += [
+            f"The file {file.name} ({file.media_type}) cannot be shown here."
+            for file in content.files
+            if not file.media_type.startswith("image/")
+        ]
+    return "\n\n".join(lines)
+
+
+def _data_uri(file: OutgoingFile) -> str:
+    return f"data:{file.media_type};base64,{b64encode(file.data).decode()}"
+
+
 def extract_attachments(text: str, data: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
     """A result's text without the pictures and files in it, and its data with them: they go to people, and neither to
     a model nor into the record of what it read. Markers of older tools go the same way.
@@ -63,7 +115,8 @@ def extract_attachments(text: str, data: Mapping[str, Json]) -> tuple[str, Mappi
     rows: dict[str, list[Json]] = {"images": [], "files": []}
     for uri in found.uris:
         kind = "images" if uri.media_type.startswith("image/") else "files"
-        rows[kind].append({"url": f"data:{uri.media_type};base64,{b64encode(uri.data).decode()}", "name": uri.name})
+        url = _data_uri(OutgoingFile(uri.name, uri.media_type, uri.data))
+        rows[kind].append({"url": url, "name": uri.name})
     for marker in unmarked.results:
         rows["images"] += cast("list[Json]", _usual(marker).get("images", []))
     if found.text == text and not any(rows.values()):

@@ -84,7 +84,9 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
-    """`images` are pictures that the model made, as data URIs; `reasoning` is empty unless the agent is to show it."""
+    """`images` are pictures of the model and of tools, as data URIs or web addresses; `cards` are cards, buttons and
+    files of tools as Markdown; `reasoning` is empty unless the agent is to show it.
+    """
 
     turn_id: TurnId
     status: TurnStatus
@@ -92,6 +94,7 @@ class TurnFinished:
     usage: Usage
     failure: TurnFailure | None = None
     images: tuple[str, ...] = ()
+    cards: str = ""
     reasoning: str = ""
 
 

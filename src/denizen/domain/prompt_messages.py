@@ -83,16 +83,13 @@ _ELLIPSIS = "…"
 
 
 def shorten_to_store(parts: Sequence[Part], role: Role, rule: StoragePolicy) -> tuple[Part, ...]:
-    """Shortens the parts of a message as they are stored, by who said it. What people paste as data URIs is noted."""
+    """Shortens the parts of a message as they are stored, by who said it. Data URIs in their texts are noted."""
     limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
-    told = note_data_uris(parts) if role is Role.USER else parts
-    return tuple(_cut(part, limit) for part in told)
+    return tuple(_cut(part, limit) for part in note_data_uris(parts))
 
 
 def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
-    """A stored message as the model of a later turn reads it. A picture that an answer drew as text is noted."""
-    if message.role is Role.ASSISTANT:
-        return replace(message, parts=note_data_uris(message.parts))
+    """A stored message as the model of a later turn reads it."""
     if message.role is not Role.TOOL or not rule.prompt_tool_chars:
         return message
     return replace(message, parts=tuple(_cut(part, rule.prompt_tool_chars) for part in message.parts))

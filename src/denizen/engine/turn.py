@@ -1,11 +1,12 @@
 """The life of one message, from its arrival to the delivered reply. Read this file first.
 
-    1 admit    which agent; is there room; is the rate kept
-    2 open     message and turn, in one transaction (`intake/opening.py`)
+    1 admit    which agent; is there room
+    2 open     message and turn, in one transaction, if the rate is kept (`intake/opening.py`)
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
-    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`)
+    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
+               text without the data and addresses of pictures beside it (`domain/attachments.py`)
     7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
     8 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
 
@@ -23,16 +24,15 @@ from dataclasses import replace
 
 import anyio
 
+from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
-from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
 from denizen.engine.intake.opening import (
     OpenTurn,
@@ -92,7 +92,6 @@ class TurnRunner:
         self._services = services
         self._queues = queues or TurnQueues()
         self._resumed = ResumedTurns(self._is_over)
-        self._requests = SlidingWindow(services.clock)
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
@@ -111,21 +110,18 @@ class TurnRunner:
     async def submit(self, request: TurnRequest) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
-        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait,
-        Conflict when the sender gave the id of this message to another before.
+        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait or the
+        sender has asked too often, Conflict when the sender gave the id of this message to another before.
         """
         agent = self._runtime.current.agent(request.agent)
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
-        self._check_rate(request.sender.principal)
-        is_new = False
-        try:
-            set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
-            opened, is_new = await open_turn(self._services.store, set_up, request, now=self._services.clock.now())
-        finally:
-            if not is_new:  # nothing came of it, or it was counted when it came first
-                self._requests.give_back(request.sender.principal.key)
+        generation = self._runtime.current
+        set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
+        limits = generation.policy.rate_limits.of(request.sender.principal.kind)
+        now = self._services.clock.now()
+        opened, is_new = await open_turn(self._services.store, set_up, request, limits=limits, now=now)
         turn = opened.turn
         if is_new:
             self._keep_opened(opened)
@@ -140,18 +136,6 @@ class TurnRunner:
             oldest = next(iter(self._opened))
             del self._opened[oldest]
             self._stopped.discard(oldest)
-
-    def _check_rate(self, principal: Principal) -> None:
-        """People of a platform have so many requests an hour; refused ones do not count."""
-        limit = self._runtime.current.policy.rate_limits.per_user_per_hour
-        if not limit or principal.kind not in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
-            return
-        wait_s = self._requests.take(principal.key, RateLimit(limit, 3600.0))
-        if wait_s > 0:
-            raise LimitExceeded(
-                f"You have asked {limit} times within the hour. Please come back in {wait_s / 60:.0f} min.",
-                code="rate_limited",
-            )
 
     # --- the durable run: 3 to 8 -------------------------------------------------------------------------------------
 
@@ -217,7 +201,9 @@ class TurnRunner:
                 text = await find_answer(context, steps, history)
             # 6 render
             answer = await proofs.prove(text)
-            outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(answer.text.strip()), answer=answer)
+            reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
+            steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
+            outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(reply), answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
@@ -259,8 +245,7 @@ class TurnRunner:
             ),
         )
         extras = steps.extras if steps else ReplyExtras()
-        shown = (*steps.shown, *extras.rows) if steps else ()
-        owed = await self._services.outbox.plan(replace(opened, turn=closed), shown)
+        owed = await self._services.outbox.plan(replace(opened, turn=closed), extras.rows)
         await self._write_end(closed, steps, owed, outcome.answer)
         if opened.owed:
             self._services.outbox.wake(opened.place.platform, opened.owed.account)

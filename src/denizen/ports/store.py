@@ -35,7 +35,7 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.source import SourceRepository
-from denizen.ports.usage import SpendingRepository, StatisticsRepository
+from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 
 
 class ConversationRepository(Protocol):
@@ -287,6 +287,8 @@ class UnitOfWork(Protocol):
     def transcripts(self) -> TranscriptRepository: ...
     @property
     def spending(self) -> SpendingRepository: ...
+    @property
+    def rates(self) -> RateRepository: ...
     @property
     def approvals(self) -> ApprovalRepository: ...
     @property

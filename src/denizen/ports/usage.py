@@ -1,4 +1,4 @@
-"""The ports of money and usage: budgets, reservations, and statistics. Part of a unit of work.
+"""The ports of money and usage: budgets, reservations, rate limits, and statistics. Part of a unit of work.
 
 To reserve money, a unit of work locks the scopes, reads how they stand, decides, and reserves: of two that do so at
 once, the second sees what the first has reserved.
@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from denizen.domain.budget import BudgetScope, BudgetScopeKind, BudgetStatus
+from denizen.domain.rate_limit import RateLimit, RateLimitWait
 from denizen.domain.statistics import DayRange, SideRequest, UsageFilter, UsageGrouping, UsageReport, UsageTotals
 from denizen.domain.usage import Usage
 
@@ -37,6 +38,21 @@ class SpendRow:
     day: str
     scope: BudgetScope
     usage: Usage
+
+
+class RateRepository(Protocol):
+    """The uses that rate limits count."""
+
+    async def take(self, key: str, limits: Sequence[RateLimit], *, now: datetime) -> RateLimitWait | None:
+        """Counts one use, if all limits (one or more) allow it. Otherwise counts nothing and returns the wait.
+
+        Of several units of work that take the last use of a key at once, one gets it.
+        """
+        ...
+
+    async def give_back(self, key: str) -> None:
+        """Takes the newest use back."""
+        ...
 
 
 class SpendingRepository(Protocol):

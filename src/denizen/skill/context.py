@@ -287,11 +287,6 @@ class ToolContext:
         """
         return self._scope.options.idempotency_key
 
-    @property
-    def shows_cards(self) -> bool:
-        """True where people see the embeds and buttons of a result."""
-        return self._scope.account is not None
-
     # Folders and the clock.
 
     @property

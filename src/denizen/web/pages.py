@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
+from denizen.domain.rate_limit import RateLimit
 from denizen.web.http.auth import (
     LOGIN_COOKIE,
     LOGIN_LIFETIME,
@@ -97,7 +97,6 @@ class PageRoutes:
 
     def __init__(self, deps: WebDependencies) -> None:
         self._deps = deps
-        self._wrong_keys = SlidingWindow(deps.clock)
 
     @property
     def routes(self) -> list[Route | Mount]:
@@ -121,16 +120,17 @@ class PageRoutes:
 
     async def sign_in(self, request: Request) -> Response:
         body = await read_bytes(request, limit=MAX_FORM_BYTES)
-        address = request.client.host if request.client else ""
-        wait_s = self._wrong_keys.take(address, WRONG_KEYS)
-        if wait_s > 0:
-            problem = f"Too many wrong keys came from your address. Try again in {wait_s / 60:.0f} min."
+        address = f"sign-in\x00{request.client.host if request.client else ''}"
+        limiter = self._deps.engine.limiter
+        excess = await limiter.take(address, (WRONG_KEYS,))
+        if excess is not None:
+            problem = f"Too many wrong keys came from your address. Try again in {excess.wait_s / 60:.0f} min."
             return render(LoginPage(self._deps.version, problem), status=429)
         fields = parse_qs(body.decode(errors="replace"))
         key = find_key(self._deps.access.keys(), fields.get("key", [""])[0].strip())
         if key is None:
             return render(LoginPage(self._deps.version, "This key is not known."), status=401)
-        self._wrong_keys.give_back(address)
+        await limiter.give_back(address)
         token = self._deps.access.logins.open(key, now=self._deps.clock.now())
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,37 @@ async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_
             (third,) = pool.open({spec: TRUSTED})
             assert (await call(third, "small_pid")).text != number
     assert starts(tmp_path) == ["start", "start"]
+    assert not psutil.pid_exists(int(number))
+
+
+@pytest.mark.proves("LW12")
+async def test_a_server_is_opened_used_and_closed_from_different_tasks_and_outlives_a_caller_that_gives_up(
+    tmp_path: Path,
+):
+    async def in_a_task_of_its_own(do: Callable[[], Coroutine[object, object, object]]) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(do)
+
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with McpPool(SystemClock()) as pool:
+            (toolset,) = pool.open({small(tmp_path): TRUSTED})
+            await in_a_task_of_its_own(toolset.list_tools)  # starts the server
+            number, texts = (await call(toolset, "small_pid")).text, list[str]()
+
+            async def give_up() -> None:
+                with anyio.CancelScope() as scope:
+                    await call(toolset, "small_fall", report=lambda _: scope.cancel())
+
+            async def ask() -> None:
+                texts.append((await call(toolset, "small_pid")).text)
+
+            await in_a_task_of_its_own(give_up)
+            async with anyio.create_task_group() as group:
+                for _ in range(5):
+                    group.start_soon(ask)
+            await in_a_task_of_its_own(toolset.aclose)
+    assert texts == [number] * 5
+    assert starts(tmp_path).count("start") == 1
     assert not psutil.pid_exists(int(number))
 
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, ImageContent, Implementation, TextContent
+from mcp.types import CallToolResult, ImageContent, Implementation, ResourceLink, TextContent
 
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.conversation import Place
@@ -27,6 +27,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy,
 from denizen.engine.external.requests import ProgramRequests
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ANN, BEN, WebFixture, open_web
 
@@ -148,6 +149,26 @@ async def test_pictures_that_the_model_makes_come_along() -> None:
     async with open_mcp(model) as at, at.client() as client:
         result = await client.call_tool("ask", {"question": "Draw the sun."})
     assert result.content[1:] == [ImageContent(data="iVBORw0KGgo=", mime_type="image/png")]
+
+
+@pytest.mark.proves("L9")
+async def test_what_tools_show_comes_along_as_pictures_links_and_text() -> None:
+    picture = "data:image/png;base64,iVBORw0KGgo="
+
+    async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        images: list[Json] = [{"url": picture}, {"url": "https://cdn.example/2.png"}]
+        return ToolResult("drawn", data={"images": images, "embeds": [{"title": "Menu", "text": "Soup"}]})
+
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="sun")]), ScriptedReply("A sun."))
+    async with (
+        open_web(model, keys=[ANN], more=[ToolsetFixture(run=draw)]) as web,
+        web.serve() as url,
+        McpFixture(web, url, RecordingToolset()).client() as client,
+    ):
+        text, shown, linked = (await client.call_tool("ask", {"question": "Draw the sun."})).content
+    assert text == TextContent(text="A sun.\n\n**Menu**  \nSoup")
+    assert shown == ImageContent(data="iVBORw0KGgo=", mime_type="image/png")
+    assert isinstance(linked, ResourceLink) and linked.uri == "https://cdn.example/2.png"
 
 
 async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:

@@ -154,6 +154,7 @@ def test_the_text_of_a_failure_is_a_setting(home: Home):
     assert account_policy(home, "error_message: Something broke.").style.error_message == "Something broke."
 
 
+@pytest.mark.proves("L-config-guild")
 def test_commands_can_be_kept_to_one_guild(home: Home):
     settings = home.load("channels: {discord: {commands_guild: 77, accounts: {denizen: '${T}'}}}", T="token")
     assert settings.discord_accounts[0].commands_guild == "77"
@@ -218,7 +219,7 @@ def test_an_account_may_have_every_key_of_the_conduct(home: Home):
         assert f"accounts.denizen.{key}: this key is not known" in error.message
 
 
-@pytest.mark.proves("C-config-agent")
+@pytest.mark.proves("C-config-agent", "L-config-required")
 def test_an_agent_whose_token_is_not_set_is_left_out_with_a_notice_and_the_others_stay(home: Home):
     settings = home.load(BOTH, BERT="token-of-bert")
     assert [login.agent for login in settings.discord_accounts] == ["bert"]

@@ -254,6 +254,7 @@ def test_checking_lists_the_problems_and_raises_nothing(home: Home):
     ]
 
 
+@pytest.mark.proves("L-config-required")
 def test_a_missing_variable_is_one_problem_whatever_else_its_absence_breaks(home: Home):
     text = "models: {providers: {a: {kind: openai-compatible, base_url: '${URL}'}}, aliases: {balanced: '${MODEL}'}}"
     error = home.refuse(text + "\nserver: {port: ${PORT}}\nagents: {denizen: {model: a/x}}")

@@ -6,16 +6,10 @@ import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.conversation import Place
+from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import (
-    GatePolicy,
-    ObserverPolicy,
-    RateLimit,
-    RateLimits,
-    ToolMode,
-    ToolRule,
-)
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, RateLimits, ToolMode, ToolRule
 from tests.app.home_folder import Home
 
 WHOLE = """\
@@ -59,7 +53,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert policy.modes.default is ToolMode.ASK
     assert policy.modes.by_tool == (("weather", ToolMode.RUN), ("mcp_*", ToolMode.ASK), ("fetch_url", ToolMode.RULES))
     assert policy.roles == (("exec*", frozenset({"admin"})),)
-    assert policy.rate_limits.by_tool == (("weather", RateLimit(10, 60.0)),)
+    assert policy.rate_limits.by_tool == (("weather", (RateLimit(10, 60.0),)),)
     assert policy.destinations == ("discord:77", "*.example.org")
     assert policy.trusted == {Taint.OTHERS}
     assert policy.observer == ObserverPolicy("balanced", 9.0, 0.0, Place("discord", "123456789012345678"))
@@ -80,7 +74,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
 @pytest.mark.proves("T-approval-timeout", "T-config-custom", "TW8")
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
-    assert policy == GatePolicy(rate_limits=RateLimits(per_user_per_hour=20), generation=7)
+    assert policy == GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(20, 3600),)), generation=7)
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
     assert (policy.approval.timeout_s, policy.approval.grant_on_timeout) == (300, False)
@@ -88,6 +82,24 @@ def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: H
 
 def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:
     assert load_policy(home, "gate: {observer: {enabled: false, model: balanced}}").observer.model == ""
+
+
+@pytest.mark.proves("L-config-rate-limit")
+def test_requests_are_limited_by_hour_and_day_and_tools_by_several_windows(home: Home) -> None:
+    assert load_policy(home, "").rate_limits.per_user == (RateLimit(20, HOUR_S),)
+    text = """\
+gate:
+  rate_limits:
+    per_user_per_hour: 5
+    per_user_per_day: 15
+    per_key_per_day: 100
+    tool: {"web_*": [{calls: 2, per_s: 1}, {calls: 90, per_s: 3600}]}
+"""
+    limits = load_policy(home, text).rate_limits
+    assert limits.per_user == (RateLimit(5, HOUR_S), RateLimit(15, DAY_S))
+    assert limits.per_key == (RateLimit(100, DAY_S),)
+    assert limits.by_tool == (("web_*", (RateLimit(2, 1.0), RateLimit(90, 3600.0))),)
+    assert load_policy(home, "gate: {rate_limits: {per_user_per_hour: 0}}").rate_limits.per_user == ()
 
 
 @pytest.mark.parametrize("who", ["deciders: requester", ""])

@@ -70,7 +70,7 @@ logging: {level: debug, format: json, file: logs/denizen.log}
 KEYS = {"DENIZEN_API_KEY": "denizen-key", "ANTHROPIC_API_KEY": "anthropic-key"}
 
 
-@pytest.mark.proves("T-config-database", "T-config-server", "C-config-max-tokens", "L-config-rate-limit")
+@pytest.mark.proves("T-config-database", "T-config-server", "C-config-max-tokens", "L-config-name")
 def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     settings = home.load()
     assert list(settings.agents) == ["denizen"]
@@ -126,7 +126,7 @@ def test_every_section_is_read(home: Home):
     assert settings.tools["notes"].enabled is False
     assert settings.gate.tiers == {"notes_*": Tier.SENSITIVE}
     assert settings.gate.rules[0].args == {"name": r"^x\d"}
-    assert settings.gate.rate_limits.tool["weather"].calls == 10
+    assert settings.gate.rate_limits.tool["weather"][0].calls == 10
     assert settings.budgets.usual[budget.BudgetScopeKind.USER] == budget.BudgetLimits(per_day_usd=Decimal("0.5"))
     assert settings.log_file == home.path / "logs/denizen.log"
 

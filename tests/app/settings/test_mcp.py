@@ -88,6 +88,7 @@ far: {url: "https://mcp.example/mcp", headers: {Authorization: "Bearer ${FAR_TOK
     assert "key-value" not in shown + repr(near)
 
 
+@pytest.mark.proves("L-config-required")
 def test_a_secret_in_the_file_is_refused_and_a_variable_that_is_missing_too(home: Home):
     told = home.refuse(servers("near: {command: node, env: {API_KEY: plain-text}}")).explain()
     assert "plain-text" not in told and "mcp.servers.near.env.API_KEY" in told

@@ -18,7 +18,7 @@ from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContra
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract
-from tests.contracts.store.usage import AuditContract, SpendingContract, StatisticsContract
+from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
 
 __all__ = ["StoreContract"]
 
@@ -40,6 +40,7 @@ class StoreContract(
     InboxContract,
     OutboxContract,
     SpendingContract,
+    RateContract,
     ApprovalContract,
     AuditContract,
     MemoriesContract,

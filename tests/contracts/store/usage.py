@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import anyio
@@ -24,6 +24,7 @@ from denizen.domain.budget import (
 )
 from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.rate_limit import HOUR_S, RateLimit, RateLimitWait
 from denizen.domain.statistics import (
     FORGOTTEN,
     DayRange,
@@ -66,6 +67,41 @@ async def reserve(store: Store, reservation: Reservation, limits: Sequence[Budge
             return False
         await work.spending.reserve(reservation, now=at(0))
         return True
+
+
+async def take(store: Store, key: str, now: datetime, *limits: RateLimit) -> RateLimitWait | None:
+    async with store.work() as work:
+        return await work.rates.take(key, limits, now=now)
+
+
+@pytest.mark.anyio
+class RateContract:
+    async def test_all_windows_count_and_a_refused_use_does_not(self, store: Store) -> None:
+        limits = RateLimit(2, HOUR_S), RateLimit(3, 10 * HOUR_S)
+        waits = [await take(store, "ana", at(hours), *limits) for hours in (0, 0, 0.5, 1, 5)]
+        assert waits == [None, None, RateLimitWait(limits[0], HOUR_S / 2), None, RateLimitWait(limits[1], 5 * HOUR_S)]
+        assert await take(store, "bob", at(5), *limits) is None
+        assert await take(store, "ana", at(10), *limits) is None
+
+    async def test_the_newest_use_can_be_given_back(self, store: Store) -> None:
+        async with store.work() as work:
+            await work.rates.give_back("ana")
+        assert await take(store, "ana", at(0), RateLimit(1, 60)) is None
+        async with store.work() as work:
+            await work.rates.give_back("ana")
+        assert await take(store, "ana", at(0), RateLimit(1, 60)) is None
+        assert await take(store, "ana", at(0), RateLimit(1, 60)) is not None
+
+    async def test_of_several_units_that_want_the_last_use_at_once_one_gets_it(self, store: Store) -> None:
+        waits: list[RateLimitWait | None] = []
+
+        async def want() -> None:
+            waits.append(await take(store, "ana", at(0), RateLimit(2, 60)))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(want)
+        assert waits.count(None) == 2
 
 
 @pytest.mark.anyio

@@ -12,11 +12,12 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits, ToolRule
 from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
 from denizen.engine.loop.services import build_services
 from denizen.ports.toolset import CallScope
@@ -123,7 +124,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
 
 
 async def test_a_caller_has_the_rate_that_the_owner_set() -> None:
-    policy = GatePolicy(rate_limits=RateLimits(by_tool=(("look", RateLimit(1, 60.0)),)))
+    policy = GatePolicy(rate_limits=RateLimits(by_tool=(("look", (RateLimit(1, 60.0),)),)))
     async with counter(ToolsetFixture(), policy=policy) as at:
         await at.call()
         with pytest.raises(LimitExceeded):

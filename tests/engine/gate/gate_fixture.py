@@ -16,6 +16,7 @@ from denizen.domain.verdict import Verdict
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope, CallTrail
 from denizen.testing.temporary_store import TemporaryStore
@@ -104,7 +105,7 @@ class GateFixture:
     def __post_init__(self) -> None:
         self.opinions = ScriptedObserver(self.says)
         self.observer = Observer(self.store, self.clock, self.opinions)
-        self.policy_engine = PolicyEngine(self.clock, self.observer if self.says else None)
+        self.policy_engine = PolicyEngine(RateLimiter(self.store, self.clock), self.observer if self.says else None)
 
     @property
     def asked(self) -> int:

@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from denizen.domain.approval import ApprovalRule, Deciders
-from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolMode, ToolModes, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope, CallTrail
@@ -223,7 +223,7 @@ async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
 
 @pytest.mark.proves("V18")
 async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
-    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", RateLimit(2, 60.0)),)))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", (RateLimit(2, 60.0),)),)))
 
     async def judged() -> str:
         return (await gate_fixture.about(spec(tier=Tier.LIMITED), policy)).decided_by
@@ -236,7 +236,7 @@ async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
 
 
 async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
-    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("lo*", RateLimit(1, 60.0)),)))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("lo*", (RateLimit(1, 60.0),)),)))
 
     async def judged(name: str) -> str:
         return (await gate_fixture.about(spec(name), policy)).decided_by
@@ -383,7 +383,7 @@ class BrokenPolicy(GatePolicy):
 
 
 BREAKS: dict[str, Exception] = {}
-PARTS = ["find_rule", "find_foreign", "find_roles", "find_rate_limit", "mode", "trusted"]
+PARTS = ["find_rule", "find_foreign", "find_roles", "find_rate_limits", "mode", "trusted"]
 
 
 @pytest.mark.proves("V20", "E1", "P2")
@@ -401,7 +401,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
 @pytest.mark.proves("V20")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
-    engine = PolicyEngine(SystemClock(), FailingObserver(error))
+    engine = PolicyEngine(observer=FailingObserver(error))
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await engine.decide(spec(tier=tier), call(), scope(), WATCHED)
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
@@ -476,5 +476,5 @@ JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
 @given(args=JSON, pattern=st.text(max_size=5))
 async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
     policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
-    judged = await PolicyEngine(ManualClock()).decide(spec(), call(args=args), scope(), policy)
+    judged = await PolicyEngine().decide(spec(), call(args=args), scope(), policy)
     assert judged.decided_by in {"rule", "tier-0"}

@@ -18,7 +18,6 @@ from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerdict, PolicyEngine
 from denizen.ports.toolset import CallTrail
-from tests.clock import ManualClock
 from tests.engine.gate.gate_fixture import PLACE, WATCHED, call, scope, spec
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +71,7 @@ class Situation:
     policy: GatePolicy
 
     async def decide(self) -> Verdict:
-        engine = PolicyEngine(ManualClock(), self.observer)
+        engine = PolicyEngine(observer=self.observer)
         tool = spec(
             tier=self.tier, destructive=self.is_destructive, flow=DataFlow(effects=self.effects, destinations=("to",))
         )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from datetime import timedelta
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, SessionScope, TimestampPolicy
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import FilePart, ImagePart, Role
+from denizen.domain.message import FilePart, ImagePart
 from denizen.domain.room import RoomKind
-from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
@@ -21,6 +23,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import ADA, World, list_texts, open_platform
 from tests.memory_platform import START
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +45,25 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_gives_way_to_t
         gate.open.set()
         assert await fixture.said() == ["High at noon."]
         assert fixture.ada.sent[0].id == shown.id and len(fixture.ada.sent) == 2
+
+
+@pytest.mark.proves("L6")
+@pytest.mark.usefixtures("immediate_previews")
+async def test_a_call_that_takes_long_is_told_in_a_message_that_is_gone_with_the_answer() -> None:
+    told = anyio.Event()
+
+    async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        await told.wait()
+        return ToolResult("drawn")
+
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here."))
+    tools = ToolsetFixture(run=draw)
+    async with open_platform(model=model, tools=tools, account_policy=AccountPolicy()) as fixture:
+        fixture.turns._services.gate._interim_after_s = 0
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw")
+        await fixture.until(lambda: any("still at work" in sent.content.text for sent in fixture.ada.sent))
+        told.set()
+        assert await fixture.said() == ["Here."]
 
 
 @pytest.mark.usefixtures("immediate_previews")
@@ -94,7 +116,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
             turn = (await work.turns.list_turns())[0]
             stored = await work.messages.list_tail(turn.session_id, limit=10)
     assert PIXEL not in str(model.requests[1].messages)
-    assert PIXEL not in str([message.parts for message in stored if message.turn_id][:-1])
+    assert PIXEL not in str(stored) and PIXEL not in str(turn)
     assert all("base64" not in s.content.text for s in sent)
     assert [len(s.content.embeds) for s in sent] == [1, 1]
 
@@ -112,13 +134,43 @@ async def test_data_uris_that_people_paste_reach_neither_model_nor_store() -> No
         await fixture.settled()
         async with fixture.store.work(write=False) as work:
             turn = (await work.turns.list_turns())[0]
-            asked_messages = [m for m in await work.messages.list_tail(turn.session_id, limit=9) if m.role is Role.USER]
+            stored = await work.messages.list_tail(turn.session_id, limit=9)
             posts = await work.archive.list_posts("discord", world.general.id, limit=9)
     assert len(model.requests) == 2
     assert PIXEL not in str([request.messages for request in model.requests])
-    assert PIXEL not in str(asked_messages) and PIXEL not in str([post for post in posts if not post.author.is_bot])
+    assert PIXEL not in str(stored) and PIXEL not in str(posts) and PIXEL not in str(turn)
     assert "what is [image/png, 15 bytes]?" in str(model.requests[0].messages)
     assert "mine is [image/png, 15 bytes]" in str(model.requests[0].messages)
+
+
+@pytest.mark.proves("L3")
+async def test_before_a_plan_there_is_typing_the_message_is_stored_and_the_talk_and_all_tools_are_known() -> None:
+    gate, world = ReplyGate(), World()
+    small = Capabilities(native_tools=False, small=True)
+    plan = ScriptedReply('{"tool": "none"}', before=gate)
+    model = ScriptedModel(plan, ScriptedReply("I do."), capabilities=small)
+    async with open_platform(world, model, agents={ADA: Agent(ADA)}) as fixture:
+        dice = ToolsetFixture([ToolSpec("roll", "Rolls dice.", {"type": "object"}, tier=Tier.HARMLESS)])
+        await fixture.runtime.swap(replace(fixture.runtime.current, toolsets=(fixture.tools, dice)))
+        for n in range(12):
+            world.platform.say(world.general, "bob", f"remark {n}.")
+        world.platform.say(world.general, "ana", "@ada do you agree?")
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+        assert fixture.ada.typing_in
+        async with fixture.store.work(write=False) as work:
+            [turn] = await work.turns.list_turns()
+            assert (await work.messages.get(turn.trigger_id)).text == "do you agree?"
+        gate.open.set()
+        assert await fixture.said() == ["I do."]
+    planned = model.requests[0]
+    assert planned.output_name == "plan"
+    *_, talk, question = list_texts(planned)
+    assert question == "Ana: do you agree?"
+    told = [line for line in talk.rstrip("]").splitlines() if "remark" in line]
+    assert told == [f"Bob: remark {n}." for n in range(2, 12)]
+    offered = [line.split("(")[0] for line in planned.segments[0].text.splitlines() if line.startswith("- ")]
+    assert offered == ["- look", "- write", "- roll"]
 
 
 @pytest.mark.proves("L3")

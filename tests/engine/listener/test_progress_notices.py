@@ -65,7 +65,7 @@ async def test_nothing_is_told_of_a_call_that_has_failed(ending: ToolResult | Ex
     assert Notice not in kinds[kinds.index(ToolFinished) :]
 
 
-@pytest.mark.proves("LW8")
+@pytest.mark.proves("L6", "LW8")
 async def test_a_quick_call_tells_nothing_even_if_it_fails():
     slow = SlowTool(ending=RuntimeError("broken"))
     slow.told.set()

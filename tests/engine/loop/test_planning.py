@@ -1,22 +1,26 @@
 """Plan-then-act for small models and those without native tool calls."""
 
 import json
+from dataclasses import replace
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, AgentInstructions, ToolAccess, ToolPlanning
 from denizen.domain.errors import Unavailable
+from denizen.domain.events import TextAdded
 from denizen.domain.json import Json
-from denizen.domain.message import Role, TextPart
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
+from denizen.engine.loop.loop import APOLOGY
 from denizen.engine.loop.planning import MAX_PLANS
 from denizen.engine.loop.steps import LIMIT_NOTE
 from denizen.engine.tools.toolbox import uses_planning
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.engine_fixture import NAME, ToolsetFixture, open_engine
+from tests.engine.engine_fixture import LOOK, NAME, Run, ToolsetFixture, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +49,16 @@ def test_small_models_and_those_without_tools_plan_unless_told_otherwise() -> No
     assert not uses_planning(ToolPlanning.NATIVE, SMALL)
 
 
+FENCED = """I will look:
+```json
+{"useTool": true, "tool": "look", "args": {"q": "Rome"}, "reason": "asked for"}
+```"""
+
+
 @pytest.mark.proves("L8", "L4")
-async def test_a_plan_is_carried_out_and_answered_from_its_results() -> None:
-    model = ScriptedModel(plan("look", q="Rome"), ScriptedReply("Sunny."), capabilities=SMALL)
+@pytest.mark.parametrize("planned", [plan("look", q="Rome"), ScriptedReply(FENCED)])
+async def test_a_plan_is_carried_out_and_answered_from_its_results(planned: ScriptedReply) -> None:
+    model = ScriptedModel(planned, ScriptedReply("Sunny."), capabilities=SMALL)
     async with open_engine(model) as engine:
         done = await engine.say("Weather in Rome?")
         assert done.reply == "Sunny."
@@ -87,6 +98,24 @@ async def test_an_answer_after_the_last_plan_says_so_in_brackets() -> None:
         assert (await engine.say("x")).reply == "All of it."
 
 
+@pytest.mark.proves("L-prompt-planner", "L-prompt-response", "L-prompt-general")
+async def test_the_prompts_ask_for_one_tool_in_json_and_for_short_answers_in_persona() -> None:
+    agent = Agent(NAME, instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada, a sailor."),)))
+    model = ScriptedModel(plan("look", q="a"), ScriptedReply("b"), NO_TOOL, ScriptedReply("c"), capabilities=SMALL)
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("with a tool")
+        await engine.say("without")
+    planned, described, _, direct = model.requests
+    told = planned.segments[0].text
+    assert "decide which tool, if any" in told and "Reply with JSON only: {" in told
+    assert "Take the arguments from the message; invent nothing." in told
+    for request in (described, direct):
+        system = "\n".join(segment.text for segment in request.segments)
+        assert "You are Ada, a sailor." in system and "Answer briefly and to the point." in system
+    assert "write no web addresses of pictures" in get_last_text(described)
+    assert strip_date(get_last_text(direct)) == "without"
+
+
 @pytest.mark.proves("LW10")
 async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None:
     model = ScriptedModel(
@@ -119,6 +148,16 @@ async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight()
         assert len(engine.tools.calls) == 1
 
 
+@pytest.mark.proves("L8")
+async def test_without_a_tool_the_answer_is_written_directly_from_the_talk() -> None:
+    model = ScriptedModel(NO_TOOL, ScriptedReply("Hi."), NO_TOOL, ScriptedReply("Well."), capabilities=SMALL)
+    async with open_engine(model) as engine:
+        await engine.say("hello")
+        await engine.say("how are you?")
+    said = [strip_date(join_text(message.parts)) for message in model.requests[3].messages]
+    assert said == ["hello", "Hi.", "how are you?"]
+
+
 @pytest.mark.parametrize(
     "bad", [ScriptedReply("I think..."), ScriptedReply(""), ScriptedReply('{"tool": "fly"}'), Unavailable("down")]
 )
@@ -132,15 +171,67 @@ async def test_a_bad_plan_never_fails_the_chat(bad: ScriptedReply | Unavailable)
         assert (done.status, done.reply) == (TurnStatus.DONE, "Anyway.")
 
 
-@pytest.mark.proves("L10")
-async def test_a_failing_tool_is_answered_with_its_reason_in_sight() -> None:
-    async def fail(call: ToolCall, scope: CallScope) -> ToolResult:
-        return ToolResult("no such place", is_error=True)
+@pytest.mark.proves("L5")
+async def test_arguments_that_never_fit_are_told_with_tool_and_fault_and_kept_in_the_history() -> None:
+    model = ScriptedModel(plan("look"), plan("look"), ScriptedReply("Cats are nice."), capabilities=SMALL)
+    async with open_engine(model) as engine:
+        done = await engine.say("cats?")
+        said = [m.text for m in await engine.session()]
+    told = "Sorry, I could not use `look`: Wrong arguments for 'look': 'q' is a required property. Expected:"
+    assert done.reply.startswith(told) and "Please say it in another way." in done.reply
+    assert done.reply.endswith("\n\nCats are nice.")
+    assert said[-1] == done.reply
+    assert engine.tools.calls == []
 
-    model = ScriptedModel(plan("look", q="x"), NO_TOOL, ScriptedReply("Sorry, no such place."), capabilities=SMALL)
-    async with open_engine(model, ToolsetFixture(run=fail)) as engine:
-        await engine.say("x")
-        assert "failed: no such place" in get_last_text(model.requests[-1])
+
+async def fail(call: ToolCall, scope: CallScope) -> ToolResult:
+    return ToolResult("no such place.\nTry another.", is_error=True)
+
+
+async def hang(call: ToolCall, scope: CallScope) -> ToolResult:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+@pytest.mark.proves("L10")
+@pytest.mark.parametrize(("run", "reason"), [(fail, "no such place"), (hang, "'look' did not finish within 0.01 s")])
+async def test_a_failing_tool_is_answered_with_an_apology_and_its_reason_whatever_the_model_says(
+    run: Run, reason: str
+) -> None:
+    tools = ToolsetFixture([replace(LOOK, timeout_s=0.01)], run=run)
+    model = ScriptedModel(plan("look", q="x"), NO_TOOL, ScriptedReply("It is sunny."), capabilities=SMALL)
+    async with open_engine(model, tools) as engine:
+        events = await engine.watch("x")
+        reply = (await engine.session())[-1].text
+    assert reply.startswith(f"Sorry, `look` failed: {reason}") and reply.endswith("\n\nIt is sunny.")
+    assert "".join(event.text for event in events if isinstance(event, TextAdded)) == reply
+    assert f"failed: {reason}" in str(model.requests[-1].messages)
+
+
+@pytest.mark.proves("L10")
+async def test_without_plan_and_without_answer_there_is_a_fallback_text() -> None:
+    silent = ScriptedModel(otherwise=ScriptedReply(""), capabilities=SMALL)
+    async with open_engine(silent) as engine:
+        assert (await engine.say("x")).reply == APOLOGY
+
+
+@pytest.mark.proves("L8")
+async def test_pictures_that_are_shown_are_in_the_answer_neither_as_addresses_nor_as_links() -> None:
+    url, view = "https://cdn.example/fox.png", "https://cdn.example/fox-north.png"
+
+    async def draw(call: ToolCall, scope: CallScope) -> ToolResult:
+        images: list[Json] = [{"url": url, "links": {"north": view}}]
+        return ToolResult(f"Drawn: {url} ([north]({view})). Source: https://a.example", data={"images": images})
+
+    drawn = ScriptedReply(f"A fox: ![it]({url}), [from the north]({view}) and <{url}>. See https://a.example.")
+    model = ScriptedModel(plan("look", q="fox"), drawn, capabilities=SMALL)
+    async with open_engine(model, ToolsetFixture(run=draw)) as engine:
+        done = await engine.say("a fox?")
+    assert done.images == (url,)
+    assert done.reply == "A fox: it, from the north and. See https://a.example."
+    seen = get_last_text(model.requests[1])
+    assert "write no web addresses of pictures" in seen and url not in seen and view not in seen
+    assert "https://a.example" in seen
 
 
 @pytest.mark.proves("T19")

@@ -27,6 +27,7 @@ SPEC = ToolSpec(
         '{"useTool": true, "tool": "weather", "args": {"place": "Rome"}}',
         '{"name": "weather", "arguments": {"place": "Rome"}}',
         '[{"tool": "weather", "args": {"place": "Rome"}}]',
+        'As {you} wish: {"tool": "weather", "args": {"place": "Rome"}}}',
     ],
 )
 def test_a_plan_is_read_in_any_common_form_with_or_without_a_reason(text: str) -> None:

@@ -52,6 +52,19 @@ async def test_what_a_user_told_is_found_again_in_their_turns_and_in_nobody_else
     assert "Nothing is remembered" in (await engine.call("recall", {}, BOB)).text
 
 
+@pytest.mark.proves("V-skill-semantic-memory")
+async def test_memories_are_listed_updated_and_forgotten(engine: MemoryFixture) -> None:
+    dog, tea = await engine.tell("My dog is called Bella"), await engine.tell("Likes tea")
+    listed = (await engine.call("recall", {})).text
+    assert all(each in listed for each in (dog, "Bella", tea, "Likes tea"))
+    assert not (await engine.call("remember", {"update": dog, "text": "My dog is called Rex"})).is_error
+    assert await engine.found("dog") == ["My dog is called Rex"]
+    assert not (await engine.call("forget", {"memory": dog})).is_error
+    assert await engine.found("dog") == []
+    listed = (await engine.call("recall", {})).text
+    assert dog not in listed and tea in listed
+
+
 async def test_nobody_changes_the_memories_of_another(engine: MemoryFixture) -> None:
     key = await engine.tell("Likes tea")
     for tool, args in list_changes(key):

@@ -12,8 +12,12 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
+from denizen.domain.json import Json
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.turns import ReasoningAddedEvent, TurnFailedEvent, TurnFinishedEvent, decode_event
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.web_fixture import open_web
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +97,83 @@ async def test_a_repeated_request_gets_both_too() -> None:
     assert first.json()["choices"][0]["message"]["reasoning_content"] == THOUGHT
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == THOUGHT
     assert [delta["images"] for delta in deltas if "images" in delta] == [PICTURES]
+
+
+WEB_PICTURE = "https://cdn.example/2.png"
+SHOWN: dict[str, Json] = {
+    "images": [{"url": PNG, "title": "A fox", "links": {"north": "https://cdn.example/n.png"}}, {"url": WEB_PICTURE}],
+    "embeds": [{"title": "Menu", "url": "https://a.example", "text": "Today", "fields": {"Soup": "3"}}],
+    "buttons": [{"label": "Again", "value": "Draw it again"}],
+    "files": [{"url": "data:text/csv;base64,YQ==", "name": "report.csv"}],
+}
+CARDS = """\
+**[Menu](https://a.example)**
+Today
+Soup: 3
+
+Again: say “Draw it again”
+
+The file report.csv (text/csv) cannot be shown here.
+
+**A fox**
+north: [open](https://cdn.example/n.png)"""
+
+
+def draws() -> ScriptedModel:
+    return ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here."))
+
+
+async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+    return ToolResult("drawn", data=SHOWN)
+
+
+def without_breaks(text: str) -> str:
+    return text.replace("  \n", "\n")
+
+
+@pytest.mark.proves("L9")
+async def test_what_tools_show_ends_a_chat_and_stands_in_a_completion() -> None:
+    async with open_web(draws(), more=[ToolsetFixture(run=draw)]) as web, web.client() as client:
+        last = decode_event(rows(await client.post("/api/chat", json={"message": "a fox?"}))[-1])
+    assert isinstance(last, TurnFinishedEvent)
+    assert (last.reply, last.images, without_breaks(last.cards)) == ("Here.", (PNG, WEB_PICTURE), CARDS)
+    async with open_web(draws(), more=[ToolsetFixture(run=draw)]) as web, web.client() as client:
+        message = (await client.post("/v1/chat/completions", json=ASKED)).json()["choices"][0]["message"]
+    assert without_breaks(message["content"]) == f"Here.\n\n{CARDS}"
+    assert [row["image_url"]["url"] for row in message["images"]] == [PNG, WEB_PICTURE]
+    async with open_web(draws(), more=[ToolsetFixture(run=draw)]) as web, web.client() as client:
+        streamed = rows(await client.post("/v1/chat/completions", json={**ASKED, "stream": True}))
+    deltas = [row["choices"][0]["delta"] for row in streamed]
+    assert without_breaks("".join(delta.get("content", "") for delta in deltas)) == f"Here.\n\n{CARDS}"
+    assert [[row["image_url"]["url"] for row in d["images"]] for d in deltas if "images" in d] == [[PNG, WEB_PICTURE]]
+
+
+@pytest.mark.proves("L7")
+async def test_a_picture_that_an_answer_draws_as_text_is_shown_beside_it_and_stored_as_a_note() -> None:
+    async with open_web(ScriptedModel(ScriptedReply(f"Look: ![a fox]({PNG})"))) as web, web.client() as client:
+        last = decode_event(rows(await client.post("/api/chat", json={"message": "a fox?"}))[-1])
+        assert isinstance(last, TurnFinishedEvent)
+        assert (last.reply, last.images) == ("Look: a fox", (PNG,))
+        [turn] = await web.turns()
+        async with web.store.work(write=False) as work:
+            stored = await work.messages.list_tail(turn.session_id, limit=10)
+        assert turn.result.reply == "Look: a fox"
+        assert [message.text for message in stored] == ["a fox?", "Look: a fox [image/png, 4 bytes]"]
+
+
+@pytest.mark.proves("L7")
+async def test_data_uris_in_any_text_of_a_client_reach_neither_model_nor_store() -> None:
+    drawn = b64encode(b"\x89PNG of a client").decode()
+    text = f"this is data:image/png;base64,{drawn}"
+    roles = ("system", "user", "assistant", "user")
+    model, asked = ScriptedModel(otherwise=ScriptedReply("I see.")), [{"role": role, "content": text} for role in roles]
+    async with open_web(model) as web, web.client() as client:
+        await client.post("/v1/chat/completions", json={"model": "denizen", "messages": asked})
+        await client.post("/api/chat", json={"message": text})
+        turns = await web.turns()
+        async with web.store.work(write=False) as work:
+            stored = [message for turn in turns for message in await work.messages.list_tail(turn.session_id, limit=9)]
+    assert len(model.requests) == len(turns) == 2
+    for kept in (model.requests, turns, stored):
+        assert "[image/png, 16 bytes]" in str(kept)
+        assert drawn not in str(kept)

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import CacheScope, DataFlow, Effect, Taint, Tier, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -241,6 +241,8 @@ class _ResultReader:
         self.texts: list[str] = []
         self.has_text = False
         self.data: dict[str, list[Json]] = {"images": [], "files": [], "embeds": []}
+        self._picture: dict[str, Json] | None = None
+        """The picture that came last, with nothing but links since."""
         self._chars = 0
 
     def take(self, block: object) -> None:
@@ -262,6 +264,7 @@ class _ResultReader:
 
     def _say(self, text: str) -> None:
         if text:
+            self._picture = None
             self.texts.append(text)
             self.has_text = True
 
@@ -286,14 +289,25 @@ class _ResultReader:
         media_type = media_type.partition(";")[0].strip()
         if "." not in name:
             name += _ending(media_type)
-        self.data[kind].append({"url": f"data:{media_type};base64,{encoded}", "name": name})
+        row: dict[str, Json] = {"url": f"data:{media_type};base64,{encoded}", "name": name}
+        self.data[kind].append(row)
+        self._picture = row if kind == "images" else None
         self.texts.append(f"[{name} ({media_type}) is shown to the user]")
 
     def _link(self, link: ResourceLink) -> None:
+        """Shows a link as a card. A link to a picture is a picture, and behind a picture, a link without a description
+        is another view of that.
+        """
         title = link.title or link.name
         about = link.description or ""
         if link.uri.startswith(("https://", "http://")):
-            self.data["embeds"].append({"title": title, "text": about, "url": link.uri})
+            if (link.mime_type or "").startswith("image/"):
+                self._picture = {"url": link.uri, "title": link.title or ""}
+                self.data["images"].append(self._picture)
+            elif self._picture is not None and not about:
+                self._picture["links"] = {**cast("JsonObject", self._picture.get("links", {})), title: link.uri}
+            else:
+                self.data["embeds"].append({"title": title, "text": about, "url": link.uri})
         self.texts.append(" ".join(f"[resource: {title} {link.uri} {about}".split()) + "]")
 
 

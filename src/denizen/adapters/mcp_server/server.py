@@ -157,8 +157,11 @@ def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
     yield wire.TextContent(text=result.text)
     images = result.data.get("images")
     for row in cast("list[Mapping[str, object]]", images) if isinstance(images, list) else ():
-        head, _, data = str(row.get("url", "")).partition(",")
-        if head.startswith("data:image/") and head.endswith(";base64"):
+        url = str(row.get("url", ""))
+        head, _, data = url.partition(",")
+        if url.startswith(("https://", "http://")):
+            yield wire.ResourceLink(name="picture", uri=url, mime_type="image/*")
+        elif head.startswith("data:image/") and head.endswith(";base64"):
             yield wire.ImageContent(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 

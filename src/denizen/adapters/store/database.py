@@ -24,6 +24,7 @@ from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
+from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
@@ -64,6 +65,7 @@ class SqlUnitOfWork:
     summaries = _bind(SqlSummaries)
     transcripts = _bind(SqlTranscripts)
     spending = _bind(SqlSpending)
+    rates = _bind(SqlRates)
     approvals = _bind(SqlApprovals)
     audit = _bind(SqlAudit)
     memories = _bind(SqlMemories)

@@ -17,12 +17,12 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind, WhenExhausted
 from denizen.domain.conversation import Place
 from denizen.domain.principal import RoleName
+from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import (
     GatePolicy,
     ObserverPolicy,
-    RateLimit,
     RateLimits,
     ResultPolicy,
     ToolMode,
@@ -30,7 +30,6 @@ from denizen.engine.configuration.tool_policy import (
     ToolRule,
 )
 
-_DAY_S = 86_400
 _APPROVAL = ApprovalRule()
 _OBSERVER = ObserverPolicy()
 
@@ -65,7 +64,7 @@ class DecidersSection(Section):
     timeout_s: Number | None = Field(
         default=None,
         ge=0,
-        le=90 * _DAY_S,
+        le=90 * DAY_S,
         description=f"How long is waited for them; 0 is for ever. Unset: {_APPROVAL.timeout_s:g}.",
     )
     on_timeout: Literal["deny", "approve"] | None = Field(
@@ -154,17 +153,51 @@ class RuleSection(DecidersSection):
 class RateLimitSection(Section):
     """At most `calls` in `per_s` seconds."""
 
-    calls: Whole = Field(ge=1, le=100_000, description="Calls of the tools that match the pattern `NAME`.")
-    per_s: Number = Field(gt=0, le=30 * _DAY_S, description="Seconds in which they count.")
+    calls: Whole = Field(
+        ge=1,
+        le=100_000,
+        description="Calls of a tool that matches the pattern `NAME`, for each asker. A list has several limits, which "
+        "all count.",
+    )
+    per_s: Number = Field(gt=0, le=30 * DAY_S, description="Seconds in which they count.")
+
+
+def _list_limits(value: object) -> object:
+    """One limit may stand without a list."""
+    return [value] if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _read_windows(per_hour: int, per_day: int) -> tuple[RateLimit, ...]:
+    return tuple(RateLimit(calls, window_s) for calls, window_s in ((per_hour, HOUR_S), (per_day, DAY_S)) if calls)
 
 
 class RateLimitsSection(Section):
     """How often people may ask, and how often tools may be called."""
 
     per_user_per_hour: Whole = Field(
-        default=20, ge=0, le=100_000, description="Messages of one person on platforms and the web; 0: no limit."
+        default=20, ge=0, le=100_000, description="Messages of one person on a platform in a sliding hour; 0: no limit."
     )
-    tool: dict[str, RateLimitSection] = Field(default_factory=dict[str, RateLimitSection])
+    per_user_per_day: Whole = Field(default=0, ge=0, le=100_000, description="The same in 24 hours.")
+    per_key_per_hour: Whole = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Messages by one API key in a sliding hour, through the page, the API or MCP; 0: no limit.",
+    )
+    per_key_per_day: Whole = Field(default=0, ge=0, le=100_000, description="The same in 24 hours.")
+    tool: dict[str, Annotated[tuple[RateLimitSection, ...], BeforeValidator(_list_limits)]] = Field(
+        default_factory=dict[str, tuple[RateLimitSection, ...]]
+    )
+
+    def read(self) -> RateLimits:
+        return RateLimits(
+            by_tool=tuple(
+                (pattern, tuple(RateLimit(each.calls, each.per_s) for each in limits))
+                for pattern, limits in self.tool.items()
+            ),
+            per_user=_read_windows(self.per_user_per_hour, self.per_user_per_day),
+            per_key=_read_windows(self.per_key_per_hour, self.per_key_per_day),
+        )
 
 
 class ObserverSection(Section):
@@ -183,7 +216,7 @@ class ObserverSection(Section):
     cache_ttl_s: Number = Field(
         default=_OBSERVER.cache_ttl_s,
         ge=0,
-        le=_DAY_S,
+        le=DAY_S,
         description="How long a verdict about a call of tier 2 holds for the very same call; 0 asks each time.",
     )
     alert_channel: Id | Literal[""] = Field(
@@ -249,10 +282,7 @@ class GateSection(Section):
         return GatePolicy(
             tiers=tuple(self.tiers.items()),
             rules=tuple(rule.read(usual) for rule in self.rules),
-            rate_limits=RateLimits(
-                by_tool=tuple((key, RateLimit(each.calls, each.per_s)) for key, each in self.rate_limits.tool.items()),
-                per_user_per_hour=self.rate_limits.per_user_per_hour,
-            ),
+            rate_limits=self.rate_limits.read(),
             modes=ToolModes(by_tool=tuple(self.modes.items()), default=self.mode),
             roles=tuple((pattern, frozenset[str](roles)) for pattern, roles in self.roles.items()),
             destinations=self.destinations,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,11 +14,11 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from denizen.domain.approval import ApprovalRule, Deciders
-from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.destination import list_names, split_destinations
 from denizen.domain.json import Json
-from denizen.domain.principal import RoleName
+from denizen.domain.principal import PrincipalKind, RoleName
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.ports.toolset import CallScope
@@ -94,24 +93,27 @@ class ToolRule:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """At most `calls` in `window_s` seconds."""
-
-    calls: int
-    window_s: float
+_USUAL = RateLimit(calls=60, window_s=60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """`by_tool` maps tool patterns; the first match counts. A limited tool that none matches has `default`.
+    """`by_tool` maps tool patterns; the first match counts, with all its windows. A limited tool that none matches has
+    `default`.
 
-    `per_user_per_hour` bounds what one person of a platform or the web may ask; 0 is no limit.
+    `per_user` bounds what one person of a platform or the web may ask, `per_key` the same for one API key.
     """
 
-    by_tool: tuple[tuple[str, RateLimit], ...] = ()
-    default: RateLimit = RateLimit(calls=60, window_s=60.0)
-    per_user_per_hour: int = 0
+    by_tool: tuple[tuple[str, tuple[RateLimit, ...]], ...] = ()
+    default: RateLimit = _USUAL
+    per_user: tuple[RateLimit, ...] = ()
+    per_key: tuple[RateLimit, ...] = ()
+
+    def of(self, kind: PrincipalKind) -> tuple[RateLimit, ...]:
+        """Returns the limits on what one principal of that kind may ask."""
+        if kind in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
+            return self.per_user
+        return self.per_key if kind is PrincipalKind.API_KEY else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +189,8 @@ class GatePolicy:
         """Returns the roles of which the asker must have one; empty for a tool that demands none."""
         return _first(self.roles, tool) or frozenset()
 
-    def find_rate_limit(self, tool: str) -> RateLimit | None:
-        """The one that the owner wrote, which holds for harmless tools too; they have no other."""
+    def find_rate_limits(self, tool: str) -> tuple[RateLimit, ...] | None:
+        """Returns those that the owner wrote, which hold for harmless tools too; they have no others."""
         return _first(self.rate_limits.by_tool, tool)
 
     def find_foreign(self, spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
@@ -229,42 +231,6 @@ def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
 def _text(value: Json) -> str:
     """An argument as patterns see it: texts as they are, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-SWEEP_AT = 10_000
-"""With so many keys those that are over are looked for."""
-LONGEST_S = 30 * 86_400.0
-"""The longest window that a configuration may ask for."""
-
-
-class SlidingWindow:
-    """Counts per key, in memory."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._times: dict[str, deque[float]] = {}
-        self._sweep_at = SWEEP_AT
-
-    def give_back(self, key: str) -> None:
-        """The newest slot: nothing came of what it was taken for."""
-        times = self._times.get(key)
-        if times:
-            times.pop()
-
-    def take(self, key: str, limit: RateLimit) -> float:
-        """Takes one slot and returns 0, or takes none and returns the seconds until one is free."""
-        now = self._clock.monotonic_s()
-        if len(self._times) > self._sweep_at:
-            # Forgets keys of which nothing was heard for the longest window that there is.
-            self._times = {key: times for key, times in self._times.items() if times and times[-1] > now - LONGEST_S}
-            self._sweep_at = max(SWEEP_AT, 2 * len(self._times))
-        times = self._times.setdefault(key, deque())
-        while times and times[0] <= now - limit.window_s:
-            times.popleft()
-        if len(times) >= limit.calls:
-            return (times[0] + limit.window_s - now) if times else limit.window_s
-        times.append(now)
-        return 0.0
 
 
 _EFFECTS = {

@@ -228,7 +228,8 @@ class ProgramRequests:
             raise AssertionError("a stream of events ends with TurnFinished")
         if end.status is TurnStatus.DONE:
             pictures: list[Json] = [{"url": url} for url in end.images]
-            return ToolResult(end.reply, data={"images": pictures} if pictures else {})
+            text = "\n\n".join(filter(None, (end.reply, end.cards)))
+            return ToolResult(text, data={"images": pictures} if pictures else {})
         failure = end.failure or TurnFailure("The turn ended without an answer.")
         text = f"{failure.message}\nfix: {failure.fix}" if failure.fix else failure.message
         return ToolResult(text, is_error=True)

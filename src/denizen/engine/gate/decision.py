@@ -23,10 +23,12 @@ from typing import Protocol
 
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.taint import describe_taint, find_risk
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, SlidingWindow, ToolMode, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolRule
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.toolset import CallScope
 
 MAX_KEPT = 10_000
@@ -114,12 +116,12 @@ class GateCase:
 
 
 class PolicyEngine:
-    """Holds what decisions need besides the configuration, so it outlives generations of that: the windows of the rate
-    limits, and the observer, None where there is none.
+    """Holds what decisions need besides the configuration, so it outlives generations of that: the rate limiter, None
+    where calls are not counted, and the observer, None where there is none.
     """
 
-    def __init__(self, clock: Clock, observer: CallObserver | None = None) -> None:
-        self._window = SlidingWindow(clock)
+    def __init__(self, limiter: RateLimiter | None = None, observer: CallObserver | None = None) -> None:
+        self._limiter = limiter
         self._observer = observer
 
     async def decide(
@@ -141,7 +143,7 @@ class PolicyEngine:
         if rule is not None and rule.decision is Decision.DENY:
             return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
         foreign = policy.find_foreign(case.spec, case.asked, case.scope)
-        refusal = self._find_refusal(case, policy, foreign)
+        refusal = _find_refusal(case, policy, foreign) or await self._find_excess(case, policy)
         if refusal is not None:
             return refusal
         asking = [*_ask_as_configured(case, policy, rule), *_ask_after_foreign_text(case, policy, foreign)]
@@ -155,22 +157,20 @@ class PolicyEngine:
             asking.append(_ask(case, policy, f"'{case.asked.tool}' destroys something{although}", "destructive"))
         return _combine(asking) if asking else judged
 
-    def _find_refusal(self, case: GateCase, policy: GatePolicy, foreign: str) -> Verdict | None:
-        tool, asker = case.asked.tool, case.scope.principal
-        demanded = policy.find_roles(tool)
-        if demanded and not any(has_role(asker, role) for role in demanded):
-            return _deny(case, f"'{tool}' is for {' or '.join(sorted(demanded))} only", "role")
-        if foreign and policy.destinations is not None:
-            return _deny(case, f"'{tool}' may not send to {foreign}", "destination")
-        limit = policy.find_rate_limit(tool)
-        if limit is None and case.tier is Tier.HARMLESS:
+    async def _find_excess(self, case: GateCase, policy: GatePolicy) -> Verdict | None:
+        tool = case.asked.tool
+        limits = policy.find_rate_limits(tool)
+        if limits is None and case.tier is Tier.HARMLESS:
             if case.asked.origin is not Origin.API:
                 return None
-            limit = OF_PROGRAMS
-        wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.rate_limits.default)
-        if wait_s > 0:
-            return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
-        return None
+            limits = (OF_PROGRAMS,)
+        if self._limiter is None:
+            return None
+        key = f"tool\x00{case.scope.principal.key}\x00{tool}"
+        excess = await self._limiter.take(key, limits or (policy.rate_limits.default,))
+        if excess is None:
+            return None
+        return _deny(case, f"'{tool}' was used too often; free again in {excess.wait_s:.0f} s", RATE_LIMIT)
 
     async def _observe(self, case: GateCase, policy: GatePolicy) -> Verdict:
         """Without an observer, and where it is not sure, the owners decide."""
@@ -187,6 +187,16 @@ class PolicyEngine:
             case ObserverVerdict.ESCALATE:
                 verdict = _ask(case, policy, opinion.reason, opinion.decided_by, rule=_surely(policy.owners))
                 return replace(verdict, alert=True)
+
+
+def _find_refusal(case: GateCase, policy: GatePolicy, foreign: str) -> Verdict | None:
+    tool, asker = case.asked.tool, case.scope.principal
+    demanded = policy.find_roles(tool)
+    if demanded and not any(has_role(asker, role) for role in demanded):
+        return _deny(case, f"'{tool}' is for {' or '.join(sorted(demanded))} only", "role")
+    if foreign and policy.destinations is not None:
+        return _deny(case, f"'{tool}' may not send to {foreign}", "destination")
+    return None
 
 
 def _approve_without_observer(case: GateCase, rule: ToolRule | None) -> Verdict | None:

@@ -183,7 +183,7 @@ class ToolExecutor:
     ) -> None:
         self._clock = clock
         self._audit_log = audit_log
-        self._policy_engine = policy_engine or PolicyEngine(clock)
+        self._policy_engine = policy_engine or PolicyEngine()
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
         self._approvals = approvals

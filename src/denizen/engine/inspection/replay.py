@@ -184,9 +184,7 @@ async def replay_turn(
         past = HistoryCutoff(await _find_history_end(services.store, opened), services.clock.now())
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
         context, history = await build_context(services.store, opened, without_tools, past, keeper=services.memories)
-        alone = replace(
-            services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy(services.clock))
-        )
+        alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy()))
         steps = FreeSteps(context, alone)
         try:
             with anyio.fail_after(context.agent.limits.turn_timeout_s):

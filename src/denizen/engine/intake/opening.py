@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
+from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.delivery import DeliveryKind, DeliveryState
-from denizen.domain.errors import Conflict
+from denizen.domain.errors import Conflict, LimitExceeded
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
+from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, note_data_uris, shorten_to_store, time_mark
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -85,9 +91,12 @@ def request_turn_id(agent: Agent, request: TurnRequest) -> TurnId:
     return turn_id(agent.name, request.place.platform, request.platform_id)
 
 
-async def open_turn(store: Store, agent: Agent, request: TurnRequest, *, now: datetime) -> tuple[OpenTurn, bool]:
+async def open_turn(
+    store: Store, agent: Agent, request: TurnRequest, *, limits: Sequence[RateLimit] = (), now: datetime
+) -> tuple[OpenTurn, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
-    another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages.
+    another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages,
+    LimitExceeded when the sender has asked as often as the limits allow; what is refused does not count.
     """
     key = request_turn_id(agent, request)
     async with store.work() as work:
@@ -132,11 +141,25 @@ async def open_turn(store: Store, agent: Agent, request: TurnRequest, *, now: da
             meta=meta,
         )
         if is_new:
+            await _check_rate(work, request.sender.principal, limits, now)
             trigger = await work.messages.add(trigger)
             if request.owed and request.owed.supersedes:
                 await work.messages.forget_turn(request.owed.supersedes)
                 await end_unwanted(work, request.owed.supersedes, now=now)
     return OpenTurn(turn, conversation.place, trigger), is_new
+
+
+async def _check_rate(work: UnitOfWork, principal: Principal, limits: Sequence[RateLimit], now: datetime) -> None:
+    excess = await take_rate(work, f"turn\x00{principal.key}", limits, now=now)
+    if excess is None:
+        return
+    window = "hour" if excess.limit.window_s <= HOUR_S else "day"
+    minutes = math.ceil(excess.wait_s / 60)
+    wait = f"{minutes} min" if minutes < 120 else f"{math.ceil(minutes / 60)} h"
+    raise LimitExceeded(
+        f"You have asked {excess.limit.calls} times within the {window}. Please come back in {wait}.",
+        code="rate_limited",
+    )
 
 
 async def plan_turn(store: Store, agent: Agent, request: TurnRequest, *, now: datetime) -> OpenTurn:
@@ -243,7 +266,7 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
     asked, session = request.options, request.session
     options: JsonObject = {
         "model": asked.model,
-        "instructions": asked.instructions,
+        "instructions": describe_data_uris(asked.instructions),
         "max_output_tokens": asked.max_output_tokens,
         "temperature": asked.temperature,
         "supplied": None if session.history is None else [_row(message) for message in session.history],

@@ -11,13 +11,14 @@ import logging
 from denizen.domain.attention import RefusalReason, ThreadMode
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
+from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.outbox.plan import Announcement
 from denizen.ports.channel import IncomingMessage
 
-ONCE_A_DAY = RateLimit(1, 86_400.0)
+ONCE_A_DAY = (RateLimit(1, DAY_S),)
 
 _log = logging.getLogger("denizen.listener")
 
@@ -27,7 +28,7 @@ class BlockedRooms:
 
     def __init__(self, context: AccountContext) -> None:
         self._context = context
-        self._told = SlidingWindow(context.clock)
+        self._limiter = RateLimiter(context.store, context.clock)
 
     async def is_blocked(self, message: IncomingMessage) -> bool:
         """Whether the account may post neither in the room nor in a thread that it would open for the answer."""
@@ -49,7 +50,7 @@ class BlockedRooms:
             return
         if is_addressed and not post.author.is_bot:
             await self._tell_asker(message)
-        if self._told.take(room.id, ONCE_A_DAY) == 0:
+        if await self._is_due(room.id):
             _log.warning(
                 "the account may not post where it is asked", extra={"agent": context.account, "room": room.id}
             )
@@ -67,11 +68,17 @@ class BlockedRooms:
         try:
             if sign and await self._react(message, sign):
                 return
-            if self._told.take(f"{room.id}\x00{post.author.id}", ONCE_A_DAY) == 0:
+            if await self._is_due(f"{room.id}\x00{post.author.id}"):
                 text = f"I may not write in {_describe(room)}, so I cannot answer you there."
                 await self._say(await channel.open_direct(post.author.id), text, key=f"{post.id}:asker")
         except DenizenError as error:
             _log.info("the asker is not told", extra={"room": room.id, "post": post.id, "code": error.code})
+
+    async def _is_due(self, about: str) -> bool:
+        """Whether nobody was told about it within the day; they are now."""
+        context = self._context
+        key = f"blocked\x00{context.platform}\x00{context.account}\x00{about}"
+        return await self._limiter.take(key, ONCE_A_DAY) is None
 
     async def _react(self, message: IncomingMessage, sign: str) -> bool:
         try:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
@@ -89,16 +90,17 @@ def describe_failure(error: DenizenError | TimeoutError) -> TurnOutcome:
     return TurnOutcome(TurnStatus.FAILED, failure=failure, error=error)
 
 
-def finished_event(turn: Turn, extras: ReplyExtras | None = None) -> TurnFinished:
-    """The last event of a turn, from its record and what came besides its text."""
-    extras = extras or ReplyExtras()
+def finished_event(turn: Turn, extras: ReplyExtras) -> TurnFinished:
+    """Returns the last event of a turn, from its record and what came besides its text."""
+    shown = collect_extras(extras.shown)
     return TurnFinished(
         turn_id=turn.id,
         status=turn.status,
         reply=turn.result.reply,
         usage=turn.result.usage,
         failure=turn.result.failure,
-        images=extras.images,
+        images=(*list_pictures(shown), *extras.images),
+        cards=describe_cards(shown),
         reasoning=extras.thoughts,
     )
 

@@ -15,6 +15,7 @@ from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
@@ -61,7 +62,7 @@ def build_services(
     live, channels = LiveEvents(), channels or ConnectedAccounts()
     outbox = DeliveryOutbox(runtime, store, clock, channels)
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
-    policy_engine, audit_log = PolicyEngine(clock, observer), AuditLog(store, clock)
+    policy_engine, audit_log = PolicyEngine(RateLimiter(store, clock), observer), AuditLog(store, clock)
     return EngineServices(
         store=store,
         durable=durable,

@@ -94,19 +94,24 @@ def reply_from_json(row: Mapping[str, Any]) -> tuple[ModelReply, int]:
     return ModelReply(parts, usage, finish, row["model"], row["provider"]), row["duration_ms"]
 
 
+SHOWN = "shown"
+"""The meta of a message of results with what they show to people by call, without pictures and files themselves."""
 LATEST = 50
 """Among so many messages of its session the answer of a turn is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyExtras:
-    """`images` are data URIs."""
+    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, and what tools have
+    shown, as rows of `domain/attachments` in the order of the calls.
+    """
 
     images: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
+    shown: tuple[Mapping[str, Any], ...] = ()
 
     def __add__(self, more: ReplyExtras) -> ReplyExtras:
-        return ReplyExtras((*self.images, *more.images), (*self.reasoning, *more.reasoning))
+        return ReplyExtras((*self.images, *more.images), (*self.reasoning, *more.reasoning), (*self.shown, *more.shown))
 
     @property
     def thoughts(self) -> str:
@@ -115,7 +120,7 @@ class ReplyExtras:
     @property
     def rows(self) -> list[Mapping[str, Any]]:
         """As rows of `domain/attachments`, for the piece in front of an answer."""
-        rows: list[Mapping[str, Any]] = []
+        rows = list(self.shown)
         if self.images:
             rows.append({"images": [{"url": url} for url in self.images]})
         if self.reasoning:
@@ -139,6 +144,11 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
     found = ReplyExtras()
     for message in messages:
-        if message.turn_id == turn.id and message.role is Role.ASSISTANT:
+        if message.turn_id != turn.id:
+            continue
+        if message.role is Role.TOOL:
+            shown = cast("Mapping[str, Mapping[str, Any]]", message.meta.get(SHOWN, {}))
+            found += ReplyExtras(shown=tuple(shown.values()))
+        if message.role is Role.ASSISTANT:
             found += find_reply_extras(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
     return found

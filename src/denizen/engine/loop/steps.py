@@ -32,6 +32,7 @@ from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import TurnProofs
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import (
+    SHOWN,
     ReplyExtras,
     find_reply_extras,
     nested_calls_from_json,
@@ -91,10 +92,10 @@ class TurnSteps:
         self.answered_by = ""
         self.taint = context.scope.taint
         """The kinds of foreign text that the turn has read so far."""
-        self.shown: list[Mapping[str, Any]] = []
-        """Attachments of results for people, in the order of the calls (`domain/attachments`)."""
+        self.misfits: set[str] = set()
+        """Ids of calls that were not made: they name no tool, or their arguments do not fit it."""
         self.extras = ReplyExtras()
-        """The reply's pictures and reasoning."""
+        """The parts of the reply besides its text."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
         self.evidence = self._proofs.evidence
 
@@ -215,11 +216,12 @@ class TurnSteps:
             self._data[p.asked.id] = omit_payloads(row.get("data"))
             self.evidence.add(p.asked.args, self._cache[p.key].result.text, row.get("data"))
             if row.get("data") and not row["is_error"]:
-                self.shown.append(row["data"])
+                self.extras += ReplyExtras(shown=(row["data"],))
             for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
                 self._record((p.position + 1) * MAX_INNER + number, nested.tool_call, nested.outcome)
         outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(outcomes)
+        self.misfits |= {p.asked.id for p in prepared if p.refused is not None}
         for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 # Whoever watches sees it like a call that failed; nothing ran.
@@ -312,7 +314,7 @@ class TurnSteps:
             return meta
         results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
         shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
-        return meta | {"shown": shown} if shown else meta
+        return meta | {SHOWN: shown} if shown else meta
 
     async def save(self) -> None:
         """Writes what is held, in one unit of work."""
@@ -362,6 +364,10 @@ class TurnSteps:
             return reply
         self._show(LIMIT_NOTE)
         return reply + LIMIT_NOTE
+
+    def say(self, text: str) -> None:
+        """Streams text of our own in front of an answer."""
+        self._show(text)
 
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""

@@ -21,13 +21,14 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import DUE, PIECES, Delivery, DeliveryKind, DeliveryState, MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import ReplyTarget, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted, find_reply_target
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
 from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
@@ -79,7 +80,6 @@ class DeliveryOutbox:
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
         self._rooms = RoomOrder(runtime, store)
-        self._topics = SlidingWindow(clock)
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
@@ -132,20 +132,15 @@ class DeliveryOutbox:
         now = self._clock.now()
         claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
         account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
-        topic = f"{said.place.conversation_id}\x00{said.topic}"
-        is_told = bool(said.topic) and self._topics.take(topic, ONCE_A_MINUTE) == 0
-        if said.topic:
-            said = replace(said, sign="") if is_told else replace(said, text="")
-        is_owed = False
-        try:
-            async with self._store.work() as work:
-                is_first = not said.about or bool(await work.inbox.claim([claim], now=now))
-                is_owed = is_first or not said.is_first
-                if is_owed:
-                    await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))
-        finally:
-            if is_told and not is_owed:
-                self._topics.give_back(topic)
+        async with self._store.work() as work:
+            is_first = not said.about or bool(await work.inbox.claim([claim], now=now))
+            is_owed = is_first or not said.is_first
+            if is_owed:
+                if said.topic:
+                    topic = f"topic\x00{said.place.conversation_id}\x00{said.topic}"
+                    is_told = await take_rate(work, topic, (ONCE_A_MINUTE,), now=now) is None
+                    said = replace(said, sign="") if is_told else replace(said, text="")
+                await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))
         self.wake(channel.platform, channel.agent)
         return is_owed
 

@@ -182,7 +182,8 @@ class CompletionWriter:
 
     def completion(self, finished: TurnFinished, finish_reason: str) -> dict[str, Any]:
         # Reasoning and pictures are no part of OpenAI's format; OpenRouter and others use these names for them.
-        message: dict[str, Any] = {"role": "assistant", "content": finished.reply, "refusal": None}
+        content = PARAGRAPH.join(filter(None, (finished.reply, finished.cards)))
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
         if finished.reasoning:
             message["reasoning_content"] = finished.reasoning
         message |= _pictures(finished.images)

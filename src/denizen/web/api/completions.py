@@ -29,6 +29,7 @@ from denizen.web.api.chat import message_key, own_place, turn_id_for
 from denizen.web.api.completion_format import (
     DONE,
     MAX_TOKENS,
+    PARAGRAPH,
     CompletionRequest,
     CompletionWriter,
     StreamedText,
@@ -222,6 +223,8 @@ class CompletionRoutes:
                         opened = True
                     case TurnFinished():
                         text = sent.finish(_require_text(event))
+                        if event.cards:
+                            text += PARAGRAPH + event.cards
                     case _:
                         pass
                 if text or (isinstance(event, TurnFinished) and not opened):

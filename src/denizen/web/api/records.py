@@ -112,6 +112,7 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
                     reply=event.reply,
                     usage=usage_to_wire(event.usage),
                     images=event.images,
+                    cards=event.cards,
                     reasoning=event.reasoning,
                 )
             ]

@@ -69,7 +69,8 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
     "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+        "default-src 'self'; img-src 'self' data:; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'; object-src 'none'"
     ),
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send our own forms with `Origin: null`

@@ -14,6 +14,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
@@ -59,6 +60,7 @@ class EngineEntryPoints:
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
+    limiter: RateLimiter
     calls: DirectCalls | None = None
     assistant: AgentSettingsOverlay | None = None
 

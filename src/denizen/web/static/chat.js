@@ -33,6 +33,15 @@ function addText(item, text) {
   return body;
 }
 
+// Pictures of other servers are links: loading them would tell those servers who reads.
+function addPicture(item, url) {
+  if (!url.startsWith("data:image/")) {
+    addText(item, url);
+    return;
+  }
+  item.append(Object.assign(element("img", "picture"), { src: url, alt: "Picture of the answer" }));
+}
+
 function addCall(item, tool, args) {
   const row = element("details", "call");
   const title = element("summary", "");
@@ -166,7 +175,11 @@ class TurnView {
         break;
       case "finished":
         this.text = event.reply || this.text;
-        following(() => this.draw());
+        following(() => {
+          this.draw();
+          for (const url of event.images ?? []) addPicture(this.item, url);
+          if (event.cards) addText(this.item, event.cards).classList.add("cards");
+        });
         if (event.status === "cancelled") this.item.append(element("p", "quiet", "Stopped."));
         break;
       case "error":

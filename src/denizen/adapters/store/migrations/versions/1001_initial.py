@@ -313,6 +313,14 @@ table(
 
 # Money and usage.
 
+table(
+    "rates",
+    sa.Column("key", sa.Text(), primary_key=True),
+    sa.Column("uses", sa.Text(), nullable=False),
+    *times("expires_at"),
+    sa.Index("ix_rates_expires_at", "expires_at"),
+)
+
 table("spend", *keys("kind", "key", "day"), *usage(), sa.Index("ix_spend_kind_day", "kind", "day"))
 
 table(

@@ -1,0 +1,42 @@
+"""How often something may be done: rate limits over sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `calls` in `window_s` seconds."""
+
+    calls: int
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitWait:
+    """The limit that is used up, and the seconds until it is not."""
+
+    limit: RateLimit
+    wait_s: float
+
+
+def find_wait(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: float) -> RateLimitWait | None:
+    """Returns the longest wait until one more use is within all limits; None if it is now.
+
+    `uses` are the times of those that counted, oldest first.
+    """
+    waits = [RateLimitWait(limit, _wait_s(uses, limit, now_s)) for limit in limits]
+    longest = max(waits, key=lambda each: each.wait_s, default=None)
+    return longest if longest is not None and longest.wait_s > 0 else None
+
+
+def _wait_s(uses: Sequence[float], limit: RateLimit, now_s: float) -> float:
+    """`calls` is 1 or more. A clock that was set back makes nobody wait longer than the window."""
+    if len(uses) < limit.calls:
+        return 0.0
+    return min(uses[-limit.calls] + limit.window_s - now_s, limit.window_s)

@@ -1,0 +1,44 @@
+"""The rate limiter: it counts what rate limits bound, whoever or whatever they are about.
+
+The counts are in the store, so all processes of one store share them and a restart forgets none. Keys name people and
+addresses, so only their digests are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+
+from denizen.domain.clock import Clock
+from denizen.domain.rate_limit import RateLimit, RateLimitWait
+from denizen.ports.store import Store, UnitOfWork
+
+
+async def take_rate(work: UnitOfWork, key: str, limits: Sequence[RateLimit], *, now: datetime) -> RateLimitWait | None:
+    """Counts one use with what else the unit of work writes, or counts none and returns how long to wait. Without
+    limits nothing is counted.
+    """
+    return await work.rates.take(_digest(key), limits, now=now) if limits else None
+
+
+class RateLimiter:
+    """Counts uses in units of work of its own."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def take(self, key: str, limits: Sequence[RateLimit]) -> RateLimitWait | None:
+        """Counts one use, or counts none and returns how long to wait."""
+        async with self._store.work() as work:
+            return await take_rate(work, key, limits, now=self._clock.now())
+
+    async def give_back(self, key: str) -> None:
+        """Takes the newest use back: nothing came of it."""
+        async with self._store.work() as work:
+            await work.rates.give_back(_digest(key))
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
