@@ -45,16 +45,14 @@ async def test_a_message_that_was_approved_stands_once_though_the_process_was_ki
 
 
 @pytest.mark.proves("V-skill-discord")
-async def test_who_may_not_write_there_gets_nothing_written_whatever_was_approved(
-    deployment: DiscordDeployment,
-) -> None:
+async def test_who_may_not_write_there_gets_nothing_written_and_nobody_is_asked(deployment: DiscordDeployment) -> None:
     secret = deployment.guild.add_channel("news", private_to=[deployment.ada.user])
     deployment.configure(rest=SKILLS)
     deployment.script(ModelAnswer(calls=[NEWS]), "There is no such channel.")
     async with deployment.run():
         deployment.ask(deployment.ben, "tell them that the ferry is late")
-        await deployment.press(deployment.ben, await deployment.find_card(), "Approve")
         await deployment.until(lambda: "There is no such channel." in deployment.said())
+    assert deployment.said() == ["There is no such channel."]
     assert not deployment.said(secret)
     assert "There is no channel 'news' that you can see" in str(deployment.requests[-1])
 

@@ -195,7 +195,7 @@ def read_webhooks(settings: Settings) -> Mapping[str, str]:
 
 
 _REFS = "/info/refs?service=git-upload-pack"
-"""What git asks for first; it takes redirects of this as redirects of the repository."""
+"""The first request of git, whose redirects it takes for redirects of the repository."""
 
 
 async def resolve_repository(fetcher: WebFetcher, location: str) -> RemoteAddress:

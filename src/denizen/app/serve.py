@@ -53,6 +53,10 @@ async def serve(
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
     """
+    # It loads uvicorn, which only a process that serves needs; and before anything is served, since later there may be
+    # no file descriptors to load it with.
+    from denizen.app.terminal_socket import TerminalServer, open_terminal_socket
+
     check_exposure(host, api_keys(denizen))
     listener = listen(host, port, may_move=may_move)
     url = f"http://{_show_host(host)}:{listener.getsockname()[1]}"
@@ -67,8 +71,6 @@ async def serve(
     schedule = SyncSchedule(
         parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
     )
-    from denizen.app.terminal_socket import TerminalServer, open_terminal_socket
-
     readiness = ReadinessMonitor(
         {
             "store": partial(check_store, denizen.services.store),

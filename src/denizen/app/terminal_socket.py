@@ -41,7 +41,10 @@ _log = logging.getLogger("denizen.terminal")
 
 
 class TerminalServer(uvicorn.Server):
-    """Serves terminals until `should_exit` is set. Its caller minds the signals."""
+    """Serves terminals until `should_exit` is set. Its caller minds the signals. It has none of the limits of
+    `HttpServer`: they count and end the connections of addresses, and who is here is the operator, who may think for
+    hours about an approval.
+    """
 
     def __init__(self, service: TerminalService) -> None:
         options = uvicorn.Config(

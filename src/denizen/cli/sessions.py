@@ -28,8 +28,8 @@ async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as
     """
     rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
     if as_json:
-        for row in rows:
-            click.echo(printable_json(_fields(row)))
+        for fields in map(_fields, rows):
+            click.echo(printable_json(fields))
     elif not rows:
         echo("There are no sessions.")
     else:

@@ -40,8 +40,8 @@ async def test_a_token_that_was_revoked_is_replaced_once(sim: GitHubFixture) -> 
 
 async def test_a_key_that_could_not_be_read_is_called_missing(sim: GitHubFixture) -> None:
     with pytest.raises(NeedsAttention, match="cannot be used") as refused:
-        await sim.account(private_key="", key_problem="There is no file /home/app.pem.").run(RecordingGitHubListener())
-    assert refused.value.why == "There is no file /home/app.pem."
+        await sim.account(private_key="", key_problem="There is no file app.pem.").run(RecordingGitHubListener())
+    assert refused.value.why == "There is no file app.pem."
 
 
 async def test_a_key_that_is_none_and_one_that_github_does_not_know_need_the_operator(sim: GitHubFixture) -> None:

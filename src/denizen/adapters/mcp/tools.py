@@ -34,7 +34,7 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpDataFlow:
-    """The part of a tool's `DataFlow` that the owner wrote; None is left to `guess_flow`."""
+    """The part of a tool's `DataFlow` that the owner wrote; `_plan_flow` fills in what is None."""
 
     reads: tuple[Taint, ...] | None = None
     effects: tuple[Effect, ...] | None = None

@@ -259,11 +259,8 @@ class ToolExecutor:
             return ""
         if self._approvals and await self._approvals.find(asked.scope) is not None:
             return ""
-        try:
-            with anyio.move_on_after(CHECK_TIMEOUT_S):
-                return await tool.toolset.find_refusal(asked.wanted, asked.scope)
-        except Exception:  # noqa: BLE001 - the boundary of a skill call
-            _log.exception("tool fault in a check", extra={"tool": asked.wanted.tool, "turn": asked.scope.turn_id})
+        with anyio.move_on_after(CHECK_TIMEOUT_S):
+            return await tool.toolset.find_refusal(asked.wanted, asked.scope)
         return ""
 
     async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
