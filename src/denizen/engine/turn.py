@@ -124,18 +124,14 @@ class TurnRunner:
         opened, is_new = await open_turn(self._services.store, set_up, request, limits=limits, now=now)
         turn = opened.turn
         if is_new:
-            self._keep_opened(opened)
+            self._opened[turn.id] = opened
+            if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
+                oldest = next(iter(self._opened))
+                del self._opened[oldest]
+                self._stopped.discard(oldest)
         if not turn.status.is_final:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
-
-    def _keep_opened(self, opened: OpenTurn) -> None:
-        """Keeps it for its run, which another process may win: then it is dropped behind `MAX_OPENED` others."""
-        self._opened[opened.turn.id] = opened
-        if len(self._opened) > MAX_OPENED:
-            oldest = next(iter(self._opened))
-            del self._opened[oldest]
-            self._stopped.discard(oldest)
 
     # --- the durable run: 3 to 8 -------------------------------------------------------------------------------------
 
