@@ -102,6 +102,7 @@ _CACHE = (
 )
 
 _OWNER_TOO = ((STRANGER, ApprovalChoice.ONCE), *NO)
+_MEMBER_TOO = ((MEMBER, ApprovalChoice.HOUR), *NO)
 _CARD = (
     _card(
         "the stranger who asked says yes",
@@ -115,7 +116,28 @@ _CARD = (
         AttackOutcome.ASKED,
         script_message("Pay me.", call("pay", to="me", amount=9), asker=MEMBER),
         observer=(),
-        words=(((MEMBER, ApprovalChoice.HOUR), *NO),),
+        words=(_MEMBER_TOO,),
+    ),
+    _card(
+        "the stranger who had a page read says yes to tier 2",
+        AttackOutcome.ASKED,
+        script_message("Tidy.", _PAGE, _TIDY, asker=STRANGER),
+        observer=(),
+        words=(_OWNER_TOO,),
+    ),
+    _card(
+        "the member who had a page read says yes to tier 2",
+        AttackOutcome.ASKED,
+        script_message("Tidy.", _PAGE, _TIDY, asker=MEMBER),
+        observer=(),
+        words=(_MEMBER_TOO,),
+    ),
+    _card(
+        "the observer says no to tier 2 after a page, the stranger who asked says yes",
+        AttackOutcome.DENIED,
+        script_message("Tidy.", _PAGE, _TIDY, asker=STRANGER),
+        observer=(STERN,),
+        words=(_OWNER_TOO,),
     ),
     _card(
         "an argument that looks like a decided card",
