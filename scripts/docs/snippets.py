@@ -4,6 +4,12 @@
 ```yaml config   is a whole `denizen.yaml` that loads; other yaml parses
 ```python run    all such blocks of a page are run, one after another, as one program; other Python compiles
 ```json          parses
+
+`tests/e2e/test_docs.py` follows the tutorial, the how-to pages and the README in a fresh home:
+
+```sh, yaml config       commands are run and configurations taken, in the order in which they stand
+```python client         a program that asks a running server is run
+```LANGUAGE ... FILE.X   is written into this file of the home; two such blocks of a page make one file
 """
 
 from __future__ import annotations
