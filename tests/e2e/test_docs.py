@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,9 +17,9 @@ from denizen.testing.discord.fixtures import build_discord_fixture
 from denizen.testing.model_server import ModelAnswer, ModelCall, ScriptEntry
 from denizen.testing.model_wire import JsonBody
 from scripts.docs.markdown import load_page
-from tests.e2e.discord import point_at
+from tests.e2e.discord import DiscordDeployment, point_at
 from tests.e2e.page_run import PageRun, split_commands
-from tests.e2e.provider import Provider, open_provider
+from tests.e2e.provider import Provider
 from tests.github_simulator import open_github
 from tests.repository import create_repository
 
@@ -150,13 +151,6 @@ def answer(body: JsonBody) -> ScriptEntry:
 
 
 @pytest.fixture
-def provider() -> Generator[Provider]:
-    with open_provider() as opened:
-        opened.server.aside = answer
-        yield opened
-
-
-@pytest.fixture
 def page_run(
     tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Generator[PageRun]:
@@ -164,6 +158,7 @@ def page_run(
     clone = create_repository(tmp_path / "clone", {"docs/hours.md": "Opening hours: 9 to 5\n"})
     (clone.folder / ".venv").symlink_to(sys.prefix)
     monkeypatch.chdir(clone.folder)
+    provider.server.aside = answer
     database = request.getfixturevalue("postgres_url") if ON_POSTGRES in request.node.name else ""
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
@@ -227,6 +222,22 @@ def follow(page_run: PageRun, command: str, said: str = "") -> None:
     done = page_run.run(command, said)
     assert bool(done.code) is refused, f"{command}\nends with {done.code}: {done.out}{done.err}"
     assert re.search(expected, f"{done.out}\n{done.err}"), f"no {expected!r} in {done.out}{done.err}"
+
+
+@pytest.mark.anyio
+async def test_the_test_of_the_page_about_skills_passes(
+    deployment: DiscordDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    skill = tmp_path / ".denizen" / "skills" / "dice"
+    skill.mkdir(parents=True)
+    for block in load_page(ROOT / "docs/how-to/write-a-skill.md", ROOT).blocks:
+        if block.info[-1].startswith("skills/dice/"):
+            with (skill / Path(block.info[-1]).name).open("a", encoding="utf-8") as file:
+                file.write(f"{block.text}\n\n")
+        if block.info == ("python", "test"):
+            (tmp_path / "page.py").write_text(block.text, encoding="utf-8")
+    await runpy.run_path(str(tmp_path / "page.py"))["test_a_die_is_drawn_and_can_be_rolled"](deployment)
 
 
 def test_the_tables_name_nothing_that_no_page_has() -> None:
