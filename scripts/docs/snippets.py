@@ -2,12 +2,21 @@
 
 ```sh            commands of `denizen` and `make` exist, with these options
 ```yaml config   is a whole `denizen.yaml` that loads; other yaml parses
-```python run    all such blocks of a page are run, one after another, as one program; other Python compiles
+```python run    all such blocks of a page are run, one after another, as one program; other Python compiles, and its
+                 imports from this repository are there
 ```json          parses
+
+`tests/e2e/test_docs.py` follows the tutorial, the how-to pages and the README in a fresh home:
+
+```sh, yaml config       commands are run and configurations taken, in the order in which they stand
+```python client         a program that asks a running server is run
+```LANGUAGE ... FILE.X   is written into this file of the home; two such blocks of a page make one file
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import re
 import subprocess
@@ -61,10 +70,7 @@ def _check(block: Block) -> Iterator[str]:
             except YAMLError as error:
                 yield f"this is no YAML: {error}"
         case ("python", *_):
-            try:
-                compile(block.text, "snippet", "exec", dont_inherit=True)
-            except SyntaxError as error:
-                yield f"this is no Python: {error}"
+            yield from check_python(block.text)
         case ("json", *_):
             try:
                 json.loads(block.text)
@@ -88,6 +94,22 @@ def check_config(text: str) -> Iterator[str]:
         home = Path(folder)
         found = examine(home, text, load_secrets(home, environment), BUILTIN).problems
         yield from (f"{problem.line}: {problem.message} {problem.fix}".replace(folder, "HOME") for problem in found)
+
+
+def check_python(text: str) -> Iterator[str]:
+    """Why it is no program, and what it imports from this repository that is not there."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError as error:
+        yield f"this is no Python: {error}"
+        return
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("denizen", "tests.")):
+            for name in node.names:
+                try:
+                    getattr(importlib.import_module(str(node.module)), name.name)
+                except (ImportError, AttributeError) as error:
+                    yield f"this import fails: {error}"
 
 
 def run_program(program: str) -> Iterator[str]:

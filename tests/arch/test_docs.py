@@ -145,6 +145,8 @@ def test_a_configuration_is_checked_by_the_program_itself() -> None:
         ("yaml config", "serverr: {}", "server"),
         ("yaml", "a: [", "this is no YAML"),
         ("python", "a =", "this is no Python"),
+        ("python", "from denizen.skill import gone", "this import fails"),
+        ("python", "from denizen.gone import a", "this import fails"),
         ("python run", "assert 1 + 1 == 3, 'odd'", "odd"),
         ("json", "{a}", "this is no JSON"),
         ("", "a", "a block says what it holds"),

@@ -63,7 +63,8 @@ async def find_turn(queries: Queries, name: str, agent: str = "") -> TurnId:
     turns = await queries.list_turns(agent=agent, limit=SEARCHED)
     if not name:
         if not turns:
-            raise NotFound(f"There is no turn{f' of {agent}' if agent else ''} yet.", code="turn_none")
+            missing = f"There is no turn{f' of {agent}' if agent else ''} yet."
+            raise NotFound(missing, code="turn_none", fix='Ask something first: `denizen ask "hello"`.')
         return turns[0].id
     ids = [turn.id for turn in turns]
     begun = [key for key in ids if key.startswith(name)]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
@@ -191,10 +193,14 @@ async def _open_stdio(transport: StdioTransport, stderr: StderrTail) -> AsyncGen
     from mcp import StdioServerParameters
     from mcp.client.stdio import stdio_client
 
+    env = dict(transport.env)
+    beside = str(Path(sys.executable).parent)
     parameters = StdioServerParameters(
-        command=transport.command,
+        command=which(transport.command, path=env.get("PATH"))
+        or which(transport.command, path=beside)
+        or transport.command,
         args=list(transport.args),
-        env=dict(transport.env),
+        env=env,
         cwd=transport.cwd,
         encoding_error_handler="replace",
     )

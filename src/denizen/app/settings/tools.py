@@ -135,7 +135,11 @@ class McpFlowSection(Section):
 class McpServerSection(Section):
     """One MCP server: a program that is started here (`command`), or a server behind a web address (`url`)."""
 
-    command: Text = Field(default="", description="The program, spoken to over its standard input and output.")
+    command: Text = Field(
+        default="",
+        description="The program, spoken to over its standard input and output. It is looked for in PATH and beside "
+        "Denizen's own programs.",
+    )
     args: tuple[Text, ...] = Field(default=(), description="Its arguments; no shell reads them.")
     env: Variables = Field(
         default_factory=dict[str, str],
