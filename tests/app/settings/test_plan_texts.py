@@ -54,7 +54,7 @@ async def test_without_files_the_built_in_texts_serve(home: Home) -> None:
     planned, answered = await ask(load(home))
     text = planned.segments[0].text
     assert "- look(q: string)" in text and '{"tool": NAME, "args": {...}}' in text
-    assert "found Rome" in read_last(answered) and "Do not mention tools or JSON." in read_last(answered)
+    assert "found Rome" in read_last(answered) and "Do not mention tools or JSON" in read_last(answered)
     assert answered.segments[0].text.startswith("You are ada, a helpful member")
 
 
