@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def main(names: tuple[str, ...], seed: int, scale: float, logs: Path | None) -> 
     \b
     python -m tests.chaos kill-at-random --scale 10
     """
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # the simulators write to processes that are gone
     outcomes: list[Outcome] = []
     for name in names or SCENARIOS:
         click.echo(f"{name} ...", err=True)

@@ -108,6 +108,11 @@ class BusyGuild:
     rooms: Sequence[SimChannel]
     questions: dict[int, SimMessage] = field(default_factory=dict[int, SimMessage])
 
+    def configure(self, *, preview: bool = False, home: Home | None = None, store: str = "") -> None:
+        """People may ask as often as they like."""
+        rest = "gate: {rate_limits: {per_user_per_hour: 0}}\n" + (f"store: {{url: '{store}'}}\n" if store else "")
+        self.deployment.configure(preview=preview, home=home, rest=rest)
+
     def ask(self, person: SimUser | None = None, room: SimChannel | None = None) -> int:
         """Somebody asks somewhere, with a mention. Returns the number of the question."""
         number = len(self.questions) + 1

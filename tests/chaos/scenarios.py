@@ -53,7 +53,7 @@ class ChaosRun:
 async def kill_at_random(run: ChaosRun) -> Outcome:
     """`kill -9` at random moments, on SQLite."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure(preview=True)
+        guild.configure(preview=True)
         await guild.begin()
         kills = run.times(15)
         for _ in range(kills):
@@ -82,7 +82,7 @@ async def kill_one_of_two(run: ChaosRun) -> Outcome:
         async with open_busy_guild(run.seed, run.logs) as guild:
             homes = [guild.deployment.home, guild.deployment.make_home("other")]
             for home in homes:
-                guild.deployment.configure(preview=True, home=home, rest=f"store: {{url: '{url}'}}\n")
+                guild.configure(preview=True, home=home, store=url)
             await guild.begin()
             over = anyio.Event()
             async with anyio.create_task_group() as group:
@@ -98,7 +98,7 @@ async def kill_one_of_two(run: ChaosRun) -> Outcome:
 async def burst(run: ChaosRun) -> Outcome:
     """Many questions in one room within ten seconds."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure(preview=True)
+        guild.configure(preview=True)
         guild.model.delay_s = 0.5
         room, count = guild.rooms[0], run.times(200)
         async with guild.deployment.run():
@@ -121,7 +121,7 @@ async def burst(run: ChaosRun) -> Outcome:
 async def discord_away(run: ChaosRun) -> Outcome:
     """Neither REST nor the gateway of Discord answers for a while."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure()
+        guild.configure()
         away_s = 90 * run.scale
         async with guild.deployment.run() as denizen:
             await guild.talk(5, every_s=0.5)
@@ -151,7 +151,7 @@ async def discord_away(run: ChaosRun) -> Outcome:
 async def model_hangs(run: ChaosRun) -> Outcome:
     """The model never answers one question; others ask in that room, and elsewhere."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure(preview=True)
+        guild.configure(preview=True)
         guild.model.hangs_on = {1}
         async with guild.deployment.run():
             here, elsewhere = guild.rooms[:2]
@@ -176,7 +176,7 @@ async def model_hangs(run: ChaosRun) -> Outcome:
 async def model_fails(run: ChaosRun) -> Outcome:
     """The model answers with errors for a while."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure()
+        guild.configure()
         server = guild.deployment.provider.server
         async with guild.deployment.run() as denizen:
             server.aside = lambda _: FailedAnswer(500)
@@ -200,7 +200,7 @@ async def postgres_away(run: ChaosRun) -> Outcome:
     away_s = 30 * run.scale
     with open_postgres_server() as server, new_database(server) as url:
         async with open_busy_guild(run.seed, run.logs) as guild:
-            guild.deployment.configure(rest=f"store: {{url: '{url}'}}\n")
+            guild.configure(store=url)
             async with guild.deployment.run() as denizen:
                 await guild.talk(5, every_s=0.5)
                 await to_thread.run_sync(_shut, server, url)
@@ -224,7 +224,7 @@ async def database_locked(run: ChaosRun) -> Outcome:
     """Another process holds the SQLite database locked for a while."""
     locked_s = 20 * run.scale
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure()
+        guild.configure()
         async with guild.deployment.run():
             await guild.talk(3, every_s=0.5)
             with lock_database(guild.deployment.home.folder / "denizen.db"):
@@ -241,7 +241,7 @@ async def disk_full(run: ChaosRun) -> Outcome:
             return Outcome("the disk is full", "", "not run: only root may mount a small file system", holds=True)
         async with open_busy_guild(run.seed, run.logs) as guild:
             guild.deployment.home.folder = disk.folder / "home"
-            guild.deployment.configure()
+            guild.configure()
             async with guild.deployment.run() as denizen:
                 await guild.talk(3, every_s=0.5)
                 disk.fill(denizen.server.running.pid)
@@ -262,7 +262,7 @@ async def disk_full(run: ChaosRun) -> Outcome:
 async def database_damaged(run: ChaosRun) -> Outcome:
     """Pages in the middle of the SQLite database are overwritten while Denizen is stopped."""
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure()
+        guild.configure()
         home = guild.deployment.home
         async with guild.deployment.run() as denizen:
             await guild.talk(8, every_s=0.2)
@@ -289,7 +289,7 @@ async def asleep(run: ChaosRun) -> Outcome:
     """The process stands still for a while, as on a laptop that sleeps."""
     asleep_s = 60 * run.scale
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure(preview=True)
+        guild.configure(preview=True)
         async with guild.deployment.run() as denizen:
             await guild.talk(3, every_s=0.5)
             denizen.signal(signal.SIGSTOP)
@@ -304,7 +304,7 @@ async def half_open_connections(run: ChaosRun) -> Outcome:
     """Clients open connections, send half a request, and stay."""
     count = run.times(1500)
     async with open_busy_guild(run.seed, run.logs) as guild:
-        guild.deployment.configure()
+        guild.configure()
         async with guild.deployment.run() as denizen:
             address = urlsplit(denizen.server.url)
             with ExitStack() as held:
