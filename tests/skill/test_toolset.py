@@ -249,7 +249,8 @@ async def test_a_check_before_anybody_approved_uses_no_service_but_the_platform(
                 assert context.run_program
                 await context.run_program(["true"])
             case "ask":
-                await context.ask_model("What?")
+                assert context.ask_model
+                await context.ask_model("Be brief.", "What?")
             case "memory" if context.memory is None:
                 raise ToolError("There is no memory here.")
             case "archive" if context.archive is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -251,16 +251,22 @@ class ToolExecutor:
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
-    async def _find_refusal(self, tool: BoundTool, asked: PendingCall) -> str:
-        """Returns why the call would be refused whatever people say. A call that people were asked about before, in a
-        process that died, may have been made already.
+    async def _find_refusal(self, tool: BoundTool, asked: PendingCall, mask: Callable[[str], str]) -> str:
+        """Returns why the call would be refused whatever people say; empty also where the check fails. A call that
+        people were asked about before, in a process that died, may have been made already.
         """
-        if not isinstance(tool.toolset, CheckingToolset):
+        toolset = tool.toolset
+        if not isinstance(toolset, CheckingToolset):
             return ""
         if self._approvals and await self._approvals.find(asked.scope) is not None:
             return ""
+
+        async def check(call: ToolCall, scope: CallScope) -> ToolResult:
+            return ToolResult(await toolset.find_refusal(call, scope))
+
         with anyio.move_on_after(CHECK_TIMEOUT_S):
-            return await tool.toolset.find_refusal(asked.wanted, asked.scope)
+            found = await _run_tool(tool, asked.wanted, asked.scope, None, run=check)
+            return "" if found.is_error else _recordable(found, mask).text
         return ""
 
     async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
@@ -268,7 +274,7 @@ class ToolExecutor:
         that was changed meanwhile holds for this call too.
         """
         verdict = asked.verdict
-        if refusal := await self._find_refusal(tool, asked):
+        if refusal := await self._find_refusal(tool, asked, policy.results.mask):
             why = f"{verdict.reason}. People were not asked, since it would be refused all the same: {refusal}"
             return replace(verdict, decision=Decision.DENY, reason=why.rstrip("."), decided_by=REFUSED), ""
         try:
@@ -381,10 +387,18 @@ async def _run_visibly(
     return ran[0]
 
 
-async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope, pause: TurnPause | None) -> ToolResult:
+async def _run_tool(
+    tool: BoundTool,
+    call: ToolCall,
+    scope: CallScope,
+    pause: TurnPause | None,
+    *,
+    run: Callable[[ToolCall, CallScope], Awaitable[ToolResult]] | None = None,
+) -> ToolResult:
+    """Calls the tool, or runs `run` in its place."""
     try:
         with anyio.fail_after(tool.spec.timeout_s) as limit, pause.limited(limit) if pause else nullcontext():
-            return await tool.toolset.call(call, scope)
+            return await (run(call, scope) if run else tool.toolset.call(call, scope))
     except TimeoutError:
         text = f"'{call.tool}' did not finish within {tool.spec.timeout_s:g} s."
         return ToolResult(text, is_error=True, is_own=True)
