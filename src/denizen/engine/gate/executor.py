@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -359,15 +360,18 @@ def _recordable(result: ToolResult, mask: Callable[[str], str]) -> ToolResult:
     return replace(result, text=text, data={name: _mask_data(value, mask) for name, value in data.items()})
 
 
+_FILE = re.compile(r"data:[^,]{0,200};base64,[A-Za-z0-9+/=]*")
+
+
 def _mask_data(value: Json, mask: Callable[[str], str]) -> Json:
     """Files are left as they are: their bytes are encoded."""
     match value:
         case str():
-            return value if value.startswith("data:") else mask(value)
+            return value if _FILE.fullmatch(value) else mask(value)
         case list():
             return [_mask_data(each, mask) for each in value]
         case dict():
-            return {name: _mask_data(each, mask) for name, each in value.items()}
+            return {mask(name): _mask_data(each, mask) for name, each in value.items()}
         case _:
             return value
 
