@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.attachments import collect_extras, extract_attachments
+from denizen.domain.attachments import MAX_IMAGES, MAX_LINKS, collect_extras, extract_attachments
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent
 
 PIXEL = base64.b64encode(b"pixel").decode()
@@ -33,6 +33,17 @@ DATA = st.dictionaries(st.sampled_from(["images", "files", "embeds", "buttons", 
 
 def test_nothing_shown_is_no_content():
     assert collect_extras([{}, {"exit_code": 0}]) == ()
+
+
+def test_a_page_cannot_have_any_number_of_pictures_posted():
+    page = " ".join(
+        f"data:image/png;base64,{base64.b64encode(f'pixel {number}'.encode()).decode()}" for number in range(500)
+    )
+    _, data = extract_attachments(page, {})
+    links = {str(number): f"https://a.example/{number}" for number in range(500)}
+    linked = {"images": [{"url": f"https://a.example/{number}.png", "links": links} for number in range(500)]}
+    assert len(collect_extras([data, linked])) == MAX_IMAGES
+    assert {len(each.embeds[0].fields) for each in collect_extras([linked])} == {MAX_LINKS}
 
 
 def test_one_image_and_buttons_are_one_content():

@@ -61,7 +61,7 @@ class ToolsetFixture:
     run: Run = answer
     calls: list[ToolCall] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    refusal: str = ""
+    refusal: str | Exception = ""
     closed: bool = False
     name: str = "tools"
 
@@ -74,6 +74,8 @@ class ToolsetFixture:
         return await self.run(call, scope)
 
     async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
+        if isinstance(self.refusal, Exception):
+            raise self.refusal
         return self.refusal
 
     async def aclose(self) -> None:

@@ -99,3 +99,13 @@ async def test_calls_of_a_tool_are_counted_in_all_its_windows_for_each_asker_in_
     assert await use(ToolsetFixture(), ANA) == 0
     clock.advance(hours=1)
     assert await use(ToolsetFixture(), ANA) == 1
+
+
+async def test_uses_counted_by_a_clock_that_was_years_ahead_lock_nobody_out_who_keeps_trying() -> None:
+    clock, policy = ManualClock(), GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(2, HOUR_S),)))
+    async with open_engine(talkative(), clock=clock, policy=policy) as engine:
+        assert [bool(why) for why in await ask(engine, ANA, 3)] == [False, False, True]
+        clock.advance(days=-1000)
+        assert [bool(why) for why in await ask(engine, ANA, 3)] == [False, False, True]
+        clock.advance(minutes=30)
+        assert [bool(why) for why in await ask(engine, ANA)] == [True]

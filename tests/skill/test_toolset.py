@@ -13,7 +13,9 @@ import pytest
 from pydantic import BaseModel
 
 from denizen.domain.errors import InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, Unavailable
+from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
+from denizen.domain.tool import ToolCall
 from denizen.ports.toolset import Toolset
 from denizen.skill import (
     HistoryMessage,
@@ -225,6 +227,44 @@ async def test_history_and_inner_calls_are_bound_to_the_scope_of_the_call(servic
     assert (await run(build_toolset(services, look), "look", {}, where)).text == "open ran"
     assert services.searched == [where]
     assert services.inner_calls == [(where, "open", {"what": "the blue door"})]
+
+
+@pytest.mark.parametrize("service", ["fetch", "call_tool", "history", "run_program", "ask", "memory", "archive"])
+async def test_a_check_before_anybody_approved_uses_no_service_but_the_platform(
+    services: ServicesFixture, service: str
+) -> None:
+    """A call from within a skill would pass the gate without the tier of the tool that makes it."""
+    reached: list[str] = []
+
+    async def post(context: ToolContext) -> str:
+        """Posts what it looked up first."""
+        match service:
+            case "fetch":
+                await context.fetch("https://a.example/?q=said")
+            case "call_tool":
+                await context.call_tool("open", {})
+            case "history":
+                await context.history.search("door")
+            case "run_program":
+                assert context.run_program
+                await context.run_program(["true"])
+            case "ask":
+                assert context.ask_model
+                await context.ask_model("Be brief.", "What?")
+            case "memory" if context.memory is None:
+                raise ToolError("There is no memory here.")
+            case "archive" if context.archive is None:
+                raise ToolError("There is no archive here.")
+            case _:
+                pass
+        reached.append(service)
+        return "done"
+
+    skill = Skill("sample", description="For tests.", acts_on_platform=True)
+    skill.tool(tier=Tier.DANGEROUS)(post)
+    toolset = SkillToolset(skill, services.services())
+    assert await toolset.find_refusal(ToolCall(CallId("1"), "post", {}), scope()) == ""
+    assert not (services.inner_calls or services.searched or reached)
 
 
 async def test_a_refused_fetch_is_told_to_the_model(services: ServicesFixture) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
 from denizen.web.pages import WRONG_KEYS
-from tests.web_fixture import ANN, BEN, make_hello_model, open_web
+from tests.web_fixture import ANN, BEN, LOCAL, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -307,3 +307,13 @@ async def test_who_guesses_keys_has_to_wait_and_who_knows_one_does_not() -> None
         locked = await client.post("/login", data={"key": "key-of-ann"})
     assert locked.status_code == 429
     assert "Try again in 15 min" in locked.text
+
+
+async def test_who_guesses_keys_from_one_address_after_another_of_an_ipv6_network_has_to_wait_too() -> None:
+    async with open_web(keys=[ANN]) as web:
+        codes: list[int] = []
+        for number in range(WRONG_KEYS.calls + 1):
+            transport = httpx2.ASGITransport(web.app, client=(f"2001:db8::{number:x}", 40_000))
+            async with httpx2.AsyncClient(transport=transport, base_url=LOCAL) as client:
+                codes.append((await client.post("/login", data={"key": f"guess-{number}"})).status_code)
+    assert codes == [401] * WRONG_KEYS.calls + [429]

@@ -22,6 +22,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from denizen.web.http.auth import find_client_network
+
 if TYPE_CHECKING:
     import asyncio
     import socket
@@ -87,9 +89,7 @@ def raise_descriptor_limit() -> int:
 
 
 class ConnectionCounter:
-    """Counts the open connections of each address. The addresses of an IPv6 network of 64 bits count together, since
-    one client may have them all.
-    """
+    """Counts the open connections of each client."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -118,9 +118,7 @@ class ConnectionCounter:
             return host, False
         address = getattr(address, "ipv4_mapped", None) or address
         is_proxy = address.is_loopback or any(address in network for network in self._limits.proxies)
-        if address.version == 4 or is_proxy:
-            return str(address), is_proxy
-        return f"{int(address) >> 64:x}", False
+        return (str(address), True) if is_proxy else (find_client_network(host), False)
 
 
 class LimitedProtocol(H11Protocol):

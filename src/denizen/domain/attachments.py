@@ -25,6 +25,9 @@ from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, Ou
 from denizen.domain.json import Json
 from denizen.domain.markup import replace_spans
 
+MAX_IMAGES = 20
+"""Each is a message of its own on a platform, and whoever writes a page that is read chooses how many it holds."""
+MAX_LINKS = 25
 MAX_EMBEDS = 10
 MAX_FILES = 10
 MAX_BUTTONS = 25
@@ -33,7 +36,8 @@ _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[MessageContent, ...]:
-    """One content for each image, and one for everything else, which comes first when there is anything in it.
+    """One content for each of the first images, and one for everything else, which comes first when there is anything
+    in it.
 
     `uris` are data URIs that stood in the answer itself.
     """
@@ -47,6 +51,7 @@ def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri]
         files += [found for row in _rows(data, "files") if (found := _file(row))]
         buttons += [found for row in _rows(data, "buttons") if (found := _button(row))]
     images += [_shown(_named(uri, len(images) + at), "", ()) for at, uri in enumerate(uris)]
+    images = images[:MAX_IMAGES]
     rest = MessageContent("", tuple(embeds[:MAX_EMBEDS]), tuple(files[:MAX_FILES]), tuple(buttons[:MAX_BUTTONS]))
     if rest == MessageContent():
         return tuple(images)
@@ -70,8 +75,8 @@ def omit_addresses(text: str, shown: Iterable[Mapping[str, Any]]) -> str:
     """Returns the text without the web addresses of pictures that are shown beside it, nor those of their other views.
     The words of links stay.
     """
-    rows = [row for data in map(_usual, shown) for row in _rows(data, "images")]
-    urls = {url for row in rows for url in (_text(row, "url"), *(link for _, link in _pairs(row, "links")))}
+    rows = [row for data in map(_usual, shown) for row in _rows(data, "images")][:MAX_IMAGES]
+    urls = {url for row in rows for url in (_text(row, "url"), *(link for _, link in _pairs(row, "links")[:MAX_LINKS]))}
     known = sorted((re.escape(url) for url in urls if url.startswith(_WEB)), key=len, reverse=True)
     if not known:
         return text
@@ -155,7 +160,8 @@ def _pairs(row: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
 
 def _image(row: Mapping[str, Any], number: int) -> MessageContent | None:
     url, title = _text(row, "url"), _text(row, "title")
-    links = tuple((name, f"[open]({link})") for name, link in _pairs(row, "links") if link.startswith(_WEB))
+    pairs = _pairs(row, "links")[:MAX_LINKS]
+    links = tuple((name, f"[open]({link})") for name, link in pairs if link.startswith(_WEB))
     if url.startswith(_WEB):
         return MessageContent("", (EmbedCard(title, image=url, fields=links),))
     found = extract_data_uris(url).uris

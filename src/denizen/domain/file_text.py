@@ -15,6 +15,9 @@ from denizen.domain.room import Attachment, Post
 MAX_FILE_CHARS = 16_000
 """The limit for the files of one message together: half of the tail that a participant is guaranteed."""
 
+TEXT_FOLLOWS = "]\n> "
+"""Stands between the head of a file and its text: what holds it may hold the text of a file."""
+
 _WITHOUT_TEXT = ("image/", "video/", "audio/")
 
 
@@ -49,9 +52,9 @@ def shorten_texts(texts: Iterable[str]) -> list[str]:
 
 
 def show_file(file: Attachment) -> str:
-    """Returns the head of a file, and below it its text."""
+    """Returns the head of a file, which is one line whatever it is called, and below it its text."""
     told = [file.name, file.media_type or "unknown type", f"{file.size_bytes} bytes", file.address]
-    head = f"[{', '.join(filter(None, told))}]"
+    head = f"[{', '.join(' '.join(each.split()) for each in told if each)}]"
     return f"{head}\n{quote_text(file.text)}" if file.text else head
 
 

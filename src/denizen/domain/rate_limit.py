@@ -36,7 +36,8 @@ def find_wait(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: floa
 
 
 def _wait_s(uses: Sequence[float], limit: RateLimit, now_s: float) -> float:
-    """`calls` is 1 or more. A clock that was set back makes nobody wait longer than the window."""
-    if len(uses) < limit.calls:
+    """`calls` is 1 or more. Uses beyond the window ahead are of a clock that was wrong: they would never be over."""
+    known = [use for use in uses if use <= now_s + limit.window_s]
+    if len(known) < limit.calls:
         return 0.0
-    return min(uses[-limit.calls] + limit.window_s - now_s, limit.window_s)
+    return min(known[-limit.calls] + limit.window_s - now_s, limit.window_s)

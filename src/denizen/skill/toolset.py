@@ -10,12 +10,11 @@ import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.ports.fetch import DownloadedFile
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill.context import OpenPlatform, ScopedServices, SkillServices, ToolContext, run_in_thread
 from denizen.skill.services import PlatformActions
@@ -76,14 +75,15 @@ class SkillToolset:
         return replace(result, is_own=result.is_own and not self._reads)
 
     async def find_refusal(self, call: ToolCall, scope: CallScope) -> str:
-        """Runs the tool up to its first action on the platform, which is checked and not done."""
+        """Runs the tool up to its first action on the platform, which is checked and not done, or up to the first use
+        of another service: nobody has approved that yet.
+        """
         tool = self._skill.find_tool(call.tool)
         if tool is None or not self._skill.acts_on_platform:
             return ""
-        scoped = ScopedServices(open_platform=partial(_open_check, self._services.scoped.open_platform))
-        services = replace(self._services, scoped=scoped, download=_end_check)
         # Without a key no tool takes this for its first attempt.
-        context = ToolContext(services, replace(scope, options=CallOptions()), skill=self.name, options=self._options)
+        bare = replace(scope, options=CallOptions())
+        context = ToolContext(_limit_to_check(self._services), bare, skill=self.name, options=self._options)
         try:
             await _run(tool, context, tool.signature.bind(call.args))
         except (NotAllowed, NotFound, InvalidInput) as error:
@@ -97,12 +97,40 @@ class SkillToolset:
 
 
 class _CheckEnded(Exception):  # noqa: N818 - it reports no error
-    """Ends a call whose first action was checked, or that would download something first."""
+    """Ends a call whose first action was checked, or that would use another service first."""
 
 
-async def _end_check(url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
-    del url, timeout_s, max_bytes
+def _end_check(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands in for every service
     raise _CheckEnded
+
+
+class _NoFetcher:
+    fetch = staticmethod(_end_check)
+    aclose = staticmethod(_end_check)
+
+
+def _limit_to_check(services: SkillServices) -> SkillServices:
+    """Returns services that check actions on the platform; any other one ends the check."""
+    return SkillServices(
+        clock=services.clock,
+        folders=services.folders,
+        fetcher=_NoFetcher(),
+        search_history=_end_check,
+        read_history=_end_check,
+        search_documents=_end_check,
+        call_tool=_end_check,
+        download=_end_check,
+        run_program=_end_check,
+        ask_model=_end_check,
+        scoped=ScopedServices(
+            open_platform=partial(_open_check, services.scoped.open_platform),
+            open_archive=_end_check,
+            open_memory=_end_check,
+            open_call_log=_end_check,
+            open_shell=_end_check,
+            open_reminders=_end_check,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from denizen.web.http.auth import (
     LOGIN_COOKIE,
     LOGIN_LIFETIME,
     LOGIN_PATH,
+    find_client_network,
     find_key,
     get_principal,
     login_token,
@@ -120,7 +121,7 @@ class PageRoutes:
 
     async def sign_in(self, request: Request) -> Response:
         body = await read_bytes(request, limit=MAX_FORM_BYTES)
-        address = f"sign-in\x00{request.client.host if request.client else ''}"
+        address = f"sign-in\x00{find_client_network(request.client.host if request.client else '')}"
         limiter = self._deps.engine.limiter
         excess = await limiter.take(address, (WRONG_KEYS,))
         if excess is not None:

@@ -26,7 +26,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import DataFlow, Effect, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
 from denizen.engine.tools.toolbox import NestedCalls
@@ -136,6 +136,21 @@ async def test_nobody_is_asked_about_a_call_that_would_be_refused_all_the_same()
         said = read_last_result(engine.model)
         assert said.startswith("Denied: the owner wants to know. People were not asked")
         assert "I may not write.\nfix: Let me." in said
+
+
+async def test_a_refusal_is_told_without_secrets_and_without_what_no_model_accepts() -> None:
+    tools = ToolsetFixture(refusal="There is no role '\ud83d' for sk-secret.")
+    policy = replace(ask_for_tool(), results=ResultPolicy(mask=lambda text: text.replace("sk-secret", "•••")))
+    async with open_engine(script(), tools=tools, policy=policy) as engine:
+        await ask(engine)
+        assert "There is no role '?' for •••" in read_last_result(engine.model)
+
+
+async def test_people_are_asked_when_a_check_fails_inside() -> None:
+    tools = ToolsetFixture(refusal=ZeroDivisionError())
+    async with open_engine(script(), tools=tools, policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.ONCE)
+        assert len(tools.calls) == 1
 
 
 async def test_a_call_that_people_were_asked_about_before_a_crash_is_not_checked_again() -> None:

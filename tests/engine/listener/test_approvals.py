@@ -19,6 +19,7 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.gate.approval_card import card_action
+from denizen.engine.gate.approvals import ASKED_OF_OTHERS
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
@@ -208,6 +209,23 @@ async def test_a_call_waits_for_owners_who_cannot_be_written_to() -> None:
     talk = world.direct("ana")
     del world.platform.people["bob"]
     assert await list_cards(world, "ana", talk, OWNERS) == {talk.place: frozenset()}
+
+
+async def test_one_person_cannot_flood_the_owners_from_one_private_talk_after_another() -> None:
+    world = World()
+    async with open_platform(world, ScriptedModel(otherwise=answer), gate=OWNERS, account_policy=BOB_OWNS) as fixture:
+        for number in range(ASKED_OF_OTHERS.calls + 2):
+            talk = world.platform.add_room(
+                f"secret {number}", RoomKind.PRIVATE_THREAD, parent=world.general, readers=["ana", "bot-ada"]
+            )
+            world.platform.say(talk, "ana", "@ada use a tool")
+        await fixture.until(lambda: list_posts(world).count("Refused.") == 2)
+        asked = await wait_for_approvals(fixture.store, count=ASKED_OF_OTHERS.calls)
+        assert len(asked) == ASKED_OF_OTHERS.calls
+        direct = world.platform.open_direct("bob", "bot-ada").place
+        async with fixture.store.work(write=False) as work:
+            owed = [each for one in asked for each in await work.outbox.list_for_turn(one.request.turn_id)]
+        assert sum(each.target.place == direct for each in owed) == ASKED_OF_OTHERS.calls
 
 
 def escalate(fixture: PlatformFixture) -> None:

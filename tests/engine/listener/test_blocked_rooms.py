@@ -71,6 +71,31 @@ async def test_owners_are_told_of_a_blocked_room_once_a_day_in_the_alert_channel
     assert told[0].content.text.startswith("I am asked in #notices of Harbour, but may not write there.")
 
 
+async def test_threads_with_words_of_a_member_as_names_neither_mislead_nor_flood_the_owners() -> None:
+    world, notices = make_world()
+    owners = world.platform.add_room("owners")
+    async with open_platform(world, gate=alerting(owners)) as fixture:
+        for number in range(3):
+            name = f"[Approve it here](https://evil.example/{number})"
+            thread = world.platform.add_room(name, RoomKind.THREAD, parent=notices)
+            world.platform.silent.add(thread.id)
+            world.platform.say(thread, "ana", "@ada hello?")
+        told = [sent.content.text for sent in await fixture.sent() if sent.place.channel == owners.id]
+    assert len(told) == 1
+    assert told[0].startswith("I am asked in #notices of Harbour,") and "evil" not in told[0]
+
+
+async def test_a_room_whose_name_reads_like_words_to_owners_is_told_by_its_id() -> None:
+    world = World()
+    room = world.platform.add_room("owners: press https://evil.example")
+    world.platform.silent.add(room.id)
+    owners = world.platform.add_room("owners")
+    async with open_platform(world, gate=alerting(owners)) as fixture:
+        world.platform.say(room, "ana", "@ada hello?")
+        [told] = [sent.content.text for sent in await fixture.sent() if sent.place.channel == owners.id]
+    assert told.startswith(f"I am asked in the channel {room.id} of Harbour,")
+
+
 async def test_nobody_but_the_owners_hears_of_messages_that_were_not_addressed_to_the_agent() -> None:
     world, notices = make_world()
     owners = world.platform.add_room("owners")

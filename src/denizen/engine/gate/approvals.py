@@ -11,7 +11,8 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from math import ceil
 
 import anyio
 
@@ -44,6 +45,7 @@ from denizen.domain.errors import DenizenError, LimitExceeded, NotAllowed, Unava
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, RoleName
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
@@ -54,6 +56,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approval_card import describe_call, plan_card, plan_end
 from denizen.engine.intake.opening import find_reply_target
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.intake.turn_queue import TurnPauses
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
@@ -66,6 +69,8 @@ MAX_PENDING = 10
 MAX_DIRECT = 3
 """So many people at most are written to about one call."""
 MAX_CARDS = 1 + MAX_DIRECT
+ASKED_OF_OTHERS = RateLimit(calls=20, window_s=HOUR_S)
+"""How often others are asked about what one person wants, wherever that is: each time they are pinged or written to."""
 DIRECT_TIMEOUT_S = 10.0
 
 _log = logging.getLogger("denizen.gate")
@@ -199,6 +204,8 @@ class ApprovalQueue:
             if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
                 return None
             await _check_pending_limit(work, scope)
+            if needs_others(asked.rule, scope.principal):
+                await _check_rate(work, scope, now)
             approval = self._plan(key, asked)
             await work.approvals.add(approval)
             await work.outbox.add(self._plan_cards(approval, turn, asked, direct))
@@ -414,6 +421,17 @@ async def _check_pending_limit(work: UnitOfWork, scope: CallScope) -> None:
             f"It needs approval, and {MAX_PENDING} calls wait for that here already.",
             code="approvals_full",
             fix="Ask again when these are decided.",
+        )
+
+
+async def _check_rate(work: UnitOfWork, scope: CallScope, now: datetime) -> None:
+    excess = await take_rate(work, f"approval\x00{scope.principal.key}", (ASKED_OF_OTHERS,), now=now)
+    if excess is not None:
+        raise LimitExceeded(
+            f"It needs approval by others, who were asked {ASKED_OF_OTHERS.calls} times within the hour for the same "
+            "person already.",
+            code="approvals_full",
+            fix=f"Ask again in {ceil(excess.wait_s / 60)} min.",
         )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -251,16 +252,22 @@ class ToolExecutor:
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
-    async def _find_refusal(self, tool: BoundTool, asked: PendingCall) -> str:
-        """Returns why the call would be refused whatever people say. A call that people were asked about before, in a
-        process that died, may have been made already.
+    async def _find_refusal(self, tool: BoundTool, asked: PendingCall, mask: Callable[[str], str]) -> str:
+        """Returns why the call would be refused whatever people say; empty also where the check fails. A call that
+        people were asked about before, in a process that died, may have been made already.
         """
-        if not isinstance(tool.toolset, CheckingToolset):
+        toolset = tool.toolset
+        if not isinstance(toolset, CheckingToolset):
             return ""
         if self._approvals and await self._approvals.find(asked.scope) is not None:
             return ""
+
+        async def check(call: ToolCall, scope: CallScope) -> ToolResult:
+            return ToolResult(await toolset.find_refusal(call, scope))
+
         with anyio.move_on_after(CHECK_TIMEOUT_S):
-            return await tool.toolset.find_refusal(asked.wanted, asked.scope)
+            found = await _run_tool(tool, asked.wanted, asked.scope, None, run=check)
+            return "" if found.is_error else _recordable(found, mask).text
         return ""
 
     async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
@@ -268,7 +275,7 @@ class ToolExecutor:
         that was changed meanwhile holds for this call too.
         """
         verdict = asked.verdict
-        if refusal := await self._find_refusal(tool, asked):
+        if refusal := await self._find_refusal(tool, asked, policy.results.mask):
             why = f"{verdict.reason}. People were not asked, since it would be refused all the same: {refusal}"
             return replace(verdict, decision=Decision.DENY, reason=why.rstrip("."), decided_by=REFUSED), ""
         try:
@@ -353,15 +360,18 @@ def _recordable(result: ToolResult, mask: Callable[[str], str]) -> ToolResult:
     return replace(result, text=text, data={name: _mask_data(value, mask) for name, value in data.items()})
 
 
+_FILE = re.compile(r"data:[^,]{0,200};base64,[A-Za-z0-9+/=]*")
+
+
 def _mask_data(value: Json, mask: Callable[[str], str]) -> Json:
     """Files are left as they are: their bytes are encoded."""
     match value:
         case str():
-            return value if value.startswith("data:") else mask(value)
+            return value if _FILE.fullmatch(value) else mask(value)
         case list():
             return [_mask_data(each, mask) for each in value]
         case dict():
-            return {name: _mask_data(each, mask) for name, each in value.items()}
+            return {mask(name): _mask_data(each, mask) for name, each in value.items()}
         case _:
             return value
 
@@ -381,10 +391,18 @@ async def _run_visibly(
     return ran[0]
 
 
-async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope, pause: TurnPause | None) -> ToolResult:
+async def _run_tool(
+    tool: BoundTool,
+    call: ToolCall,
+    scope: CallScope,
+    pause: TurnPause | None,
+    *,
+    run: Callable[[ToolCall, CallScope], Awaitable[ToolResult]] | None = None,
+) -> ToolResult:
+    """Calls the tool, or runs `run` in its place."""
     try:
         with anyio.fail_after(tool.spec.timeout_s) as limit, pause.limited(limit) if pause else nullcontext():
-            return await tool.toolset.call(call, scope)
+            return await (run(call, scope) if run else tool.toolset.call(call, scope))
     except TimeoutError:
         text = f"'{call.tool}' did not finish within {tool.spec.timeout_s:g} s."
         return ToolResult(text, is_error=True, is_own=True)

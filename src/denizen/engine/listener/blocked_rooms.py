@@ -11,6 +11,7 @@ import logging
 from denizen.domain.attention import RefusalReason, ThreadMode
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
+from denizen.domain.names import quote_name
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.intake.rate_limiter import RateLimiter
@@ -50,7 +51,7 @@ class BlockedRooms:
             return
         if is_addressed and not post.author.is_bot:
             await self._tell_asker(message)
-        if await self._is_due(room.id):
+        if await self._is_due(room.channel):
             _log.warning(
                 "the account may not post where it is asked", extra={"agent": context.account, "room": room.id}
             )
@@ -68,7 +69,7 @@ class BlockedRooms:
         try:
             if sign and await self._react(message, sign):
                 return
-            if await self._is_due(f"{room.id}\x00{post.author.id}"):
+            if await self._is_due(f"{room.channel}\x00{post.author.id}"):
                 text = f"I may not write in {_describe(room)}, so I cannot answer you there."
                 await self._say(await channel.open_direct(post.author.id), text, key=f"{post.id}:asker")
         except DenizenError as error:
@@ -92,4 +93,9 @@ class BlockedRooms:
 
 
 def _describe(room: Room) -> str:
-    return f"#{room.name} of {room.guild_name}" if room.guild_name else f"#{room.name}"
+    """Members name threads, and owners of other servers those: words that could mislead whoever reads it are not
+    repeated.
+    """
+    channel, guild = quote_name(room.parent_name if room.is_thread else room.name), quote_name(room.guild_name)
+    where = f"#{channel}" if channel else f"the channel {room.channel}"
+    return f"{where} of {guild}" if guild else where

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
 from denizen.domain.errors import NeedsAttention, NotFound
+from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, join_text
@@ -348,6 +349,8 @@ async def _find_taint(store: Store, facts: _TurnFacts, messages: Sequence[Prompt
     opened, is_transcript = facts.opened, facts.reads_transcript
     asker = opened.trigger.author.id
     taint = find_prompt_taint(messages, asker) | find_part_taint(opened.trigger.parts)
+    if is_transcript and any(TEXT_FOLLOWS in join_text(message.parts) for message in messages):
+        taint |= {Taint.DOCUMENT}
     if facts.is_supplied and any(message.role is Role.TOOL for message in messages):
         taint |= {Taint.TOOL}
     if _quotes_others(opened, messages) or (is_transcript and _is_shared(opened)):

@@ -188,6 +188,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def find_client_network(host: str) -> str:
+    """Returns the name under which a client's address counts: all addresses of an IPv6 network of 64 bits have one,
+    since one client may have them all.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    address = getattr(address, "ipv4_mapped", None) or address
+    return str(address) if address.version == 4 else f"{int(address) >> 64:x}"
+
+
 def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
     """Raises NeedsAttention if the server would listen beyond loopback without keys, or with a short one."""
     if is_loopback(host):
