@@ -117,7 +117,16 @@ def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntime
     sections = dict(settings.models.providers)
     if chosen.provider is not None:
         sections[CHOSEN] = chosen.provider
-    aliases = [AliasSpec(name, each.model, tuple(each.fallbacks)) for name, each in settings.models.aliases.items()]
+    # The name of a provider, which stands for its usual model, is for the configuration only.
+    aliases = [
+        AliasSpec(
+            name,
+            each.model,
+            tuple(each.fallbacks),
+            is_offered=name not in sections or settings.document.has(("models", "aliases", name)),
+        )
+        for name, each in settings.models.aliases.items()
+    ]
     overrides: dict[str, dict[str, object]] = {}
     for name, section in sections.items():
         if section.kind == "embedded" and not section.weights:

@@ -54,7 +54,8 @@ class Skill:
     the skill's name is read into it. Raises InvalidInput (`bad_skill`) for a wrong declaration.
 
     `acts_on_platform`: no tool of it does anything before its first action on the platform. So a call can be run up to
-    there without effect, and people are not asked to approve one that the platform would refuse.
+    there without effect, and people are not asked to approve one that the platform would refuse. What uses another
+    service first is not checked.
     """
 
     def __init__(

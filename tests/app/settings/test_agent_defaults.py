@@ -9,6 +9,7 @@ from denizen.app.models import ChosenModel, EmbeddedRuntimePool, build_catalog, 
 from denizen.app.settings import Settings, render_settings
 from denizen.domain.agent import Agent, ContextStrategy, ResponseStyle
 from denizen.domain.ids import AgentName
+from denizen.engine.configuration.choices import list_aliases
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
 from tests.engine.engine_fixture import open_engine
@@ -170,6 +171,17 @@ def test_a_provider_says_which_model_is_meant_where_only_the_provider_is_named(h
     assert named == {"denizen": "lab/one", "ben": "other/two"}
     assert settings.models.aliases["quality"].fallbacks == ("lab/one",)
     assert catalog.get("quality").name == "other/big"
+
+
+def test_the_usual_model_of_a_provider_is_offered_to_everybody_only_under_an_alias_that_the_owner_wrote(
+    home: Home,
+) -> None:
+    providers = f"lab: {WITH_MODEL}, other: {LAB[:-1]}, model: two}}"
+    settings = home.load(
+        f"models: {{providers: {{{providers}}}, aliases: {{other: {{model: other/two}}, main: {{model: lab}}}}}}\n"
+        "agents: {ada: {model: lab}}\n"
+    )
+    assert list_aliases(build_models(home, settings)) == ["main", "other"]
 
 
 @pytest.mark.proves("T-config-providers")

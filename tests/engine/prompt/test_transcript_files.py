@@ -13,6 +13,7 @@ from denizen.domain.message import FilePart, TextPart, join_text
 from denizen.domain.room import Attachment
 from denizen.domain.tool import Taint, ToolCall, ToolResult
 from denizen.domain.transcript import TranscriptBudget
+from denizen.engine.listener.messages import FILES_READ
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import NAME, ToolsetFixture, message, open_engine
@@ -121,6 +122,16 @@ async def test_the_files_of_one_message_share_the_limit() -> None:
     assert told.count("1" * (MAX_FILE_CHARS - 5)) == 1
     assert "> 22222\n> [4 more characters]\n[three.txt" in told
     assert "> [1 more characters]" in told
+
+
+async def test_who_posts_one_file_after_another_has_so_many_read_in_an_hour() -> None:
+    async with open_platform(None, model(), agents={ADA: participant()}) as fixture:
+        posts = [say_with_files(fixture, "bob", "", plan=f"{number}") for number in range(FILES_READ.calls + 1)]
+        posts.append(say_with_files(fixture, "ana", "", plan="mine"))
+        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
+            kept = [await work.archive.find("discord", each) for each in (posts[-3], posts[-2], posts[-1])]
+    assert [post and post.attachments[0].text for post in kept] == [str(FILES_READ.calls - 1), "", "mine"]
 
 
 async def test_files_are_read_for_participants_only_and_never_of_those_who_are_not_archived() -> None:

@@ -118,7 +118,7 @@ class ModelCatalog:
                 ModelInfo(
                     name=full,
                     provider=full.partition("/")[0],
-                    aliases=tuple(mine),
+                    aliases=tuple(alias for alias in mine if self._names.aliases[alias].is_offered),
                     fallbacks=tuple(fallbacks),
                     capabilities=self._capabilities(full),
                     is_embedded=self._names.connections[full.partition("/")[0]].spec.kind == "embedded",

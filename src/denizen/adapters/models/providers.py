@@ -301,11 +301,14 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """A name that agents use, such as `balanced`. `target` and `fallbacks` are models or other aliases."""
+    """A name that agents use, such as `balanced`. `target` and `fallbacks` are models or other aliases. Everybody may
+    choose one that `is_offered`.
+    """
 
     name: str
     target: str
     fallbacks: tuple[str, ...] = ()
+    is_offered: bool = True
 
 
 class ModelEndpoint(Protocol):

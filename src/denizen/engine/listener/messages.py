@@ -18,9 +18,11 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.file_text import add_file_texts, may_have_text
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import FilePart
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.room import Room
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.intake.opening import load_turn
+from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.listener.arbiter import SpeakerArbiter, SpeakingOrder
 from denizen.engine.listener.background import BackgroundTasks
@@ -35,6 +37,8 @@ from denizen.ports.channel import IncomingMessage
 
 FILES_TIMEOUT_S = 20.0
 """For reading the files of a message; the room's next messages wait meanwhile."""
+FILES_READ = RateLimit(calls=30, window_s=HOUR_S)
+"""Messages of one person whose files are read although nobody asked for it; of further ones the names are known."""
 
 _UNASKED = frozenset({Trigger.KEYWORD, Trigger.ALWAYS})
 """Triggers by which the agent joins in without having been addressed."""
@@ -79,6 +83,7 @@ class MessageHandler:
         self._arbiter = services.arbiter
         self._archive = services.mirror
         self._background = services.background
+        self._limiter = RateLimiter(context.store, context.clock)
         self._read_again = read_again
         self._queue = TurnQueues()
         self._waiting: dict[str, IncomingMessage] = {}
@@ -103,6 +108,8 @@ class MessageHandler:
         async with self._context.store.work(write=False) as work:
             kept = await work.archive.find(post.platform, post.id)
         if kept is None or kept.changes.deleted_at is not None or any(file.text for file in kept.attachments):
+            return
+        if await self._limiter.take(f"files\x00{post.platform}\x00{post.author.id}", (FILES_READ,)) is not None:
             return
         with anyio.move_on_after(FILES_TIMEOUT_S):
             files = [part for part in await message.load_parts() if isinstance(part, FilePart)]
