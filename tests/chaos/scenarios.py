@@ -66,8 +66,8 @@ async def kill_at_random(run: ChaosRun) -> Outcome:
 
 
 async def kill_one_of_two(run: ChaosRun) -> Outcome:
-    """Two processes with one account on one Postgres; each is killed at random moments. What one of them leaves is taken
-    up by the other some time later, so the order may change.
+    """Two processes with one account on one Postgres; each is killed at random moments. What one leaves is taken up by
+    the other some time later, so the order may change.
     """
     kills = 0
 
