@@ -22,7 +22,7 @@ logging: {level: debug, format: json, file: logs/denizen.log}
 """
 
 
-@pytest.mark.proves("C-config-secret-names", "TW3")
+@pytest.mark.proves("C-config-secret-names", "TW3", "L-config-masked")
 def test_no_planted_secret_is_written_or_said_anywhere(home: Home, provider: Provider) -> None:
     home.configure(
         provider.server.openai_url, more='api_key: "${PROVIDER_KEY}", headers: {X-Team: "${HEADER}"}', rest=REST
