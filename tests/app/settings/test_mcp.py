@@ -25,7 +25,7 @@ def test_by_default_there_are_no_mcp_servers(home: Home):
     assert read_servers(home.load("")) == {}
 
 
-@pytest.mark.proves("L-config-mcp")
+@pytest.mark.proves("L-config-mcp", "L6")
 def test_a_program_is_a_command_with_arguments_and_an_environment_and_has_six_minutes_for_a_call(home: Home):
     found = read_servers(home.load(servers("git.hub: {command: uvx, args: [mcp-server-git], env: {A: b}}")))
     env = (*SEARCHED, ("A", "b"))

@@ -37,7 +37,7 @@ def read_last(request: ModelRequest) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("L-config-prompts")
+@pytest.mark.proves("L-config-prompts", "L-config-name")
 async def test_files_replace_the_texts_for_planning_answering_and_all_else(home: Home) -> None:
     home.add_file("agents/ada/PLANNER.md", 'You choose for {name}. Say {"tool": ...}.\nThere are:\n{tools}\n')
     home.add_file("agents/ada/ANSWER.md", "{name} found out:\n{results}\nTell it in verse.")
