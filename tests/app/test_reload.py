@@ -13,6 +13,7 @@ from denizen.app.model_choice import ModelChoice
 from denizen.app.reload import Reloader
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import LAB, Home, open_home
 from tests.timing import HANG_LIMIT_S
@@ -22,17 +23,21 @@ pytestmark = pytest.mark.anyio
 SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
 
-@pytest.mark.proves("T2", "T1", "T6")
+@pytest.mark.proves("T2", "T1", "T6", "L2", "LW2", "L-config-rate-limit", "L-config-cache-ttl")
 async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) -> None:
     async with open_home(home) as denizen:
         first = denizen.runtime.current
         assert first.models.get("balanced").name == "lab/one"
         assert "weather" in await list_all(first.toolsets)
+        assert (first.policy.rate_limits.per_user, first.policy.results.keep_s) == ((RateLimit(20, HOUR_S),), 30 * 60)
         tools = "tools: {weather: {enabled: false}}\n"
-        home.write(LAB.replace("lab/one", "lab/two") + tools + "agents: {ada: {description: The first}}\n")
+        gate = "gate: {rate_limits: {per_user_per_hour: 3}, keep_results_minutes: 7}\n"
+        home.write(LAB.replace("lab/one", "lab/two") + tools + gate + "agents: {ada: {description: The first}}\n")
         done = await Reloader(denizen).reload()
         assert (done.changed, done.generation) == (True, first.number + 1)
         assert [agent.name for agent in denizen.queries.list_agents()] == ["ada"]
+        policy = denizen.runtime.current.policy
+        assert (policy.rate_limits.per_user, policy.results.keep_s) == ((RateLimit(3, HOUR_S),), 7 * 60)
         assert denizen.runtime.current.models.get("balanced").name == "lab/two"
         assert "weather" not in await list_all(denizen.runtime.current.toolsets)
 

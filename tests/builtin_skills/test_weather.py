@@ -171,6 +171,7 @@ async def test_a_private_server_is_reached_only_when_the_operator_opened_it(tmp_
         assert server.requests == []
 
 
+@pytest.mark.proves("L-tool-get-weather", "LW10")
 def test_the_real_service_is_the_default_and_needs_no_key() -> None:
     settings = WeatherSettings()
     assert settings.geocoding_url == "https://geocoding-api.open-meteo.com/v1/search"

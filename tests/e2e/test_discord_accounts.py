@@ -104,10 +104,11 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
-@pytest.mark.proves("T4", "T1", "T35")
+@pytest.mark.proves("T4", "T1", "T35", "L-config-guild")
 async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
-    def names() -> set[str]:
-        return {each.name for each in deployment.world.store.interactions.commands.values()}
+    def names(guild: int | None = None) -> set[str]:
+        found = deployment.world.store.interactions.commands.values()
+        return {each.name for each in found if each.guild_id == guild}
 
     deployment.configure()
     async with deployment.run():
@@ -121,7 +122,8 @@ async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(
         assert deployment.requests[-1].body["temperature"] == 0.125
         deployment.configure()
         await deployment.until(lambda: "motto" not in names())
-    assert "help" in names()
+        deployment.configure(conduct=[f"commands_guild: {deployment.guild.id}"])
+        await deployment.until(lambda: "help" in names(deployment.guild.id))
 
 
 async def test_a_rotated_token_is_taken_up_without_a_restart(deployment: DiscordDeployment) -> None:

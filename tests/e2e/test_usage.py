@@ -78,6 +78,7 @@ def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider)
     assert [(row["key"], row["messages"], row["input_tokens"]) for row in told["by_source"]] == [("bot", 1, 7)]
 
 
+@pytest.mark.proves("P5")
 def test_a_question_beyond_the_budget_is_refused_before_it_is_sent_with_its_own_exit_code(
     home: Home, provider: Provider
 ) -> None:

@@ -95,6 +95,7 @@ async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_rest
         assert (await engine.turns.get(turn.id)).result.reply == "hello yourself"
 
 
+@pytest.mark.proves("X-busy")
 async def test_turns_of_one_conversation_run_one_after_another_and_conversations_side_by_side() -> None:
     gate = ReplyGate()
     model = ScriptedModel(

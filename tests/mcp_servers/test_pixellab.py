@@ -183,9 +183,14 @@ async def test_what_is_out_of_range_never_reaches_the_vendor(
     [
         (400, {"error": "bad colour"}, "does not take this request. (HTTP status 400: bad colour)"),
         (402, {"detail": "Not enough credits"}, "credit is used up"),
+        (403, {"detail": "no"}, "does not allow this with the key"),
         (404, {"detail": "Character not found"}, "does not know this sprite"),
-        (422, {"detail": [{"loc": ["body", "seed"], "msg": "too small", "input": "x" * 999}]}, "body.seed: too small"),
-        (429, {"detail": {"message": "slow down"}}, "slow down"),
+        (
+            422,
+            {"detail": [{"loc": ["body", "seed"], "msg": "too small", "input": "x" * 999}]},
+            "these values. (HTTP status 422: body.seed: too small",
+        ),
+        (429, {"detail": {"message": "slow down"}}, "Try again in a moment. (HTTP status 429: slow down)"),
     ],
 )
 async def test_each_refusal_has_its_own_text(vendor: Vendor, status: int, body: object, said: str) -> None:
@@ -198,6 +203,7 @@ async def test_each_refusal_has_its_own_text(vendor: Vendor, status: int, body: 
     assert len(vendor.asked) == 1, "it is not asked again"
 
 
+@pytest.mark.proves("L-tool-pixellab-client")
 async def test_a_wrong_key_is_said_without_the_key(vendor: Vendor) -> None:
     async with open_pixellab(vendor, key="wrong-key-98765") as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})

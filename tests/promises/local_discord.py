@@ -27,7 +27,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-config-model",
         "5.1",
-        "An xAI model is configured by name, base URL, temperature (1.0) and output limit.",
+        "An xAI model is configured by name, base URL, temperature (the provider's own by default) and output limit.",
         status="covered",
         issue="foundation",
     ),
@@ -85,8 +85,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L1",
         "5.2",
-        "A mention is removed from the text, which is stored as `username: text`, and an empty mention gets a "
-        "greeting.",
+        "A mention is removed from the text, which is stored with its author and read by the model as `Name: text`, "
+        "and an empty mention gets a greeting.",
         status="covered",
         issue="discord",
     ),

@@ -388,6 +388,7 @@ async def test_sampling_is_sent_where_it_is_accepted_and_clamped(server: ModelSe
     assert found == expected.get(wire, {"temperature": 1.7, "top_p": 0.9, "seed": 7})
 
 
+@pytest.mark.proves("L-config-model")
 @each_wire()
 async def test_no_sampling_is_sent_when_none_is_configured(server: ModelServer, wire: Wire) -> None:
     body = await send_request(server, wire, make_request("hi"))

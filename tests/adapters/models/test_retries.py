@@ -183,6 +183,7 @@ async def test_a_used_up_account_is_not_asked_again(
     assert len(server.requests) == 1
 
 
+@pytest.mark.proves("L-llm-settings")
 @each_wire()
 async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(HangingAnswer())

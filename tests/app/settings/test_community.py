@@ -45,6 +45,7 @@ def test_every_key_of_the_archive_is_read(home: Home):
     assert home.load(render_settings(settings)).archive == settings.archive
 
 
+@pytest.mark.proves("X-session-scope", "L3")
 def test_a_session_spans_a_thread_and_ten_messages_around_it_are_told_unless_something_else_is_said(home: Home):
     found = agent(home, "")
     assert (found.history.session_scope, found.history.recent_messages, found.history.timestamps) == (
@@ -54,6 +55,7 @@ def test_a_session_spans_a_thread_and_ten_messages_around_it_are_told_unless_som
     )
 
 
+@pytest.mark.proves("X-session-scope")
 @pytest.mark.parametrize("scope", SessionScope)
 def test_a_session_can_span_a_channel_a_thread_or_a_user(home: Home, scope: SessionScope):
     assert agent(home, f"session_scope: {scope}").history.session_scope is scope

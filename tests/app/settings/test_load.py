@@ -70,13 +70,21 @@ logging: {level: debug, format: json, file: logs/denizen.log}
 KEYS = {"DENIZEN_API_KEY": "denizen-key", "ANTHROPIC_API_KEY": "anthropic-key"}
 
 
-@pytest.mark.proves("T-config-database", "T-config-server", "C-config-max-tokens", "L-config-name")
+@pytest.mark.proves(
+    "T-config-database",
+    "T-config-server",
+    "C-config-max-tokens",
+    "L-config-name",
+    "X-max-output-tokens",
+    "X-iteration-limit",
+)
 def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     settings = home.load()
     assert list(settings.agents) == ["denizen"]
     assert settings.default_agent == "denizen"
     agent = settings.agents[AgentName("denizen")]
-    assert (agent.model, agent.tool_access.tools, agent.limits.max_output_tokens) == ("balanced", ("*",), 4096)
+    assert (agent.model, agent.tool_access.tools) == ("balanced", ("*",))
+    assert (agent.limits.max_output_tokens, agent.limits.max_steps) == (4096, 20)
     assert {name: section.kind for name, section in settings.models.providers.items()} == {"builtin": "embedded"}
     models = {name: alias.model for name, alias in settings.models.aliases.items()}
     assert models == dict.fromkeys(("fast", "balanced", "quality"), "builtin/default")
@@ -158,7 +166,7 @@ def test_models_are_read_with_their_keys_as_references(home: Home):
     assert settings.models.overrides["lab/org/qwen3"].sampling == ("temperature",)
 
 
-@pytest.mark.proves("T-config-merge")
+@pytest.mark.proves("T-config-merge", "X-iteration-limit")
 def test_what_is_written_is_merged_over_the_defaults_and_a_list_replaces_the_default_list(home: Home):
     agent = home.load("agents: {denizen: {limits: {max_steps: 3}, tools: [clock]}}").agents[AgentName("denizen")]
     assert agent.limits == TurnLimits(max_steps=3)

@@ -25,7 +25,7 @@ def test_by_default_there_are_no_mcp_servers(home: Home):
     assert read_servers(home.load("")) == {}
 
 
-@pytest.mark.proves("L-config-mcp")
+@pytest.mark.proves("L-config-mcp", "L6")
 def test_a_program_is_a_command_with_arguments_and_an_environment_and_has_six_minutes_for_a_call(home: Home):
     found = read_servers(home.load(servers("git.hub: {command: uvx, args: [mcp-server-git], env: {A: b}}")))
     env = (*SEARCHED, ("A", "b"))
@@ -129,8 +129,8 @@ def test_two_servers_may_not_share_the_names_of_their_tools(home: Home):
 
 @pytest.mark.proves("L-config-cache-ttl")
 def test_how_long_results_are_kept_is_a_setting_of_30_minutes(home: Home):
-    assert home.load("").gate.keep_results_minutes == 30
-    assert home.load("gate: {keep_results_minutes: 0}").gate.keep_results_minutes == 0
+    assert home.load("").gate.policy().results.keep_s == 30 * 60
+    assert home.load("gate: {keep_results_minutes: 0.5}").gate.policy().results.keep_s == 30
     assert "keep_results_minutes" in home.refuse("gate: {keep_results_minutes: -1}").explain()
 
 

@@ -37,7 +37,7 @@ def read_last(request: ModelRequest) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("L-config-prompts")
+@pytest.mark.proves("L-config-prompts", "L-config-name")
 async def test_files_replace_the_texts_for_planning_answering_and_all_else(home: Home) -> None:
     home.add_file("agents/ada/PLANNER.md", 'You choose for {name}. Say {"tool": ...}.\nThere are:\n{tools}\n')
     home.add_file("agents/ada/ANSWER.md", "{name} found out:\n{results}\nTell it in verse.")
@@ -68,7 +68,7 @@ async def test_plans_and_answers_have_temperatures_of_their_own(home: Home) -> N
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("L-llm-settings")
+@pytest.mark.proves("L-llm-settings", "X-max-output-tokens")
 async def test_the_output_limit_and_the_patience_with_a_model_are_settings(home: Home) -> None:
     provider = "{kind: openai-compatible, base_url: 'http://127.0.0.1:9/v1', timeout_s: 30}"
     models = f"models: {{providers: {{lab: {provider}}}, aliases: {{balanced: lab/tiny}}}}\n"

@@ -113,6 +113,7 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
     assert [entry.event.details["origin"] for entry in entries] == ["skill", "model"], "as they ended"
 
 
+@pytest.mark.proves("X-internal-calls")
 async def test_a_call_that_no_turn_records_is_audited_by_the_gate() -> None:
     async with open_engine(script()) as engine:
         bound = (await list_all(engine.runtime.current.toolsets))["look"]

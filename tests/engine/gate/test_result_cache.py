@@ -12,7 +12,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import CacheScope, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ResultPolicy, ToolRule
-from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
+from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope
 from tests.clock import ManualClock
 
@@ -70,10 +70,11 @@ class GateWithToolset:
 async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_over():
     fixture = GateWithToolset()
     assert [await fixture.ask(q=each) for each in ("x", "y", "x")] == ["answer 1", "answer 2", "answer 1"]
+    assert await fixture.ask(replace(LOOK, name="find"), q="x") == "answer 3", "another tool"
     fixture.clock.advance(30 * 60 - 1)
     assert await fixture.ask(q="x") == "answer 1"
     fixture.clock.advance(1)
-    assert await fixture.ask(q="x") == "answer 3"
+    assert await fixture.ask(q="x") == "answer 4"
 
 
 @pytest.mark.proves("L-config-cache-ttl")
@@ -91,7 +92,7 @@ async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
     fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=100)))
     await fixture.ask(q="x")
     await fixture.ask(q="y")
-    fixture.clock.advance(SWEEP_S - 1)
+    fixture.clock.advance(5 * 60 - 1)
     await fixture.ask(replace(LOOK, cache=CacheScope.NONE))
     assert len(fixture.gate._kept) == 2
     fixture.clock.advance(1)

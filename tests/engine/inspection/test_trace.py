@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -60,11 +61,12 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
 
 @pytest.mark.proves("P4")
 async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_to_it() -> None:
-    usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
+    usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1, cost_usd=Decimal("0.02"))
     async with open_engine(ScriptedModel(ScriptedReply("Hello.", usage=usage)), agent=ADA) as engine:
         [step] = (await load_trace(engine, (await engine.say("hi")).turn_id)).steps
     read = step.usage
     assert (read.cache_read_tokens, read.cache_write_tokens, read.new_tokens) == (700, 200, 100)
+    assert read.cost_usd == Decimal("0.02")
 
 
 async def test_words_that_may_be_forgotten_are_kept_nowhere_else() -> None:

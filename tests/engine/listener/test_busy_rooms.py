@@ -36,10 +36,16 @@ async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_mes
         asked = [platform.say(general, "ana", f"@{name} question") for name in agents for _ in range(MESSAGES)]
         await platform.settled()
         await fixture.until(lambda: bool(find_notices(fixture)))
+        await fixture.until(lambda: len(model.requests) == len(agents))  # each has a queue of its own
+        for seconds in (59, 1):
+            fixture.world.clock.advance(seconds)
+            asked.append(platform.say(general, "ana", "@ada question"))
+            await platform.settled()
+        await fixture.until(lambda: len(find_notices(fixture)) == 2)
         gate.open.set()
         said = [*await fixture.said(ADA), *await fixture.said(bert)]
         marked = [post for post in asked if WARNING in str(platform.reactions.get(post.id))]
-        assert [WARNING in notice for notice in find_notices(fixture)] == [True]
+        assert [WARNING in notice for notice in find_notices(fixture)] == [True] * 2
         assert len(said) + len(marked) == len(asked)
         assert len(marked) > MESSAGES // 2
 

@@ -103,7 +103,7 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
     assert all("SPRITE_RESULT" not in str(message) for message in model.requests[1].messages)
 
 
-@pytest.mark.proves("L9")
+@pytest.mark.proves("L9", "L7")
 async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_files() -> None:
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult(f"done ![fox]({DATA_URI})")
@@ -312,7 +312,7 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
     assert ("Tom" in str(model.requests[2].messages)) is (scope is SessionScope.CHANNEL)
 
 
-@pytest.mark.proves("T34")
+@pytest.mark.proves("T34", "X-session-scope")
 async def test_a_session_of_a_user_goes_with_them_through_all_channels() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Noted."))
     world = World()

@@ -44,7 +44,7 @@ async def test_the_same_event_twice_is_one_reply() -> None:
         assert await fixture.said() == ["Hello."]
 
 
-@pytest.mark.proves("V11", "C14")
+@pytest.mark.proves("V11", "C14", "X-split", "LW7")
 async def test_a_long_answer_comes_in_pieces_in_order_the_first_as_a_reply() -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 100 for n in range(12))
     async with open_platform(model=ScriptedModel(ScriptedReply(text))) as fixture:
@@ -64,6 +64,10 @@ async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "bob", "@ada")
         assert await fixture.said() == ["Hi.", AccountPolicy().style.greeting]
+        async with fixture.store.work(write=False) as work:
+            [turn] = await work.turns.list_turns()
+            stored = await work.messages.get(turn.trigger_id)
+    assert (stored.author.name, stored.text) == ("Ana", "what is ?")
     assert strip_date(join_text(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
 
 

@@ -112,7 +112,9 @@ async def test_the_prompts_ask_for_one_tool_in_json_and_for_short_answers_in_per
     for request in (described, direct):
         system = "\n".join(segment.text for segment in request.segments)
         assert "You are Ada, a sailor." in system and "Answer briefly and to the point." in system
-    assert "write no web addresses of pictures" in get_last_text(described)
+    described_last = get_last_text(described)
+    assert "Answer the message above" in described_last and "using these results" in described_last
+    assert "write no web addresses of pictures" in described_last
     assert strip_date(get_last_text(direct)) == "without"
 
 
@@ -213,6 +215,7 @@ async def test_without_plan_and_without_answer_there_is_a_fallback_text() -> Non
     silent = ScriptedModel(otherwise=ScriptedReply(""), capabilities=SMALL)
     async with open_engine(silent) as engine:
         assert (await engine.say("x")).reply == APOLOGY
+    assert APOLOGY.startswith("I could not find an answer to that.")
 
 
 @pytest.mark.proves("L8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings, StoragePolicy, TurnLimits
@@ -13,6 +15,7 @@ from denizen.engine.prompt.session_history import USED
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.clock import NOON, ManualClock
 from tests.engine.engine_fixture import NAME, PLACE, EngineFixture, ToolsetFixture, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +42,10 @@ def get_result(message: Message) -> ToolResultPart:
 
 @pytest.mark.proves("L-store-messages")
 async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool_with_what_it_gave() -> None:
+    clock = ManualClock()
+
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        clock.advance(0.05)
         if asked.args["q"] == "none":
             return ToolResult("No such thing.", is_error=True)
         return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "size": "2x2"})
@@ -49,12 +55,14 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
         ScriptedReply(calls=[call("look", q="none")]),
         ScriptedReply("There."),
     )
-    async with open_engine(model, ToolsetFixture(run=draw)) as engine:
+    async with open_engine(model, ToolsetFixture(run=draw), clock=clock) as engine:
         await engine.say("Draw a fox.")
         stored = await engine.session()
     assert [message.role.value for message in stored] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert (stored[0].text, stored[-1].text) == ("Draw a fox.", "There.")
-    assert [message.created_at for message in stored] == sorted(message.created_at for message in stored)
+    assert [message.created_at - NOON for message in stored] == [
+        timedelta(milliseconds=n) for n in (0, 50, 50, 100, 100, 100)
+    ]
     good, bad = get_result(stored[2]), get_result(stored[4])
     assert (good.tool, good.text, good.is_error) == ("look", "A fox.", False)
     assert stored[2].meta["shown"] == {good.call_id: {"image": "[image/png, 3 bytes]", "size": "2x2"}}
