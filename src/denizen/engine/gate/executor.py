@@ -249,7 +249,7 @@ class ToolExecutor:
             try:
                 await self._audit_log.end(call, scope, outcome)
             except DenizenError as error:
-                _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
+                _log.error("a call is missing in the audit log", extra={"tool": call.tool, **error.fields})
 
     async def _find_refusal(self, tool: BoundTool, asked: PendingCall) -> str:
         """Returns why the call would be refused whatever people say. A call that people were asked about before, in a
