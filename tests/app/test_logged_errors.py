@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import denizen
 from denizen.adapters.models.catalog import ModelsSpec, build_models
 from denizen.app.logging import configure_logging
 from denizen.app.skill_loading.folder import load_folder
@@ -17,6 +20,8 @@ from denizen.web.http.auth import check_exposure
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
+
+SOURCES = Path(denizen.__file__).parent
 
 
 def fail_in_config(home: Home) -> None:
@@ -61,6 +66,13 @@ async def test_errors_of_every_kind_are_logged_with_their_context_as_data(
     assert (line["code"], line["event"].startswith("trying ended: ")) == (code, True)
     assert line["fix"]
     assert known.items() <= told.items()
+
+
+@pytest.mark.proves("V-errors")
+def test_no_line_of_the_log_picks_the_code_of_an_error_and_drops_the_rest() -> None:
+    for file in SOURCES.rglob("*.py"):
+        picked = re.findall(r"""extra=\{[^}]*: (?:error|fault)\.code\b""", file.read_text(encoding="utf-8"))
+        assert picked == [], f"{file}: `fields` has the code and the context"
 
 
 def test_only_what_is_there_is_logged() -> None:

@@ -381,8 +381,8 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "VW3",
         "1.10",
-        "Denizen does not have: a model as its only judge; deterministic rules come first, and cached verdicts are "
-        "keyed by principal, conversation and tier, expire, and never hold an escalation.",
+        "Denizen does not have: a model as its only judge; deterministic rules come first, and cached verdicts hold "
+        "for tier 2 only, are keyed by principal and conversation, expire, and never hold an escalation.",
         status="covered",
         issue="gate",
     ),

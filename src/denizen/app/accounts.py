@@ -105,7 +105,7 @@ class AccountSupervisor:
                 try:
                     await running.account.sync_commands()
                 except DenizenError as error:
-                    _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
+                    _log.warning("commands not registered", extra={"agent": running.login.agent, **error.fields})
 
     async def wait_until_tried(self) -> None:
         """Waits until each configured account hears what is said, or has failed to connect once: then `states` says
@@ -198,11 +198,10 @@ class AccountSupervisor:
                 self.states[key] = error.explain()
                 running.tried.set()
                 if isinstance(error, NeedsAttention):
-                    about = {"agent": agent, "platform": platform, "code": error.code}
-                    about |= {"why": error.why, "fix": error.fix}
+                    about = {"agent": agent, "platform": platform, **error.fields}
                     _log.error("account left off: %s", error.message, extra=about)
                     await anyio.sleep_forever()
-                _log.warning("account reconnects", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
+                _log.warning("account reconnects", extra={"agent": agent, **error.fields, "wait_s": pause_s})
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 

@@ -201,7 +201,7 @@ async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
         await sandbox.check()
     except Unavailable as error:
         log = logging.getLogger(SHELL_LOG)
-        log.warning("the tools bash and bash_batch are off", extra={"code": error.code, "why": error.why})
+        log.warning("the tools bash and bash_batch are off", extra=error.fields)
         return False
     return True
 

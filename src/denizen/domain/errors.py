@@ -51,6 +51,11 @@ class DenizenError(Exception):
         return "\n".join(lines)
 
 
+def list_fields(error: BaseException) -> dict[str, object]:
+    """Returns the fields of an error that Denizen raised; none of another one, such as a time-out."""
+    return error.fields if isinstance(error, DenizenError) else {}
+
+
 class InvalidInput(DenizenError):
     """The input cannot be used: the caller corrects it."""
 

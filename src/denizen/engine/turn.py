@@ -424,7 +424,7 @@ async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
             if steps:
                 await steps.settle()
     except DenizenError as error:
-        _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id})
+        _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id, **error.fields})
 
 
 async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:

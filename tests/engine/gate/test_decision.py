@@ -175,6 +175,15 @@ async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
     assert gate_fixture.asked == 1
 
 
+@pytest.mark.proves("VW3")
+async def test_what_a_rule_denies_the_observer_is_not_asked_about() -> None:
+    policy = replace(WATCHED, rules=(ToolRule("look", Decision.DENY),))
+    for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
+        gate_fixture = GateFixture([verdict("approve")])
+        judged = await gate_fixture.about(spec(tier=tier), policy)
+        assert (judged.decision, judged.decided_by, gate_fixture.asked) == (Decision.DENY, "rule", 0)
+
+
 @pytest.mark.proves("T-approval-modes")
 async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_for_the_others() -> None:
     policy = GatePolicy(

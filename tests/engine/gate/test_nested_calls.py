@@ -100,7 +100,9 @@ async def test_a_tool_that_calls_itself_is_stopped() -> None:
     async with open_nested(harmless=[("harmless", {"q": "x"})]) as (toolset, gate):
         await start(toolset, gate, "harmless")
     assert len(toolset.tools.calls) == 6
-    assert any("5 deep" in result.text for result in toolset.results)
+    deepest, *others = toolset.results
+    assert deepest.is_error and "5 deep" in deepest.text
+    assert not any(result.is_error for result in others)
 
 
 async def test_a_tool_of_the_chain_that_has_vanished_counts_as_dangerous() -> None:

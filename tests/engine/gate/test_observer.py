@@ -185,6 +185,7 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
     assert await is_asked(origin=Origin.COMMAND)
     assert await is_asked(replace(RISKY, description="Does something else now."))
     assert await is_asked(policy=replace(WATCHED, generation=2))
+    assert await is_asked(policy=replace(WATCHED, tiers=(("look", Tier.DANGEROUS),)))
     assert await is_asked(spec("other", Tier.SENSITIVE))
     assert not await is_asked()
 

@@ -231,7 +231,7 @@ async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = F
     except VENDOR_ERRORS as error:
         if not (isinstance(error, discord.HTTPException) and error.code == ALREADY_ACKNOWLEDGED):
             fault = translate_error(error, "acknowledge a command")
-            _log.warning("%s", fault.message, extra={"code": fault.code, "why": fault.why})
+            _log.warning("%s", fault.message, extra=fault.fields)
         return False
     return True
 

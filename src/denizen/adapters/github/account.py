@@ -30,7 +30,7 @@ from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable, list_fields
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import FilePart, Part, TextPart
@@ -101,7 +101,9 @@ class IncomingMessageBuilder:
                     found = await list_newest(self.api, message.thread, message.post.id, EARLIER_COMMENTS)
             except (DenizenError, TimeoutError) as error:
                 why = error.explain() if isinstance(error, DenizenError) else "it took too long"
-                _log.warning("comments are not read", extra={"room": message.thread.room_id, "why": why})
+                _log.warning(
+                    "comments are not read", extra={"room": message.thread.room_id, **list_fields(error), "why": why}
+                )
         opening = [] if message.is_opening else [topic.opening]
         return [self.arrival(topic, each) for each in (*opening, *found)]
 
@@ -215,7 +217,9 @@ class GitHubAccount:
             for update in await list_updates(self._api, names, max(since - OVERLAP, self._since)):
                 await self._hear(update.topic, update.message, MessageChange.MADE)
         except DenizenError as error:
-            _log.warning("GitHub cannot be looked through", extra={"agent": self.agent, "why": error.explain()})
+            _log.warning(
+                "GitHub cannot be looked through", extra={"agent": self.agent, **error.fields, "why": error.explain()}
+            )
             return since
         return now
 

@@ -231,7 +231,7 @@ class GitHubClient:
                 self._note_limit(error)
                 if not left or error.code == "github_rate_limited" or call.method not in _READING:
                     raise
-                _log.info("asking GitHub again", extra={"doing": call.doing, "why": error.why})
+                _log.info("asking GitHub again", extra={"doing": call.doing, **error.fields})
                 await anyio.sleep(RETRY_S * (TRIES - left))
         raise AssertionError("the last try returns or raises")
 

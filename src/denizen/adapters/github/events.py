@@ -192,7 +192,7 @@ class _UpdateScan:
                         thread = review_thread(repository, topic.subject.number, row)
                         found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
         except (NotFound, NotAllowed, InvalidInput) as error:
-            _log.info("repository left out", extra={"repository": repository, "code": error.code})
+            _log.info("repository left out", extra={"repository": repository, **error.fields})
         except DenizenError as error:  # raised after the group, which would wrap it
             self.faults.append(error)
         else:

@@ -150,7 +150,7 @@ class Backfiller:
             except Unavailable as error:
                 await account.pace.fail(error)
             except (NotAllowed, NotFound, InvalidInput) as error:
-                _log.info("backfill leaves a room out", extra={"room": room.id, "why": error.message})
+                _log.info("backfill leaves a room out", extra={"room": room.id, **error.fields, "why": error.explain()})
                 account.tell(replace(account.progress, refused=(*account.progress.refused, room.id)))
                 return
 

@@ -138,7 +138,7 @@ class ArchiveRetention:
                 try:
                     await self.sweep(platform)
                 except Unavailable as error:
-                    _log.warning("retention waits for the store", extra={"platform": platform, "why": error.message})
+                    _log.warning("retention waits for the store", extra={"platform": platform, **error.fields})
             await self._sleep(INTERVAL_S)
 
     async def sweep(self, platform: str) -> int:

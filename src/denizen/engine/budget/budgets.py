@@ -272,7 +272,8 @@ class TurnBudget:
                 if used is not None:
                     await self._count(work, payment.model.name, used)
         except DenizenError as error:
-            _log.warning("a broken-off request was not counted: %s", error.message, extra={"turn": self._payer.turn_id})
+            about = {"turn": self._payer.turn_id, **error.fields}
+            _log.warning("a broken-off request was not counted: %s", error.message, extra=about)
 
     async def _count(self, work: UnitOfWork, model: str, usage: Usage) -> None:
         """In the budgets, and beside the steps of turns in the records of usage."""

@@ -155,7 +155,7 @@ def _may_choose(generation: Generation, active: SettingsSet) -> bool:
         _log.warning(
             "the model of an agent's settings is not there: %s",
             error.message,
-            extra={"agent": active.agent, "set": active.name},
+            extra={"agent": active.agent, "set": active.name, **error.fields},
         )
         return False
     return True

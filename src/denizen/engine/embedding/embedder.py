@@ -18,7 +18,7 @@ import anyio
 
 from denizen.domain.budget import SERVER, BudgetPolicy, renews_at
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, list_fields
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import estimate_tokens
@@ -112,7 +112,9 @@ class EmbeddingBudget:
                     )
                     await work.statistics.add_side_request(request)
         except DenizenError as error:
-            _log.warning("the cost of vectors was not counted: %s", error.message, extra={"model": model})
+            _log.warning(
+                "the cost of vectors was not counted: %s", error.message, extra={"model": model, **error.fields}
+            )
 
 
 QUESTION_PATIENCE_S = 5.0
@@ -218,11 +220,13 @@ class BudgetedEmbedder:
                         embedded = await embedder.embed(texts, kind)
                     except (NeedsAttention, InvalidInput) as error:
                         raise _TextsRefusedError(
-                            error.message, code=error.code, why=error.why, fix=error.fix
+                            error.message, code=error.code, why=error.why, fix=error.fix, **error.context
                         ) from error
                     bill.usage = embedded.usage
         except (DenizenError, TimeoutError) as error:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
-            _log.warning("texts are found by words only: there are no vectors now", extra={"why": why})
+            _log.warning(
+                "texts are found by words only: there are no vectors now", extra=list_fields(error) | {"why": why}
+            )
             return _No.REFUSED if isinstance(error, _TextsRefusedError) else _No.NOT_NOW
         return EmbeddedTexts(embedder.name, [pack_vector(vector) for vector in embedded.vectors])

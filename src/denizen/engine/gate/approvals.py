@@ -41,7 +41,7 @@ from denizen.domain.approval import (
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryTarget
-from denizen.domain.errors import DenizenError, LimitExceeded, NotAllowed, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NotAllowed, Unavailable, list_fields
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, RoleName
@@ -167,7 +167,8 @@ class ApprovalQueue:
                 with anyio.fail_after(DIRECT_TIMEOUT_S):
                     places.append(await channel.open_direct(user_id))
             except (DenizenError, TimeoutError) as error:
-                _log.warning("somebody who decides cannot be written to: %s", error, extra={"user": user_id})
+                about = {"user": user_id, **list_fields(error)}
+                _log.warning("somebody who decides cannot be written to: %s", error, extra=about)
         return places
 
     def _list_deciders(self, rule: ApprovalRule, platform: str, account: AgentName) -> list[str]:
@@ -318,7 +319,7 @@ class ApprovalQueue:
             async with self._store.work() as work:
                 return await self._close(work, current.id, is_ended=is_ended)
         except Unavailable as error:
-            _log.warning("an approval waits for the store", extra={"approval": approval.id, "code": error.code})
+            _log.warning("an approval waits for the store", extra={"approval": approval.id, **error.fields})
             return approval
 
     async def _close(self, work: UnitOfWork, key: str, *, is_ended: bool) -> Approval:

@@ -250,7 +250,7 @@ class ToolExecutor:
             try:
                 await self._audit_log.end(call, scope, outcome)
             except DenizenError as error:
-                _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
+                _log.error("a call is missing in the audit log", extra={"tool": call.tool, **error.fields})
 
     async def _find_refusal(self, tool: BoundTool, asked: PendingCall, mask: Callable[[str], str]) -> str:
         """Returns why the call would be refused whatever people say; empty also where the check fails. A call that

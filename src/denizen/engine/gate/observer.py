@@ -18,7 +18,7 @@ import anyio
 
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, list_fields
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
@@ -132,7 +132,7 @@ class Observer:
             _log.warning(
                 "the observer gave no verdict: %s",
                 error or type(error).__name__,
-                extra={"tool": case.asked.tool, "turn": case.scope.turn_id},
+                extra={"tool": case.asked.tool, "turn": case.scope.turn_id, **list_fields(error)},
             )
             return ObserverOpinion(
                 ObserverVerdict.DENY, "the observer could not review the call, so the answer is no", "observer-fault"
@@ -217,7 +217,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _key(case: GateCase, policy: GatePolicy, switch: ObserverSwitch) -> str:
-    """Everything but the words of the question: who, where, what, with what, how risky, by which configuration."""
+    """Everything but the words of the question: who, where, what, with what, by which configuration."""
     call, scope, spec = case.asked, case.scope, case.spec
     return digest(
         spec.name,
@@ -234,7 +234,6 @@ def _key(case: GateCase, policy: GatePolicy, switch: ObserverSwitch) -> str:
         sorted(scope.principal.roles),
         scope.conversation_id,
         scope.guild,
-        int(case.tier),
         sorted(scope.taint | scope.trail.taint),
         policy.generation,
         policy.observer.model,

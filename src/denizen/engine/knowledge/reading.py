@@ -110,7 +110,7 @@ class SourceReadings:
         if new.is_skipped:
             report(ReadingProgress("skipped"))
             return ReadingOutcome(source.id, error=said, code=error.code, skipped=True)
-        _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": said})
+        _log.warning("a source was not read", extra={"source": source.id, **error.fields, "why": said})
         report(ReadingProgress("failed"))
         return ReadingOutcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
@@ -125,7 +125,7 @@ class SourceReadings:
                 return await self._read(reader, source, report, reset=reset)
 
         def tell(attempt: int, error: Unavailable) -> None:
-            _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
+            _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, **error.fields})
             report(ReadingProgress(f"waiting (attempt {attempt})"))
 
         return await retry_unavailable(read, RETRIES, self._sleep, tell)

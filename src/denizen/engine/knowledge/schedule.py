@@ -146,5 +146,5 @@ class SyncSchedule:
         return not tried or self._clock.now() - max(tried) >= every
 
 
-def _told(error: DenizenError) -> dict[str, str]:
-    return {"code": error.code, "why": error.why or error.message}
+def _told(error: DenizenError) -> dict[str, object]:
+    return error.fields | {"why": error.why or error.message}

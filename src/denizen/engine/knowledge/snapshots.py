@@ -89,7 +89,7 @@ class SnapshotPublisher:
         try:
             await self._library.publish(left, now=now)
         except DenizenError as error:
-            _log.warning("agents have no snapshot until one can be published", extra={"why": error.why})
+            _log.warning("agents have no snapshot until one can be published", extra=error.fields)
             await self._library.clear()
         self.forget_status()
         await self._library.expire(before=now - KEEP, manifests=manifests)

@@ -73,7 +73,7 @@ class BlockedRooms:
                 text = f"I may not write in {_describe(room)}, so I cannot answer you there."
                 await self._say(await channel.open_direct(post.author.id), text, key=f"{post.id}:asker")
         except DenizenError as error:
-            _log.info("the asker is not told", extra={"room": room.id, "post": post.id, "code": error.code})
+            _log.info("the asker is not told", extra={"room": room.id, "post": post.id, **error.fields})
 
     async def _is_due(self, about: str) -> bool:
         """Whether nobody was told about it within the day; they are now."""

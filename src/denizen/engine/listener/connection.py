@@ -184,9 +184,9 @@ class CatchUpReader:
                 async with limiter:
                     await self.read_missed(room)
             except (NotAllowed, NotFound, InvalidInput) as error:
-                _log.info("room cannot be read", extra={"room": room.id, "code": error.code})
+                _log.info("room cannot be read", extra={"room": room.id, **error.fields})
             except DenizenError as error:
-                _log.warning("catching up waits", extra={"room": room.id, "code": error.code})
+                _log.warning("catching up waits", extra={"room": room.id, **error.fields})
                 wait_s = error.retry_after_s if isinstance(error, Unavailable) else None
                 await anyio.sleep(max(wait_s or 0.0, pause_s))
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
@@ -253,7 +253,9 @@ class AccountConnection:
                 await self._start_catching_up(rooms)
             except (Unavailable, NeedsAttention, Conflict) as error:
                 agent = self._context.account
-                _log.warning("account waits for the store", extra={"agent": agent, "why": error.message})
+                _log.warning(
+                    "account waits for the store", extra={"agent": agent, **error.fields, "why": error.explain()}
+                )
                 await anyio.sleep(STORE_PAUSE_S)
             else:
                 return

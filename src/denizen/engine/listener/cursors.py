@@ -103,7 +103,7 @@ class ReadCursors:
             async with self._store.work() as work:
                 await work.inbox.put_cursors(self._account, self._platform, batch)
         except DenizenError as error:  # a locked database or a full disk: the next write takes these along
-            _log.warning("read cursors are not written", extra={"agent": self._account, "code": error.code})
+            _log.warning("read cursors are not written", extra={"agent": self._account, **error.fields})
             self._unwritten = {**batch, **self._unwritten}
 
     async def keep_writing(self) -> None:

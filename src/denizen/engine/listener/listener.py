@@ -145,7 +145,7 @@ class AccountListener:
         except DenizenError as error:
             if message.is_edit:  # the first text keeps its answer
                 raise
-            _log.warning("message is handled later", extra={"room": room.id, "post": post.id, "code": error.code})
+            _log.warning("message is handled later", extra={"room": room.id, "post": post.id, **error.fields})
             self._connection.read_again(room)
         else:
             if not message.is_edit:

@@ -183,7 +183,7 @@ class MessageHandler:
                 if latest is not None:  # else it was deleted meanwhile
                     await self._answer(latest)
         except DenizenError as error:
-            _log.warning("message is handled later", extra={"room": room.id, "post": post_id, "code": error.code})
+            _log.warning("message is handled later", extra={"room": room.id, "post": post_id, **error.fields})
             self._read_again(room)
         except anyio.get_cancelled_exc_class():
             is_over = False  # the next process reads it again

@@ -189,7 +189,7 @@ async def _remove_sign(channel: Channel, proposal: Proposal) -> None:
     try:
         await channel.react(proposal.answer.place, proposal.answer.post, PROPOSED, on=False)
     except DenizenError as error:
-        _log.info("reaction stays", extra={"post": proposal.answer.post, "code": error.code})
+        _log.info("reaction stays", extra={"post": proposal.answer.post, **error.fields})
 
 
 def _principal_key(platform: str, user_id: str) -> str:

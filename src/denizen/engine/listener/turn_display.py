@@ -168,7 +168,7 @@ class TurnDisplay:
         try:
             status = await self._watch(shown)
         except DenizenError as error:  # the process is closing, or the store is away: the turn goes on later
-            _log.info("turn is not shown any more", extra={"turn": shown.turn_id, "code": error.code})
+            _log.info("turn is not shown any more", extra={"turn": shown.turn_id, **error.fields})
             return None
         await self._clear_preview(shown)
         if seen:
@@ -240,13 +240,13 @@ class TurnDisplay:
         try:
             await self._outbox.clear_preview(self._channel, shown.turn_id)
         except DenizenError as error:  # the next start removes it
-            _log.info("preview left behind", extra={"turn": shown.turn_id, "code": error.code})
+            _log.info("preview left behind", extra={"turn": shown.turn_id, **error.fields})
 
     async def _react(self, shown: _DisplayedTurn, emoji: str, *, on: bool) -> None:
         try:
             await self._channel.react(shown.place, shown.asked, emoji, on=on)
         except DenizenError as error:
-            _log.info("no reaction", extra={"turn": shown.turn_id, "code": error.code})
+            _log.info("no reaction", extra={"turn": shown.turn_id, **error.fields})
 
 
 def _allows_silence(turn: Turn) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import anyio
 
 from denizen.domain.agent import SamplingSettings
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, list_fields
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
@@ -210,7 +210,7 @@ class ModelRouter:
             _log.warning(
                 "the router gave no route: %s",
                 error or type(error).__name__,
-                extra={"turn": opened.turn.id, "model": choice.router.name},
+                extra={"turn": opened.turn.id, "model": choice.router.name, **list_fields(error)},
             )
             return found
 

@@ -116,7 +116,8 @@ class MemoryKeeper:
         try:
             seen = await channel.visible_rooms(scope.place, scope.principal)
         except DenizenError as error:
-            _log.warning("who reads is not known: %s", error.message, extra={"place": str(scope.place)})
+            about = {"place": str(scope.place), **error.fields}
+            _log.warning("who reads is not known: %s", error.message, extra=about)
             return frozenset({own})
         async with self.store.work(write=False) as work:
             rooms = await work.archive.list_rooms(platform)

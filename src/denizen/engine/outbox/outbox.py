@@ -170,7 +170,7 @@ class DeliveryOutbox:
         try:
             due = await self._list_due(channel, lambda delivery: delivery.target.place not in rounds.busy)
         except DenizenError as error:
-            _log.warning("the outbox cannot be read", extra={"agent": channel.agent, "code": error.code})
+            _log.warning("the outbox cannot be read", extra={"agent": channel.agent, **error.fields})
             return
         for place in dict.fromkeys(delivery.target.place for delivery in due):
             rounds.busy.add(place)
@@ -205,7 +205,7 @@ class DeliveryOutbox:
                 except DenizenError as error:
                     asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
                     wait_s = max(asked_s or 0.0, pause_s)
-                    _log.warning("delivery waits", extra={"agent": channel.agent, "code": error.code, "wait_s": wait_s})
+                    _log.warning("delivery waits", extra={"agent": channel.agent, **error.fields, "wait_s": wait_s})
                     await anyio.sleep(wait_s)
                     pause_s = min(pause_s * 2, MAX_BACKOFF_S)
         finally:
@@ -266,7 +266,7 @@ class DeliveryOutbox:
         """Sends the words alone, and says that something is missing: a message may be refused for its cards, files or
         buttons.
         """
-        extra = {"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()}
+        extra = {"agent": channel.agent, "turn": delivery.turn_id, **error.fields, "why": error.explain()}
         content = delivery.content
         plain = replace(content, text=self._admit_loss(channel, delivery), embeds=(), files=(), buttons=())
         has_extras = content.embeds or content.files or content.buttons
@@ -348,7 +348,7 @@ class DeliveryOutbox:
             try:
                 await self.sweep_previews(channel)
             except DenizenError as error:
-                _log.info("previews left behind", extra={"agent": channel.agent, "code": error.code})
+                _log.info("previews left behind", extra={"agent": channel.agent, **error.fields})
             await anyio.sleep(IDLE_S)
 
     async def sweep_previews(self, channel: Channel) -> None:
@@ -380,7 +380,7 @@ class DeliveryOutbox:
             if shown:
                 await channel.delete(preview.target.place, shown)
         except DenizenError as error:
-            _log.info("preview left behind", extra={"turn": preview.turn_id, "code": error.code})
+            _log.info("preview left behind", extra={"turn": preview.turn_id, **error.fields})
             return
         if shown or self._clock.now() - preview.created_at > ARRIVAL_TIME:
             await self._end(preview, DeliveryState.WITHDRAWN)

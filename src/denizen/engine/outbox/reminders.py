@@ -145,7 +145,7 @@ class ReminderService:
         try:
             welcome = await channel.may_write(reminder.place, asker)
         except Unavailable as error:
-            _log.warning("a reminder waits", extra={"agent": channel.agent, "code": error.code})
+            _log.warning("a reminder waits", extra={"agent": channel.agent, **error.fields})
             return False
         if welcome:
             await self._owe(channel, reminder, now)

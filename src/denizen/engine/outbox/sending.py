@@ -128,7 +128,7 @@ class LivePreview:
                 if not self._stopped:
                     await self._begin(text, now)
         except DenizenError as error:
-            _log.info("preview ended", extra={"turn": self._turn_id, "code": error.code})
+            _log.info("preview ended", extra={"turn": self._turn_id, **error.fields})
             self._stopped = True
 
     async def _begin(self, text: str, now: datetime) -> None:

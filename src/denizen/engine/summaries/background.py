@@ -15,7 +15,7 @@ from typing import Any, cast
 import anyio
 
 from denizen.domain.agent import Agent
-from denizen.domain.errors import Conflict, DenizenError
+from denizen.domain.errors import Conflict, DenizenError, list_fields
 from denizen.domain.ids import SessionId, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import estimate_tokens
@@ -74,7 +74,7 @@ class BackgroundSummaries:
             if self._may_write(agent):
                 await self._services.durable.submit(WORKFLOW, key, payload)
         except DenizenError as error:
-            _log.warning("summary not begun: %s", error.message, extra={"session": session})
+            _log.warning("summary not begun: %s", error.message, extra={"session": session, **error.fields})
 
     def _may_write(self, agent: Agent) -> bool:
         """Whether this model may write a summary unasked: a small one takes minutes, while the next answer waits."""
@@ -95,7 +95,8 @@ class BackgroundSummaries:
         except (DenizenError, TimeoutError) as error:
             self._rests_until_s[session] = self._services.clock.monotonic_s() + REST_S
             why = error.message if isinstance(error, DenizenError) else "it took too long"
-            _log.warning("summary failed: %s", why, extra={"session": session, "agent": opened.turn.agent})
+            about = {"session": session, "agent": opened.turn.agent, **list_fields(error)}
+            _log.warning("summary failed: %s", why, extra=about)
             return {"status": "failed"}
         finally:
             self._under_way.discard(session)

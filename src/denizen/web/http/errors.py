@@ -101,7 +101,7 @@ class ErrorBoundary:
         except DenizenError as error:
             response = answer_error(scope["path"], error)
             if started:
-                _log.warning("answer broken off", extra={"path": scope["path"], "code": error.code})
+                _log.warning("answer broken off", extra={"path": scope["path"], **error.fields})
         except ClientDisconnect:
             return  # before its body was complete
         except Exception:  # noqa: BLE001 - the boundary of a request

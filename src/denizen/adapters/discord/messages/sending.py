@@ -61,7 +61,7 @@ async def _renew(scope: anyio.CancelScope, show: Callable[[], Awaitable[None]], 
                 await show()
             except DenizenError as error:
                 if not failed:
-                    _log.warning("typing cannot be shown: %s", error.message, extra={"code": error.code})
+                    _log.warning("typing cannot be shown: %s", error.message, extra=error.fields)
                 failed = True
             await anyio.sleep(renewed_after_s)
 
