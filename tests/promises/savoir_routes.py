@@ -157,7 +157,8 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-agent-config-public-get",
         "2.7 GET /api/agent-config/public",
-        "Any signed-in user or API key reads the active settings.",
+        "Anybody who may reach the server reads the settings in effect, and owners and admins also the two texts for "
+        "the prompt.",
         status="covered",
         issue="knowledge",
     ),
