@@ -95,6 +95,7 @@ async def test_sources_and_snapshots_are_managed_by_the_roles_of_the_keys(url: s
     "S-http-stats-me-get",
     "S-http-stats-usage-post",
     "S-http-stats-compute-post",
+    "T-http-chat",
 )
 async def test_settings_are_in_effect_at_once_and_usage_is_counted(url: str, provider: Provider) -> None:
     provider.script(ModelAnswer(text="Sehr wohl."))

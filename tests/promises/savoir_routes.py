@@ -331,8 +331,8 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-errors",
         "2.7",
-        "Every HTTP error carries status, message, why and fix; under `/v1` it has OpenAI's form, whose text tells "
-        "the reason and the remedy where there are any.",
+        "Every error of the API carries status, message, why and fix; under `/v1` it has OpenAI's form, whose text "
+        "tells the reason and the remedy where there are any.",
         status="covered",
         issue="foundation",
     ),

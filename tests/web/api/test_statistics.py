@@ -193,6 +193,9 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     assert {row.key: row.messages for row in found.hourly if row.messages} == {"12": 1, "09": 3}
     assert found.feedback_score is None, "messages have no votes yet"
     assert (of_bot.totals.messages, of_bot.totals.input_tokens, of_bot.totals.duration_ms) == (1, 70, 250)
+    assert of_bot.top_users is not None and of_bot.hourly is not None
+    assert [(row.name, row.messages) for row in of_bot.top_users] == [("ben", 1)]
+    assert sum(row.messages for row in of_bot.hourly) == 1
     assert (of_model.totals.messages, of_model.previous.messages) == (2, 0)
 
 
