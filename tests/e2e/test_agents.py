@@ -33,7 +33,7 @@ PIXEL = "data:image/png;base64,iVBORw0KGgo="
 PICTURE = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
 
 
-@pytest.mark.proves("C23", "C-config-endpoint", "TW5")
+@pytest.mark.proves("C23", "C-config-endpoint", "TW5", "T-config-agent-defaults")
 def test_each_agent_has_its_own_endpoint_key_and_fallbacks_and_gets_pictures_only_if_its_model_takes_them(
     home: Home, provider: Provider
 ) -> None:

@@ -112,6 +112,7 @@ async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -
         assert not read_notes(deployment)
 
 
+@pytest.mark.proves("T-config-discord")
 async def test_what_a_member_wants_in_private_is_asked_of_the_owner_in_private(deployment: DiscordDeployment) -> None:
     deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest="gate: {tiers: {append_note: 3}}\n")
     deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")

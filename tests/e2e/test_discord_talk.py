@@ -90,6 +90,26 @@ async def test_asked_where_it_may_not_write_it_reacts_or_writes_directly_and_own
     assert deployment.requests == []
 
 
+@pytest.mark.proves("T-config-discord")
+async def test_guilds_mentions_and_direct_messages_that_are_not_wanted_are_left_alone(
+    deployment: DiscordDeployment,
+) -> None:
+    away = deployment.world.add_guild("Away", owner=deployment.ana)
+    away.join(deployment.ben)
+    away.join(deployment.ada.user)
+    direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)
+    switches = ["mentions: false", "direct_messages: false", "keywords: ['^hey']"]
+    deployment.configure(conduct=[f"guilds: ['{deployment.guild.id}']", *switches])
+    deployment.script("Here.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "and me?")
+        deployment.world.say(deployment.ben, direct, "and me?")
+        deployment.world.say(deployment.ben, away.add_channel("lobby"), "hey you")
+        deployment.world.say(deployment.ben, deployment.general, "hey you")
+        await deployment.until(lambda: deployment.said() == ["Here."])
+    assert len(deployment.requests) == 1
+
+
 async def test_a_direct_message_needs_no_mention(deployment: DiscordDeployment) -> None:
     deployment.configure()
     direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)

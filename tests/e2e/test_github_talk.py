@@ -113,6 +113,14 @@ async def test_nothing_but_created_comments_and_opened_issues_of_people_starts_a
     assert len(github_deployment.requests) == 2
 
 
+@pytest.mark.proves("S-http-github-repos-get")
+async def test_the_repositories_of_the_app_can_become_sources(github_deployment: GitHubDeployment) -> None:
+    github_deployment.configure()
+    async with github_deployment.run() as denizen:
+        listed = await to_thread.run_sync(denizen.server.get, "/api/github/repos")
+    assert [row["name"] for row in listed.body] == ["harbour/boats"]
+
+
 @pytest.mark.proves("S33", "S-http-webhooks-post")
 async def test_the_same_webhook_again_gives_no_second_answer_and_a_forged_one_none(
     github_deployment: GitHubDeployment,

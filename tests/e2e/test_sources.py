@@ -217,7 +217,7 @@ def test_without_a_key_a_channel_is_skipped_with_a_note_and_nothing_fails(home: 
     assert "it was skipped" in home.do("sources", "list").out
 
 
-@pytest.mark.proves("S30", "S-http-snapshot-config-put")
+@pytest.mark.proves("S30", "S-http-snapshot-config-get", "S-http-snapshot-config-put")
 def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comments(
     home: Home, provider: Provider, docs: Path, tmp_path: Path
 ) -> None:

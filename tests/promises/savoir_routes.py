@@ -157,7 +157,8 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-agent-config-public-get",
         "2.7 GET /api/agent-config/public",
-        "Any signed-in user or API key reads the active settings.",
+        "Anybody who may reach the server reads the settings in effect, and owners and admins also the two texts for "
+        "the prompt.",
         status="covered",
         issue="knowledge",
     ),
@@ -330,8 +331,8 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-errors",
         "2.7",
-        "Every HTTP error carries status, message, why and fix; under `/v1` it has OpenAI's form, whose text tells "
-        "the reason and the remedy where there are any.",
+        "Every error of the API carries status, message, why and fix; under `/v1` it has OpenAI's form, whose text "
+        "tells the reason and the remedy where there are any.",
         status="covered",
         issue="foundation",
     ),

@@ -151,7 +151,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-agent-context",
         "4.4",
         "Sorted Markdown files of the global folder and then of the agent's own go into the prompt under headings of "
-        "their names, or only the own with `skipGlobalContext`.",
+        "their names, or only the own with `skip_global_context`.",
         status="covered",
         issue="context",
     ),

@@ -69,7 +69,7 @@ async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_s
         client.session_id = "sess_mine"
         await client.bash("ls")
         client.session_id = ""
-        await client.bash("ls", agent="scribe")
+        await client.bash_batch(["ls"], agent="scribe")
         assert client.session_id == "sess_4"
     assert [body.get("sessionId") for _, _, body in server.heard] == [None, "sess_1", "sess_mine", None]
     assert [body.get("agent") for _, _, body in server.heard] == [None, None, None, "scribe"]

@@ -10,6 +10,7 @@ from denizen.app.settings import Settings, render_settings
 from denizen.domain.agent import Agent, ContextStrategy, ResponseStyle
 from denizen.domain.ids import AgentName
 from denizen.engine.configuration.choices import list_aliases
+from denizen.engine.prompt.system_prompt import assemble_system_prompt
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
 from tests.engine.engine_fixture import open_engine
@@ -60,6 +61,7 @@ def test_a_model_with_what_replaces_it_and_instructions_hold_for_every_agent_tha
     ada, ben = settings.agents[AgentName("denizen")], settings.agents[AgentName("ben")]
     assert (ada.model, ben.model) == ("main", "lab/three")
     assert [agent.instructions.style.extra_instructions for agent in (ada, ben)] == ["Be kind.", "Be kind."]
+    assert all("Be kind." in str(assemble_system_prompt(agent, tool_rules=True)) for agent in (ada, ben))
     main = settings.models.aliases[ada.model]
     assert (main.model, main.fallbacks) == ("lab/one", ("lab/two",)), "in the order of priority"
     assert build_models(home, settings).get(ada.model).name == "lab/one"
@@ -75,6 +77,8 @@ def test_an_agents_instructions_replace_the_global_ones(home: Home) -> None:
     assert agents["denizen"].instructions.style.extra_instructions == "Be brief."
     assert agents["ben"].instructions.style.extra_instructions == ""
     assert agents["ben"].instructions.style.response is ResponseStyle.FRIENDLY
+    prompt = str(assemble_system_prompt(agents["denizen"], tool_rules=True))
+    assert "Be brief." in prompt and "Be kind." not in prompt
 
 
 def test_an_agents_own_preset_takes_precedence_over_what_holds_for_all(home: Home) -> None:

@@ -19,7 +19,7 @@ from denizen.domain.prompt import Stability
 from denizen.domain.tool import ToolCall
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
 from denizen.engine.tools.toolbox import list_all
-from tests.app.home_folder import Home, open_home
+from tests.app.home_folder import LAB, Home, open_home
 from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S
 
@@ -127,13 +127,14 @@ def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     assert "is not a folder" in home.refuse("").explain()
 
 
-@pytest.mark.proves("T-agent-knowledge")
+@pytest.mark.proves("T-agent-knowledge", "T-config-context-folders")
 @pytest.mark.anyio
-async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home: Home) -> None:
-    home.add_file("knowledge/rules.md", "No shoes.")
+@pytest.mark.parametrize(("folder", "text"), [("knowledge", ""), ("facts", "folders: {knowledge: facts}\n")])
+async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home: Home, folder: str, text: str) -> None:
+    home.add_file(f"{folder}/rules.md", "No shoes.")
     home.add_file("agents/denizen/knowledge/diary.md", "I like the sun.")
     home.add_file("agents/other/knowledge/secret.md", "Mine.")
-    async with open_home(home) as denizen:
+    async with open_home(home, LAB + text) as denizen:
         bound = (await list_all(denizen.runtime.current.toolsets))["list_knowledge"]
         call = ToolCall(CallId("c"), "list_knowledge", {})
         listed = (await bound.toolset.call(call, scope(agent="denizen"))).text

@@ -22,6 +22,7 @@ NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 TEXTS = st.text(max_size=20)
 
 
+@pytest.mark.proves("T-config-env")
 @pytest.mark.parametrize(
     ("template", "value"),
     [

@@ -15,12 +15,13 @@ from denizen.domain.agent import Agent, SamplingSettings, StoragePolicy, Summary
 from denizen.domain.cited_text import UNKNOWN
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.speaker_choice import SILENCE
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
-from tests.engine.engine_fixture import open_engine
+from tests.engine.engine_fixture import ToolsetFixture, open_engine
 from tests.skill_fixture import ServicesFixture
 
 ADA = AgentName("ada")
@@ -40,6 +41,18 @@ def test_the_preset_for_small_models_keeps_little_and_samples_cool(home: Home) -
         100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200
     )
     assert found.limits == replace(TurnLimits(), max_history_tokens=2000, max_history_messages=10, max_tools=5)
+
+
+@pytest.mark.proves("T-config-history")
+@pytest.mark.anyio
+async def test_a_small_model_is_asked_with_little_history_and_cool(home: Home) -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("answer " * 200))
+    async with open_engine(model, ToolsetFixture([]), agent=agent(home)) as engine:
+        for _ in range(6):
+            await engine.say("word " * 180)
+    last = model.requests[-1]
+    assert 1000 < sum(map(count_tokens, last.messages)) <= 2000
+    assert last.sampling.temperature == 0.3
 
 
 @pytest.mark.proves("T-config-history")

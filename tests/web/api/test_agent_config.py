@@ -30,6 +30,17 @@ FILE = {
     "changed": [],
 }
 
+EVERYTHING: dict[str, Any] = {
+    "response_style": "friendly",
+    "language": "pt-BR",
+    "default_model": "quality",
+    "max_steps_multiplier": 2.0,
+    "citation_format": "none",
+    "temperature": 0.5,
+    "additional_prompt": "Mention dogs.",
+    "search_instructions": "Look in the attic.",
+}
+
 
 class AgentConfigFixture:
     """A site with an admin and a member."""
@@ -108,17 +119,19 @@ async def test_a_reset_brings_the_configured_values_back() -> None:
         assert (await server.ask("POST", "/reset")) == (200, {**FILE, "name": "default"})
 
 
-@pytest.mark.proves("S-http-agent-config-public-get")
+@pytest.mark.proves("S-http-agent-config-public-get", "S-http-agent-config-put")
 async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None:
     async with open_agent_config() as server:
-        await server.ask("PUT", "", search_instructions="Look in the attic.", temperature=1)
+        await server.ask("PUT", "", **EVERYTHING)
         _, in_full = await server.ask("GET", "/public")
-        assert in_full["search_instructions"] == "Look in the attic."
-        status, config = await server.ask("GET", "/public", key="key-of-ann")
-        assert status == 200
-        assert (config["temperature"], config["citation_format"], config["name"]) == (1.0, "inline", "default")
-        assert (config["additional_prompt"], config["search_instructions"]) == (None, None)
+        assert in_full == {**FILE, **EVERYTHING, "name": "default", "changed": in_full["changed"]}
+        assert set(in_full["changed"]) == set(EVERYTHING)
+        without_texts = in_full | {"additional_prompt": None, "search_instructions": None}
+        assert await server.ask("GET", "/public", key="key-of-ann") == (200, without_texts)
         assert (await server.ask("GET", "/public", key="wrong"))[0] == 401
+        async with server.web.client() as browser:
+            await browser.post("/login", data={"key": "key-of-ann"})
+            assert (await browser.get("/api/agent-config/public")).json() == without_texts
 
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")

@@ -193,6 +193,9 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     assert {row.key: row.messages for row in found.hourly if row.messages} == {"12": 1, "09": 3}
     assert found.feedback_score is None, "messages have no votes yet"
     assert (of_bot.totals.messages, of_bot.totals.input_tokens, of_bot.totals.duration_ms) == (1, 70, 250)
+    assert of_bot.top_users is not None and of_bot.hourly is not None
+    assert [(row.name, row.messages) for row in of_bot.top_users] == [("ben", 1)]
+    assert sum(row.messages for row in of_bot.hourly) == 1
     assert (of_model.totals.messages, of_model.previous.messages) == (2, 0)
 
 
@@ -260,6 +263,7 @@ async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
     async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
         await ann.ask()
+        await ann.post("/api/stats/usage", REPORT)
         before = await ada.sums(days=2)
         web.clock.advance(days=1)
         told = [await ada.post("/api/stats/compute") for _ in range(3)]
@@ -267,9 +271,9 @@ async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
         after = await ada.sums(days=2)
         refused = [await ada.post("/api/stats/compute", {"date": day}) for day in ("2026-11-22", "2027-01-01", "1.1.")]
         member = await ann.post("/api/stats/compute")
-    assert told == [(200, {"date": "2026-11-21", "rows": 2})] * 3
+    assert told == [(200, {"date": "2026-11-21", "rows": 4})] * 3, "one of each model, of the user and of everybody"
     assert named == (200, {"date": "2026-11-20", "rows": 0})
-    assert after.totals == before.totals
+    assert (after.totals, after.by_model, after.by_source) == (before.totals, before.by_model, before.by_source)
     assert [(status, row["error"]["code"]) for status, row in refused] == [
         (400, "day_not_over"),
         (400, "day_not_over"),

@@ -181,6 +181,7 @@ async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: 
     assert "1234" not in response.text
 
 
+@pytest.mark.proves("S-http-errors")
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
@@ -193,8 +194,10 @@ async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: 
 async def test_what_the_framework_refuses_has_the_same_form(method: str, path: str, status: int, code: str) -> None:
     async with open_web() as web, web.client() as client:
         response = await client.request(method, path)
-    assert response.status_code == status
-    assert response.json()["error"]["code"] == code
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (status, code)
+    told = ("message", "type") if path.startswith("/v1/") else ("status", "message", "why", "fix")
+    assert all(error[each] for each in told)
 
 
 async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,113 @@
+"""What owners and admins do over HTTP, on a server whose address, keys and store are those of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from denizen.testing.model_server import ModelAnswer
+from denizen_sdk import ApiError, DenizenClient
+from denizen_sdk.knowledge import SnapshotRemoteInfo, SourceSettings
+from denizen_sdk.usage import TokenCounts
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+from tests.ports import hold_unused_port
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+KEYS = {role: f"a-long-key-of-the-{role}" for role in ("owner", "admin", "member")}
+CONFIG = """\
+server:
+  host: localhost
+  port: {port}
+  api_keys:
+    - {{name: olga, key: "${{OWNER_KEY}}", roles: [owner]}}
+    - {{name: ada, key: "${{ADMIN_KEY}}", roles: [admin]}}
+    - {{name: ann, key: "${{MEMBER_KEY}}", roles: [member]}}
+store: {{url: "sqlite:///{store}"}}
+"""
+
+
+@pytest.fixture
+def url(home: Home, provider: Provider, tmp_path: Path) -> Generator[str]:
+    """The address of the server while it runs."""
+    home.variables |= {f"{role.upper()}_KEY": key for role, key in KEYS.items()}
+    with hold_unused_port() as port:
+        home.configure(provider.server.openai_url, rest=CONFIG.format(port=port, store=tmp_path / "elsewhere.db"))
+        with home.start("run") as running:
+            found = running.err.await_text(r"Denizen is ready: (http://\S+)$")[1]
+            assert found == f"http://localhost:{port}"
+            yield found
+            running.kill()
+    assert (tmp_path / "elsewhere.db").exists() and not (home.folder / "denizen.db").exists()
+
+
+@pytest.mark.proves(
+    "S-http-sources-get",
+    "S-http-sources-post",
+    "S-http-sources-id-put",
+    "S-http-sources-id-delete",
+    "S-http-sync-post",
+    "S-http-sync-source-post",
+    "S-http-snapshot-status-get",
+    "S-http-snapshot-sync-post",
+    "S-http-sandbox-snapshot-post",
+    "S-http-snapshot-config-get",
+    "T-config-database",
+    "T-config-server",
+    "T-http-auth",
+)
+async def test_sources_and_snapshots_are_managed_by_the_roles_of_the_keys(url: str, tmp_path: Path) -> None:
+    (notes := tmp_path / "notes").mkdir()
+    (notes / "a.md").write_text("A\n", encoding="utf-8")
+    async with (
+        DenizenClient(url, KEYS["owner"]) as owner,
+        DenizenClient(url, KEYS["admin"]) as admin,
+        DenizenClient(url, KEYS["member"]) as member,
+        DenizenClient(url) as stranger,
+    ):
+        for caller, status in ((stranger, 401), (member, 403), (admin, 403)):
+            with pytest.raises(ApiError) as refused:
+                await caller.add_source(str(notes))
+            assert refused.value.status == status
+        await owner.add_source(str(notes), source_id="notes")
+        await owner.edit_source("notes", SourceSettings(label="Notes"))
+        for started in (await admin.sync(), await admin.sync_source("notes")):
+            assert (await admin.wait_for_sync(started.run)).failed == {}
+        [source] = await member.list_sources()
+        assert (source.settings.label, source.sync_state.documents) == ("Notes", 1)
+        snapshot = await admin.get_snapshot()
+        assert snapshot.current == await admin.publish_snapshot() != ""
+        assert (await admin.wait_for_sync((await admin.create_snapshot()).run)).status == "done"
+        assert await admin.get_snapshot_remote() == SnapshotRemoteInfo("")
+        await admin.remove_source("notes")
+        assert await member.list_sources() == []
+
+
+@pytest.mark.proves(
+    "S-http-agent-config-get",
+    "S-http-agent-config-put",
+    "S-http-agent-config-reset-post",
+    "S-http-agent-config-public-get",
+    "S-http-stats-get",
+    "S-http-stats-me-get",
+    "S-http-stats-usage-post",
+    "S-http-stats-compute-post",
+    "T-http-chat",
+)
+async def test_settings_are_in_effect_at_once_and_usage_is_counted(url: str, provider: Provider) -> None:
+    provider.script(ModelAnswer(text="Sehr wohl."))
+    async with DenizenClient(url, KEYS["admin"]) as admin, DenizenClient(url, KEYS["member"], source="ci") as member:
+        await admin.save_agent_config({"temperature": 0.25, "search_instructions": "Look in the attic."})
+        assert (await member.ask("hi")).reply == "Sehr wohl."
+        assert provider.server.bodies[-1]["temperature"] == 0.25
+        seen = await member.get_agent_config()
+        assert (seen.temperature, seen.search_instructions) == (0.25, None)
+        assert (await admin.reset_agent_config()).temperature is None
+        await member.report_usage(TokenCounts(7, 3))
+        mine, everybody = await member.get_own_statistics(days=2), await admin.get_statistics(days=2)
+        assert mine.totals == everybody.totals
+        assert {row.key: row.messages for row in mine.by_source} == {"web": 1, "ci": 1}
+        assert (await admin.compute_statistics()).date < everybody.last_day
