@@ -273,14 +273,12 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
         for complexity in routes:
             await engine.say(f"Who has compared Hamlet with the older play, and is that {complexity}?")
     first, second, *_ = models.fast.requests
+    all_of_it = "look at everything that matters, step by step, before you answer."
     assert [list_notes(request) for request in models.fast.requests] == [
         ["[This needs no more than a short answer. Make at most 2 tool calls, then answer.]"],
         ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"],
         ["[This takes some work: look in a few places before you answer. Make at most 13 tool calls, then answer.]"],
-        [
-            "[This is complex: look at everything that matters, step by step, before you answer. "
-            "Make at most 23 tool calls, then answer.]"
-        ],
+        [f"[This is complex: {all_of_it} Make at most 23 tool calls, then answer.]"],
     ]
     assert first.segments == second.segments
     prompt = "\n".join(segment.text for segment in first.segments)
