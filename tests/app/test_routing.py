@@ -78,7 +78,7 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
         assert prompts[0] == prompts[1], "what is cached is the same for all routes"
 
 
-@pytest.mark.proves("S-config-save", "S-config-temperature", "SW5")
+@pytest.mark.proves("S6", "S-config-default-model", "S-config-save", "S-config-temperature", "SW5")
 async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(provider=PROVIDERS["openai-compatible"].format(server=server)))

@@ -165,10 +165,11 @@ async def test_what_was_deleted_while_it_was_down_is_out_once_it_is_back_and_not
     assert len(deployment.rows("SELECT 1 FROM posts WHERE deleted_at IS NOT NULL")) == 2
 
 
-@pytest.mark.proves("S23")
+@pytest.mark.proves("S23", "S-prompt-bot")
 async def test_an_agent_looks_into_its_documents_by_itself_and_not_over_http(deployment: DiscordDeployment) -> None:
     deployment.home.variables["CI_KEY"] = "a-key-of-enough-characters"
-    deployment.configure(rest='server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n')
+    keys = 'server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n'
+    deployment.configure(agents={"ada": "answers_from: sources"}, rest=keys)
     (deployment.home.folder / "knowledge").mkdir()
     (deployment.home.folder / "knowledge" / "rules.md").write_text("Tea at five.\n")
     looks = ModelAnswer(calls=[ModelCall("bash", {"command": "cat shared/rules.md"})])
@@ -179,4 +180,6 @@ async def test_an_agent_looks_into_its_documents_by_itself_and_not_over_http(dep
         assert (await to_thread.run_sync(denizen.server.post, "/api/sandbox/shell")).status == 401
         deployment.ask(deployment.ana, "when is tea?")
         await deployment.until(lambda: deployment.said() == ["At five."])
-    assert "Tea at five." in str(deployment.requests[-1].body["messages"][-1])
+    prompt = str(deployment.requests[-1].body["messages"])
+    assert "Tea at five." in prompt
+    assert "Answer only from your sources, your knowledge files: read them, do not only list them" in prompt

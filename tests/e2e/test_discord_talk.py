@@ -174,7 +174,7 @@ async def test_slash_commands_ask_the_agent_and_tell_what_can_be_done(deployment
     assert len(deployment.requests) == 1
 
 
-@pytest.mark.proves("V11", "CW9", "C14")
+@pytest.mark.proves("V11", "CW9", "C14", "SW11")
 async def test_a_long_answer_comes_in_order_as_a_reply_and_plain_messages_with_whole_code_fences(
     deployment: DiscordDeployment,
 ) -> None:

@@ -41,7 +41,7 @@ async def test_a_mention_in_an_issue_is_answered_there_by_what_was_said_before(
     assert "why, ana?" in prompt and "@Denizen" not in prompt
 
 
-@pytest.mark.proves("S32")
+@pytest.mark.proves("S32", "S33")
 async def test_pull_requests_reviews_and_discussions_are_answered_where_they_ask(
     github_deployment: GitHubDeployment,
 ) -> None:
@@ -75,7 +75,7 @@ async def test_pull_requests_reviews_and_discussions_are_answered_where_they_ask
     assert "North or south?" in str(github_deployment.requests[-1].body["messages"])
 
 
-@pytest.mark.proves("S32")
+@pytest.mark.proves("S32", "S33")
 async def test_new_issues_are_answered_where_that_is_wanted(github_deployment: GitHubDeployment) -> None:
     github_deployment.configure(conduct=["reply_to_new_issues: true"])
     async with github_deployment.run():

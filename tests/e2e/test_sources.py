@@ -141,6 +141,7 @@ def test_an_interrupted_sync_says_what_becomes_of_it(home: Home) -> None:
     assert "Sources that were read stay so; `denizen sources sync` goes on with the others." in ended.err
 
 
+@pytest.mark.proves("S25")
 def test_a_sync_of_a_server_that_was_killed_is_finished_by_the_next_one(
     home: Home, provider: Provider, docs: Path
 ) -> None:
@@ -217,7 +218,7 @@ def test_without_a_key_a_channel_is_skipped_with_a_note_and_nothing_fails(home: 
     assert "it was skipped" in home.do("sources", "list").out
 
 
-@pytest.mark.proves("S30", "S-http-snapshot-config-get", "S-http-snapshot-config-put")
+@pytest.mark.proves("S24", "S30", "S-http-snapshot-config-get", "S-http-snapshot-config-put")
 def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comments(
     home: Home, provider: Provider, docs: Path, tmp_path: Path
 ) -> None:

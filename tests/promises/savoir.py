@@ -103,8 +103,8 @@ SAVOIR: tuple[Requirement, ...] = (
     Requirement(
         "S13",
         "2.4",
-        "A turn that would end without text makes one more request without tools, and if that fails too a fixed "
-        "apology is delivered.",
+        "A turn that would end without text makes one more request without tools, and if that gives no text either, "
+        "a fixed apology is delivered.",
         status="covered",
         issue="foundation",
     ),

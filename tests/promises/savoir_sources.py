@@ -10,8 +10,8 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
     Requirement(
         "S16",
         "2.5",
-        "The sandbox runs find, ls, tree, grep, cat, head, tail, wc, sort, uniq, diff, echo, stat, file, du, "
-        "basename, dirname, realpath and xargs.",
+        "The sandbox runs those of find, ls, tree, grep, cat, head, tail, wc, sort, uniq, diff, echo, stat, file, du, "
+        "basename, dirname, realpath and xargs that the host has, and says which of them is missing.",
         status="covered",
         issue="knowledge",
     ),
@@ -82,8 +82,8 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
     Requirement(
         "S25",
         "2.6",
-        "A sync is a durable workflow that fetches all sources in parallel with 5 retries (waiting attempt times 2 s "
-        "after a reset), pushes with 5 and publishes with 3.",
+        "A sync is a durable workflow that fetches sources in parallel, four at a time, with 5 retries (waiting "
+        "attempt times 2 s after a reset), pushes with 5 and publishes with 3.",
         status="covered",
         issue="knowledge",
     ),
@@ -154,8 +154,8 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
     Requirement(
         "S32",
         "2.8",
-        "On GitHub an agent answers mentions in issues and pull requests, and new issues when `replyToNewIssues` is "
-        "on.",
+        "On GitHub an agent answers mentions in issues and pull requests, and new issues when `reply_to_new_issues` "
+        "is on.",
         status="covered",
         issue="knowledge",
     ),
@@ -163,7 +163,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "S33",
         "2.8",
         "A GitHub webhook is verified by HMAC-SHA256 in constant time (401 otherwise), a ping is answered, and only "
-        "created comments and opened issues of others start a turn.",
+        "what people newly write, in issues, pull requests, reviews and discussions, starts a turn.",
         status="covered",
         issue="knowledge",
     ),

@@ -42,6 +42,7 @@ from denizen.ports.sandbox import (
 )
 from tests.adapters.sandbox.sandbox_folder import MARK, SandboxFolder, make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import open_folder
+from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -138,6 +139,7 @@ async def test_what_prints_without_end_is_stopped(tier: str, documents: SandboxF
         assert (await run(pool, documents, "echo still here")).stdout == "still here\n"
 
 
+@pytest.mark.proves("S22")
 async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
     lines = ["cat pipe", "cat pipe | sort", "find pipe -exec cat {} +", "echo pipe | xargs cat", "grep -r x pipe docs"]
@@ -145,6 +147,7 @@ async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str
         for line in lines:
             result = await run(pool, documents, line)
             assert result.exit_code == TIMED_OUT_EXIT_CODE, result
+            assert result.duration_ms >= QUICK.timeout_s * 1000
             assert "its time was over" in result.stderr
         with anyio.fail_after(HANG_LIMIT_S):  # a busy machine may take longer than QUICK, even for this
             while (await run(pool, documents, "echo still here")).stdout != "still here\n":
@@ -238,8 +241,8 @@ async def test_a_folder_that_is_gone_is_told(best_tier: str, tmp_path: Path) -> 
 
 @pytest.mark.proves("S21", "S-kv-session", "SW10")
 async def test_a_session_belongs_to_its_owner_and_is_used_again(best_tier: str, documents: SandboxFolder) -> None:
-    view, other = open_view(documents), ShellView((("", documents.outside),))
-    async with open_pool(best_tier) as pool:
+    view, other, clock = open_view(documents), ShellView((("", documents.outside),)), ManualClock()
+    async with SandboxPool(clock, PATIENT, tiers=(best_tier,)) as pool:
         first = (await pool.run(["ls"], view, owner="ann")).session_id
         assert first.startswith("sess_")
         assert (await pool.run(["ls"], view, owner="ann")).session_id == first
@@ -247,6 +250,8 @@ async def test_a_session_belongs_to_its_owner_and_is_used_again(best_tier: str, 
         stranger = await pool.run(["ls"], other, owner="bob", session_id=first)
         assert stranger.session_id != first
         assert stranger.results[0].stdout == "secret.txt\n"
+        clock.advance(minutes=30, seconds=1)
+        assert (await pool.run(["ls"], view, owner="ann", session_id=first)).session_id != first
 
 
 @pytest.mark.proves("S21")

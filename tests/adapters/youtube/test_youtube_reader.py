@@ -105,6 +105,7 @@ async def test_a_channel_is_listed_in_pages_of_50_up_to_its_maximum(fixture: Rea
     assert [len(ids.split(",")) for what, ids in fixture.youtube.asked if what == "videos"] == [50, 20]
 
 
+@pytest.mark.proves("S27")
 async def test_the_slug_of_a_file_has_at_most_50_characters_and_no_title_leads_elsewhere(
     fixture: ReaderFixture,
 ) -> None:

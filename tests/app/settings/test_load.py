@@ -17,6 +17,7 @@ from denizen.domain import budget
 from denizen.domain.agent import (
     Agent,
     AgentInstructions,
+    AnswersFrom,
     CitationFormat,
     HistorySettings,
     ResponseStyle,
@@ -53,9 +54,12 @@ agents:
     model: quality
     tools: [notes_*, weather]
     planning: plan
-    limits: {max_steps: 5, turn_timeout_s: 60}
+    answers_from: sources
+    limits: {max_steps: 5, max_steps_multiplier: 1.5, turn_timeout_s: 60}
     sampling: {temperature: 0, seed: 7}
-    style: {response: technical, language: pt-BR, citations: footnote}
+    style:
+      {response: technical, language: pt-BR, citations: footnote, extra_instructions: Be kind.,
+       search_instructions: Search twice.}
   other: {model: lab/another}
 default_agent: other
 channels: {web: {enabled: no}}
@@ -77,6 +81,12 @@ KEYS = {"DENIZEN_API_KEY": "denizen-key", "ANTHROPIC_API_KEY": "anthropic-key"}
     "L-config-name",
     "X-max-output-tokens",
     "X-iteration-limit",
+    "S-config-response-style",
+    "S-config-language",
+    "S-config-citation-format",
+    "S-config-additional-prompt",
+    "S-config-search-instructions",
+    "S-config-step-multiplier",
 )
 def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     settings = home.load()
@@ -86,6 +96,8 @@ def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     assert (agent.model, agent.tool_access.tools) == ("balanced", ("*",))
     assert (agent.limits.max_output_tokens, agent.limits.max_steps) == (4096, 20)
     assert {name: section.kind for name, section in settings.models.providers.items()} == {"builtin": "embedded"}
+    usual = WritingStyle(ResponseStyle.CONCISE, "en", CitationFormat.INLINE, "", "")
+    assert (agent.instructions.style, agent.limits.max_steps_multiplier) == (usual, 1)
     models = {name: alias.model for name, alias in settings.models.aliases.items()}
     assert models == dict.fromkeys(("fast", "balanced", "quality"), "builtin/default")
     assert settings.store_url == f"sqlite:///{home.path / 'denizen.db'}"
@@ -108,7 +120,17 @@ def test_each_key_of_an_agent_is_a_field_of_one_record():
     assert AgentSection.model_fields.keys() - set(names) == {"preset", "skip_global_context"}
 
 
-@pytest.mark.proves("T-config-database", "T-config-server")
+@pytest.mark.proves(
+    "T-config-database",
+    "T-config-server",
+    "S-config-response-style",
+    "S-config-language",
+    "S-config-citation-format",
+    "S-config-additional-prompt",
+    "S-config-search-instructions",
+    "S-config-step-multiplier",
+    "S-prompt-chat",
+)
 def test_every_section_is_read(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     assert settings.agents[AgentName("helper")] == Agent(
@@ -117,10 +139,11 @@ def test_every_section_is_read(home: Home):
         model="quality",
         instructions=AgentInstructions(
             persona=(("built-in", DEFAULT_PERSONA.format(name="helper")),),
-            style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE),
+            style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE, "Be kind.", "Search twice."),
+            answers_from=AnswersFrom.SOURCES,
         ),
         tool_access=ToolAccess(tools=("notes_*", "weather"), planning=ToolPlanning.PLAN),
-        limits=TurnLimits(max_steps=5, turn_timeout_s=60),
+        limits=TurnLimits(max_steps=5, max_steps_multiplier=1.5, turn_timeout_s=60),
         sampling=SamplingSettings(temperature=0, seed=7),
     )
     assert settings.default_agent == "other"

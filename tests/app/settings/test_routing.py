@@ -27,12 +27,14 @@ def test_no_agent_is_on_auto_unless_somebody_wrote_so(home: Home) -> None:
     assert not home.load("").agents[AgentName("denizen")].is_routed
 
 
+@pytest.mark.proves("S-config-step-multiplier")
 @pytest.mark.parametrize(
     ("config", "said"),
     [
         (LAB % "fast: lab/small" + "agents: {ada: {model: auto}}", "there is no alias 'balanced'"),
         (LAB % "auto: lab/small, balanced: lab/middle", "no alias can be named auto"),
         (THREE + "agents: {ada: {limits: {max_steps_multiplier: 3.5}}}", "between 0.5 and 3"),
+        (THREE + "agents: {ada: {limits: {max_steps_multiplier: 0.4}}}", "between 0.5 and 3"),
         (THREE + "agents: {ada: {answers_from: books}}", "sources"),
     ],
 )

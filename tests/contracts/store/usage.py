@@ -363,6 +363,7 @@ class StatisticsContract:
             assert await work.statistics.count_reports(BO.key, since=at(2)) == 1
             assert await work.statistics.count_reports(ANA.key, since=at(0)) == 0
 
+    @pytest.mark.proves("S-data-usage-stats")
     async def test_usage_is_summed_by_every_key_and_a_message_counts_once(self, store: Store) -> None:
         await fill_statistics(store)
         assert await count_messages(store, UsageGrouping.DAY) == {"2026-11-20": 1, "2026-11-21": 3}

@@ -152,16 +152,17 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
 
 
 @pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8")
-async def test_the_last_two_steps_are_without_tools() -> None:
+@pytest.mark.parametrize("steps", [3, 5])
+async def test_the_last_two_steps_are_without_tools(steps: int) -> None:
     model = ScriptedModel(
         otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _call_until_told(r))
     )
-    agent = Agent(NAME, limits=TurnLimits(max_steps=3))
+    agent = Agent(NAME, limits=TurnLimits(max_steps=steps))
     async with open_engine(model, agent=agent) as engine:
         done = await engine.say("x")
         assert done.reply == "end" + LIMIT_NOTE
-        assert [request.tool_choice for request in model.requests] == ["auto", "none"]
-        assert model.requests[1].tools, "the tools stay in the prompt: they are part of its cached prefix"
+        assert [request.tool_choice for request in model.requests] == [*["auto"] * (steps - 2), "none"]
+        assert model.requests[-1].tools, "the tools stay in the prompt: they are part of its cached prefix"
 
 
 def _call_until_told(request: ModelRequest) -> list[ToolCallPart]:
@@ -193,9 +194,9 @@ async def test_twenty_steps_are_the_default_limit() -> None:
 
 @pytest.mark.proves("S10")
 async def test_four_tool_only_steps_in_the_later_part_force_a_step_without_tools() -> None:
-    assert [must_answer(number, 10, 4) for number in range(1, 11)] == [False] * 5 + [True] * 5
+    assert [must_answer(number, 20, 4) for number in range(1, 21)] == [False] * 11 + [True] * 9
     assert not must_answer(6, 10, 3)
-    assert not must_answer(2, 10, 9), "the early part is left alone, however long the streak"
+    assert not must_answer(2, 4, 9), "the early part is left alone, however long the streak"
     agent = Agent(NAME, limits=TurnLimits(max_steps=10))
     for spoken, free in ((0, 5), (3, 7)):  # the step at which the model says something besides its call
 

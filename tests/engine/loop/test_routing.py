@@ -68,6 +68,8 @@ async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
         assert done.usage.cost_usd == USED.cost_usd
     (asked,) = models.router.requests
     assert asked.output_schema is not None
+    (rule,) = [line for line in asked.segments[0].text.splitlines() if line.startswith(f"{complexity}:")]
+    assert rule.endswith(f" max_steps {steps}, model {model}.")
     assert '"question": "Who wrote Hamlet?"' in join_text(asked.messages[0].parts)
 
 
@@ -265,15 +267,19 @@ async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> No
 @pytest.mark.proves("S8")
 async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     style = WritingStyle(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
-    models = RoutingModels.answering(
-        make_routing_reply("simple", 8, "fast"), make_routing_reply("moderate", 15, "fast")
-    )
+    routes = {"trivial": 4, "simple": 8, "moderate": 15, "complex": 25}
+    models = RoutingModels.answering(*[make_routing_reply(*route, "fast") for route in routes.items()])
     async with open_router(models, replace(AUTO, instructions=replace(AUTO.instructions, style=style))) as engine:
-        await engine.say("Who wrote Hamlet?")
-        await engine.say("And who has compared it with the older play?")
-    first, second = models.fast.requests
-    assert list_notes(first) == ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"]
-    assert "Make at most 13 tool calls" in list_notes(second)[0]
+        for complexity in routes:
+            await engine.say(f"Who has compared Hamlet with the older play, and is that {complexity}?")
+    first, second, *_ = models.fast.requests
+    all_of_it = "look at everything that matters, step by step, before you answer."
+    assert [list_notes(request) for request in models.fast.requests] == [
+        ["[This needs no more than a short answer. Make at most 2 tool calls, then answer.]"],
+        ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"],
+        ["[This takes some work: look in a few places before you answer. Make at most 13 tool calls, then answer.]"],
+        [f"[This is complex: {all_of_it} Make at most 23 tool calls, then answer.]"],
+    ]
     assert first.segments == second.segments
     prompt = "\n".join(segment.text for segment in first.segments)
     for said in ("Answer briefly", "language 'de'", "Name the source", "Search twice.", "Mention cats."):

@@ -91,7 +91,7 @@ def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
     """Whether this step must do without tools. Steps count from 1."""
     if is_reserved(number, max_steps):
         return True
-    return number >= 3 and number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
+    return number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
 
 
 def is_reserved(number: int, max_steps: int) -> bool:
