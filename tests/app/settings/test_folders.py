@@ -127,7 +127,7 @@ def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     assert "is not a folder" in home.refuse("").explain()
 
 
-@pytest.mark.proves("T-agent-knowledge", "T-config-context-folders")
+@pytest.mark.proves("T-agent-knowledge", "T-config-context-folders", "T-tool-memory")
 @pytest.mark.anyio
 @pytest.mark.parametrize(("folder", "text"), [("knowledge", ""), ("facts", "folders: {knowledge: facts}\n")])
 async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home: Home, folder: str, text: str) -> None:
