@@ -129,9 +129,10 @@ async def test_the_same_webhook_again_gives_no_second_answer_and_a_forged_one_no
     issue = github_deployment.world.open_issue(github_deployment.ana, github_deployment.boats, "It leaks")
     async with github_deployment.run():
         github_deployment.script("A hole.")
-        github_deployment.world.comment(github_deployment.ana, issue, "@denizen why?")
+        comment = github_deployment.world.comment(github_deployment.ana, issue, "@denizen why?")
         asked = github_deployment.github.deliveries[-1]
         await github_deployment.until(lambda: github_deployment.said(issue) == ["A hole."])
+        github_deployment.world.edit(github_deployment.ana, issue, comment, "@denizen why, really?")
         github_deployment.github.redeliver(asked)
         await github_deployment.until(lambda: asked.status)
         github_deployment.app.hook.secret = "not-the-secret"

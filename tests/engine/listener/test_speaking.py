@@ -13,6 +13,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
+from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import strip_date
 from tests.engine.platform_fixture import ADA, World, open_platform
@@ -267,6 +268,13 @@ async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> N
 
 @pytest.mark.proves("C20", "L-config-error-message", "SW8-errors")
 async def test_a_failure_is_told_without_internals_and_with_a_reference() -> None:
+    def break_down(_: ModelRequest) -> ScriptedReply:
+        raise RuntimeError("no row in /srv/secret.db")
+
+    async with open_platform(model=ScriptedModel(otherwise=break_down)) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+        said = await fixture.said()
+        assert "secret" not in said[0] and "Reference: turn_" in said[0]
     fault = Unavailable("The model does not answer.", why="connection refused at 10.0.0.7", code="provider_down")
     async with open_platform(model=ScriptedModel(otherwise=fault)) as fixture:
         asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")

@@ -11,6 +11,7 @@ from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceKind, SyncRun
 from denizen_sdk import ApiError
 from denizen_sdk.knowledge import StartedSync
+from tests.clock import NOON
 from tests.engine.knowledge.knowledge_fixture import UnreliableReader, write
 from tests.timing import HANG_LIMIT_S
 from tests.web.knowledge_web_fixture import open_knowledge_web
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.anyio
     "S-http-sync-source-post",
     "S-http-snapshot-status-get",
     "S-http-snapshot-sync-post",
+    "S-data-sources",
 )
 async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
@@ -39,14 +41,18 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
         )
         status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
         assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
+        assert (made["max_videos"], made["created_at"], made["updated_at"]) == (50, *[NOON.isoformat()] * 2)
         _, before = await admin.ask("GET", "/api/snapshot/status")
         assert (before["needs_sync"], before["current"]) == (True, "")
         await owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"c.md": "C"})))
         run = await admin.sync()
         assert (run["status"], run["failed"], run["progress"]) == ("done", {}, {})
         assert run["sources"] == run["changed"] == ["more", "notes"]
+        server.engine.clock.advance(hours=1)
         status, changed = await owner.ask("PUT", "/api/sources/notes", content_path="more")
         assert (status, changed["content_path"], changed["label"]) == (200, "more", "Notes")
+        later = server.engine.clock.now().isoformat()
+        assert (changed["created_at"], changed["updated_at"]) == (NOON.isoformat(), later)
         write(notes, {"more/c.md": "C"})
         assert (await admin.sync("/api/sync/notes"))["sources"] == ["notes"]
         assert await owner.ask("DELETE", "/api/sources/more") == (204, None)
