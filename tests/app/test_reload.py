@@ -139,6 +139,15 @@ async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_defa
         assert await denizen.queries.list_tools() == []
 
 
+@pytest.mark.proves("T34")
+async def test_where_an_account_answers_is_as_it_is_configured(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADA", "a.b.c")
+    account = "channels: {discord: {guilds: ['7'], direct_messages: false, accounts: {denizen: '${ADA}'}}}\n"
+    async with open_home(home, LAB + account) as denizen:
+        [policy] = denizen.runtime.current.account_policies.values()
+    assert (policy.scope.guilds, policy.triggers.direct_messages) == ({"7"}, False)
+
+
 async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -> None:
     text = (
         LAB + "default_agent: bob\nagents: {ada: {context: transcript, transcript: {budget_tokens: 20000}}, bob: {}}\n"

@@ -29,7 +29,7 @@ def shared(tmp_path: Path) -> Path:
 
 
 def files(*allowed: Path) -> SkillToolset:
-    section = {"allowed": [str(path) for path in allowed]}
+    section: JsonObject = {"allowed": [str(path) for path in allowed]} if allowed else {}
     return SkillToolset(load_builtin("files"), ServicesFixture(allowed[0] if allowed else Path()).services(), section)
 
 

@@ -33,7 +33,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 def system(root: Path, *allow: str, **services: object) -> SkillToolset:
     programs = ProgramRunner(home=root, environ={"PATH": os.environ["PATH"], "SECRET_KEY": "sk-1"})
     given = replace(ServicesFixture(root).services(), **{"run_program": programs, **services})
-    return SkillToolset(load_builtin("system"), given, {"allow": list(allow)})
+    return SkillToolset(load_builtin("system"), given, {"allow": list(allow)} if allow else {})
 
 
 async def execute(root: Path, command: str, *allow: str) -> ToolResult:
@@ -66,6 +66,7 @@ async def test_every_character_of_a_shell_is_refused(tmp_path: Path, char: str) 
 async def test_a_program_that_prints_too_much_is_stopped(tmp_path: Path) -> None:
     result = await execute(tmp_path, "yes 0123456789", "yes")
     assert result.is_error and result.text.endswith("[stopped: it printed more than 1 MB]")
+    assert 1_000_000 <= len(result.text) < 1_000_100
 
 
 @pytest.mark.proves("T-tool-exec")

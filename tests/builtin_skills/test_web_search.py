@@ -134,6 +134,7 @@ async def test_blank_words_and_a_missing_provider_are_told(tmp_path: Path) -> No
         assert server.requests == []
 
 
+@pytest.mark.proves("T-tool-web-search")
 def test_braves_own_address_is_known() -> None:
     assert SearchSettings("brave", KEY).base_url == BRAVE_URL
 

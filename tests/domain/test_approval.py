@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.approval import (
-    GRANT_TIME,
     Approval,
     ApprovalChoice,
     ApprovalRequest,
@@ -172,10 +171,11 @@ def test_a_call_waits_only_where_the_asker_or_others_can_decide(
     assert can_be_asked(rule, reach, is_watched=watched) == can
 
 
+@pytest.mark.proves("T-approval-discord")
 def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen() -> None:
     approved = decide_approval(make_approval(), ANA, ApprovalChoice.HOUR, now=NOW).approval
     grant = plan_grant(approved, now=NOW)
-    assert grant.expires_at - NOW == GRANT_TIME
+    assert grant.expires_at - NOW == timedelta(hours=1)
     rule = approved.rule
     assert grant_covers(grant, {"name": "other"}, rule, is_exact=False, taint=NOTHING)
     assert not grant_covers(grant, {"name": "other"}, rule, is_exact=True, taint=NOTHING)

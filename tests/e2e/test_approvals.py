@@ -36,7 +36,8 @@ def get_last_request(provider: Provider) -> str:
     ("typed", "told"),
     [
         pytest.param("y\r", "approved by operator, after", id="yes"),
-        pytest.param("\r", "Denied: denied by operator, who gave no reason.", id="no"),
+        pytest.param("N\r", "Denied: denied by operator, who gave no reason.", id="no"),
+        pytest.param("\r", "Denied: denied by operator, who gave no reason.", id="nothing"),
         pytest.param("not on a Sunday\r", "Denied: denied by operator: not on a Sunday.", id="a reason"),
     ],
 )

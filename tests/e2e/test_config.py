@@ -95,7 +95,7 @@ def generation(server: Server) -> int:
     return server.get("/health").body["generation"]
 
 
-@pytest.mark.proves("T2", "T1", "TW11")
+@pytest.mark.proves("T2", "T1", "T3", "TW11")
 def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
     home: Home, provider: Provider
 ) -> None:
@@ -125,6 +125,13 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
     errors = [line for line in ended.err.splitlines() if "[error" in line]
     assert errors[0] == said[0].splitlines()[0]
     assert ["is empty or gone" in line for line in errors[1:]] == [True, True]
+
+
+@pytest.mark.proves("TW3")
+def test_a_server_beyond_loopback_does_not_start_without_a_key(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="server: {host: 0.0.0.0}\n")
+    refused = home.do("run", "--port", "0")
+    assert (refused.code, "server.api_keys" in refused.err) == (2, True)
 
 
 def test_a_home_folder_that_is_moved_while_it_is_used_is_told_until_it_is_back(home: Home, provider: Provider) -> None:

@@ -37,6 +37,15 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
 
 
 @pytest.mark.proves("TW16")
+def test_on_a_terminal_an_answer_is_printed_as_it_comes(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2))
+    with home.start_in_terminal("ask", "Tell me a story") as asking:
+        asking.out.await_text("Once")
+        assert asking.stop(signal.SIGINT).code == 130
+
+
+@pytest.mark.proves("TW16")
 def test_a_question_that_is_interrupted_leaves_nothing_in_the_way_of_the_next(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2), ModelAnswer(text="Hello."))

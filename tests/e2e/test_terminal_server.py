@@ -193,6 +193,7 @@ def test_where_nobody_sits_the_server_asks_nobody(home: Home, provider: Provider
 # --- the end of the server --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T7")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_server_that_goes_away_leaves_word_where_its_answer_will_be(
     number: signal.Signals, home: Home, provider: Provider

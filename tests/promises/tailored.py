@@ -141,8 +141,8 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T16",
         "4.3",
-        "With `nudgeOnText` set to N, text in place of a call is asked about up to N times, with the custom text only "
-        "the last time.",
+        "With `limits.nudges` set to N, text in place of a call is asked about up to N times, with the custom text "
+        "(`nudge_text`) only the last time.",
         status="covered",
         issue="foundation",
     ),
@@ -330,7 +330,7 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T39",
         "4.10",
-        "A text is split at a line end past the middle, else at a space, else hard.",
+        "A text is split at a line end past the middle, else at the end of a sentence, else at a space, else hard.",
         status="covered",
         issue="discord",
     ),

@@ -207,8 +207,8 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
     Requirement(
         "T-approval-timeout",
         "4.9",
-        "An approval not decided within its time (5 minutes by default, 0 for ever) is rejected or, where configured, "
-        "granted.",
+        "An approval not decided within its time (5 minutes by default, 0 for ever) is rejected or, where configured "
+        "and for no dangerous call, granted.",
         status="covered",
         issue="gate",
     ),
@@ -216,7 +216,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "T-approval-discord",
         "4.9",
         "On Discord an approval is a card with buttons to approve, once or for an hour, and to deny, which only the "
-        "configured people, by default the requester, may press.",
+        "configured people may press, by default the requester or, for calls of high risk, an owner.",
         status="covered",
         issue="gate",
     ),

@@ -510,8 +510,24 @@ async def test_a_wait_that_the_server_asks_for_is_kept_or_not_begun() -> None:
         assert len(server.requests) == 1
 
 
-@pytest.mark.proves("TW16")
-async def test_between_tries_there_is_a_pause() -> None:
+@pytest.mark.proves("TW16", "T-tool-web-fetch")
+async def test_between_the_two_tries_more_that_are_usual_there_are_longer_and_longer_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+
+    with serve({"/": say("busy", status=503)}) as server:
+        monkeypatch.setattr("denizen.adapters.fetch.fetcher.anyio.sleep", sleep)
+        fetcher = WebFetcher(allow_private=[server.address])
+        assert (await fetcher.fetch(server.url("/"), timeout_s=HANG_LIMIT_S)).status == 503
+        assert len(server.requests) == 3
+    assert slept == [0.5, 1.5]
+
+
+async def test_a_pause_for_which_there_is_no_time_is_not_begun() -> None:
     with serve({"/": say("busy", status=503)}) as server:
         fetcher = WebFetcher(allow_private=[server.address], backoff_s=(0.0, 3600.0))
         assert (await fetcher.fetch(server.url("/"), timeout_s=HANG_LIMIT_S)).status == 503

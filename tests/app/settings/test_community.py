@@ -54,6 +54,7 @@ def test_a_session_spans_a_thread_and_ten_messages_around_it_are_told_unless_som
     )
 
 
+@pytest.mark.proves("T34")
 @pytest.mark.parametrize("scope", SessionScope)
 def test_a_session_can_span_a_channel_a_thread_or_a_user(home: Home, scope: SessionScope):
     assert agent(home, f"session_scope: {scope}").history.session_scope is scope

@@ -50,7 +50,7 @@ def test_an_account_needs_a_token_only_and_answers_mentions_and_direct_messages_
     assert (login.account_policy.staff.owners, login.account_policy.scope) == (frozenset[str](), AccountScope())
 
 
-@pytest.mark.proves("T-config-discord")
+@pytest.mark.proves("T-config-discord", "T34")
 def test_owner_guilds_and_the_switches_for_direct_messages_and_mentions_are_settings(home: Home):
     found = account_policy(home, "owners: ['42']\nguilds: ['7']\ndirect_messages: false\nmentions: false")
     assert (found.staff.owners, found.scope.guilds) == ({"42"}, {"7"})

@@ -127,7 +127,7 @@ def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     assert "is not a folder" in home.refuse("").explain()
 
 
-@pytest.mark.proves("T-agent-knowledge")
+@pytest.mark.proves("T-agent-knowledge", "T-tool-memory")
 @pytest.mark.anyio
 async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home: Home) -> None:
     home.add_file("knowledge/rules.md", "No shoes.")

@@ -45,7 +45,7 @@ def load_policy(home: Home, text: str) -> GatePolicy:
     return home.load(text).gate.policy(7)
 
 
-@pytest.mark.proves("T-approval-modes", "T-approval-rules")
+@pytest.mark.proves("T-approval-modes", "T-approval-rules", "T-approval-discord", "TW8")
 def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     policy = load_policy(home, WHOLE + "agents: {helper: {}}\n")
     usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
@@ -78,6 +78,15 @@ def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: H
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
     assert (policy.approval.timeout_s, policy.approval.grant_on_timeout) == (300, False)
+
+
+@pytest.mark.proves("T-approval-timeout")
+def test_an_approval_can_wait_for_ever_and_silence_can_grant_it(home: Home) -> None:
+    policy = load_policy(home, "gate: {approvals: {timeout_s: 0, on_timeout: approve}}")
+    for rule in (policy.approval, policy.owners):
+        assert (rule.timeout_s, rule.grant_on_timeout) == (0, True)
+    [rule] = load_policy(home, "gate: {rules: [{tool: x, action: ask, on_timeout: approve, timeout_s: 0}]}").rules
+    assert rule.approval == ApprovalRule(timeout_s=0, grant_on_timeout=True)
 
 
 def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:

@@ -58,6 +58,7 @@ def test_without_a_preset_everything_is_kept_and_summed_up_when_it_grows(home: H
     assert found.history.summaries == SummaryPolicy(enabled=None, start_at=0.7, keep=0.35)
 
 
+@pytest.mark.proves("T12")
 def test_switch_and_shares_of_summaries_are_read_and_written_again(home: Home) -> None:
     found = agent(home, "preset: small, summaries: {enabled: true, start_at: 0.8, keep: 0}, storing: {tool_chars: 5}")
     assert found.history.summaries == SummaryPolicy(enabled=True, start_at=0.8, keep=0)
@@ -81,6 +82,12 @@ def test_what_a_session_cannot_keep_is_refused_with_its_remedy(home: Home, keys:
     assert fix in problem
 
 
+@pytest.mark.proves("T16")
+def test_how_often_a_model_is_reminded_of_its_tools_and_the_last_words_are_settings(home: Home) -> None:
+    found = agent(home, "limits: {nudges: 2, nudge_text: Really do it.}").limits
+    assert (found.nudges, found.nudge_text) == (2, "Really do it.")
+
+
 @pytest.mark.proves("T19")
 @pytest.mark.anyio
 @pytest.mark.parametrize("can", [Capabilities(), Capabilities(small=True), Capabilities(native_tools=False)])
@@ -94,6 +101,7 @@ async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
         await engine.runtime.swap(replace(engine.runtime.current, number=2, toolsets=toolsets))
         await engine.say("hello")
     assert model.requests
+    assert {request.sampling.temperature for request in model.requests} <= {0.0, 0.3}
     assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
     asked = " ".join(segment.text for request in model.requests for segment in request.segments)
     assert [word for word in (UNKNOWN, SILENCE) if word in asked] == [], "words that stand for no answer"

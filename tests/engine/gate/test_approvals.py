@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import (
     LOOK,
     NAME,
@@ -78,9 +80,14 @@ async def ask(engine: EngineFixture, *, watched: bool = True) -> list[TurnEvent]
 
 
 async def ask_and_decide(
-    engine: EngineFixture, voter: Principal, choice: ApprovalChoice, *, note: str = ""
+    engine: EngineFixture,
+    voter: Principal,
+    choice: ApprovalChoice,
+    *,
+    note: str = "",
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> list[TurnEvent]:
-    """Ana asks, and that one person decides."""
+    """Ana asks, and that one person decides after what happens meanwhile."""
     events: list[TurnEvent] = []
 
     async def run() -> None:
@@ -90,6 +97,7 @@ async def ask_and_decide(
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             [approval] = await wait_for_approvals(engine.store)
+            meanwhile()
             await engine.turns.approvals.decide(approval.id, voter, choice, note=note)
     return events
 
@@ -107,10 +115,11 @@ async def kill_while_waiting(engine: EngineFixture) -> Approval:
 
 @pytest.mark.proves("T-approval-modes", "T17", "VW2", "V9")
 async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
-    async with open_engine(script(), policy=ask_for_tool()) as engine:
-        events = await ask_and_decide(engine, ANA, ApprovalChoice.ONCE)
+    clock = ManualClock()
+    async with open_engine(script(), policy=ask_for_tool(), clock=clock) as engine:
+        events = await ask_and_decide(engine, ANA, ApprovalChoice.ONCE, meanwhile=lambda: clock.advance(90))
         assert [made.args for made in engine.tools.calls] == [{"q": "milk"}]
-        assert read_last_result(engine.model).startswith("found milk\n[approved by Ana, after ")
+        assert read_last_result(engine.model) == "found milk\n[approved by Ana, after 2 min]"
         kinds = [type(event) for event in events]
         assert kinds.index(ApprovalRequested) < kinds.index(ApprovalDecided) < kinds.index(TurnFinished)
         async with engine.store.work(write=False) as work:
@@ -239,6 +248,7 @@ async def test_a_timeout_of_zero_waits_for_ever() -> None:
         group.cancel_scope.cancel()
 
 
+@pytest.mark.proves("T-approval-discord")
 async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
     model = ScriptedModel(
         ScriptedReply(calls=(TURN,)),

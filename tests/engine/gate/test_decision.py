@@ -55,7 +55,7 @@ async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time()
     assert gate_fixture.asked == 4
 
 
-@pytest.mark.proves("TW8")
+@pytest.mark.proves("TW8", "T-approval-discord")
 async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await GateFixture().about(spec(tier=tier))
@@ -196,6 +196,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert (await GateFixture().about(spec(), denied)).decision is Decision.DENY
 
 
+@pytest.mark.proves("T-approval-timeout")
 async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dangerous() -> None:
     approval = ApprovalRule(Deciders.QUORUM, "admin", 3, timeout_s=60.0, grant_on_timeout=True)
     policy = GatePolicy(rules=(ToolRule("look", Decision.ASK, approval=approval),))

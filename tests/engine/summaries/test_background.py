@@ -139,6 +139,7 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
     assert all("away" not in text for request in model.requests for text in list_texts(request))
 
 
+@pytest.mark.proves("T12")
 @pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
 async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
     model, cheap = make_answering_model(), make_summary_model(small=rule.enabled is None)

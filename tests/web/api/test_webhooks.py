@@ -32,7 +32,7 @@ async def test_a_signed_webhook_is_taken_without_a_key_also_through_a_proxy() ->
         assert (await server.send(b"{}", event="push")).json() == {"status": "ignored"}
 
 
-@pytest.mark.proves("S33", "S-http-webhooks-post")
+@pytest.mark.proves("S33", "S-http-webhooks-post", "TW3")
 @pytest.mark.parametrize(
     ("signature", "code"),
     [("", "signature_missing"), ("sha256=00", "signature_wrong"), (sign("another", b"{}"), "signature_wrong")],
