@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -238,22 +239,36 @@ def test_the_mode_of_the_file_and_a_link_to_it_stay(home: Home, tmp_path: Path):
     assert "port: 1 " in real.read_text(encoding="utf-8")
 
 
-@pytest.mark.proves("T7")
-def test_edits_wait_for_each_other(home: Home):
-    """The second editor has to see what the first one wrote, or one change would be lost."""
-    started = threading.Event()
+def set_port(home: Path) -> None:
+    set_value(home, {}, ("server", "port"), 1)
 
-    def edit() -> None:
-        started.set()
-        set_value(home.path, {}, ("server", "port"), 1)
+
+def remove_level(home: Path) -> None:
+    remove_value(home, {}, ("logging", "level"))
+
+
+@pytest.mark.proves("T7")
+@pytest.mark.parametrize(
+    ("edit", "written"), [(set_port, "logging: {level: debug}\nserver:\n  port: 1\n"), (remove_level, "logging: {}\n")]
+)
+def test_edits_wait_for_each_other(
+    home: Home, edit: Callable[[Path], None], written: str, monkeypatch: pytest.MonkeyPatch
+):
+    """The second editor has to see what the first one wrote, or one change would be lost."""
+    waits, lock = threading.Event(), fcntl.flock
+
+    def lock_and_tell(handle: int, how: int) -> None:
+        waits.set()
+        lock(handle, how)
 
     with edit_lock(home.path):
-        other = threading.Thread(target=edit)
+        monkeypatch.setattr(fcntl, "flock", lock_and_tell)
+        other = threading.Thread(target=edit, args=(home.path,))
         other.start()
-        assert started.wait(HANG_LIMIT_S)
+        assert waits.wait(HANG_LIMIT_S)
         home.write("logging: {level: debug}\n")
     other.join(HANG_LIMIT_S)
-    assert home.config.read_text(encoding="utf-8") == "logging: {level: debug}\nserver:\n  port: 1\n"
+    assert home.config.read_text(encoding="utf-8") == written
 
 
 KEYS = st.sampled_from(["server", "agents", "rose", "limits", "gate", "tiers", "a b", "1", "x.y", "${X}", "#", "yes"])

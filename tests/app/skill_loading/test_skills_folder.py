@@ -274,6 +274,22 @@ async def test_what_can_harm_is_off_until_it_is_switched_on(home: Home) -> None:
         assert harmful & set(await list_tool_names(denizen.runtime.current)) == {"read", "write"}
 
 
+@pytest.mark.proves("T-tool-exec", "T-tool-read", "T-tool-write", "TW20")
+async def test_programs_and_folders_that_the_configuration_allows_are_allowed_and_no_others(home: Home) -> None:
+    shared = home.path / "shared"
+    tools = f"tools: {{system: {{enabled: true, allow: [printf]}}, files: {{enabled: true, allowed: ['{shared}']}}}}\n"
+    shared.mkdir(parents=True)
+    async with open_home(home, LAB + tools) as denizen:
+        now = denizen.runtime.current
+        assert (await run(now, "exec", command="printf x")).text == "x"
+        assert (await run(now, "exec", command="date")).is_error
+        assert not (await run(now, "write", path="note.txt", content="tea")).is_error
+        assert (await run(now, "read", path="note.txt")).text == "tea"
+        for path in (str(home.config), "../denizen.yaml"):
+            assert (await run(now, "read", path=path)).is_error
+            assert (await run(now, "write", path=f"{path}.new", content="x")).is_error
+
+
 async def test_changes_of_skill_files_are_watched(home: Home) -> None:
     from denizen.app.reload import _files, _is_ours
 
