@@ -150,30 +150,6 @@ async def test_a_configured_command_runs_its_program_or_asks_its_prompt_or_both(
             assert told in str(deployment.requests[-1].body["messages"][-1])
 
 
-COMMANDS = """\
-commands:
-  up: {description: Says what is up., shell: [printf, "%s is up", "{{input}}"], admin_only: false}
-  motto: {description: Says the motto., prompt: Say the motto., admin_only: false}
-  how: {description: Says how it is., shell: [printf, fine], prompt: "Tell: {{output}}", admin_only: false}
-gate:
-  rules:
-  - {tool: command_*, action: approve}
-"""
-
-
-@pytest.mark.proves("T37", "T36")
-async def test_a_configured_command_runs_its_program_or_asks_its_prompt_or_both(deployment: DiscordDeployment) -> None:
-    deployment.configure(rest=COMMANDS)
-    async with deployment.run():
-        deployment.ask(deployment.ben, "/up $(id)")
-        await deployment.until(lambda: deployment.said() == ["```\n$(id) is up\n```"])
-        for command, told in (("/motto", "Say the motto."), ("/how", "fine")):
-            deployment.script(f"Answer to {command}.")
-            deployment.ask(deployment.ben, command)
-            await deployment.until(lambda command=command: deployment.said()[-1] == f"Answer to {command}.")
-            assert told in str(deployment.requests[-1].body["messages"][-1])
-
-
 async def test_a_rotated_token_is_taken_up_without_a_restart(deployment: DiscordDeployment) -> None:
     deployment.configure()
     async with deployment.run() as denizen:
