@@ -69,7 +69,7 @@ def test_a_line_tells_files_without_the_signature_of_their_address_and_emptiness
     assert post_line(post(1, name=" An\na ")).text == "An a: hello"
 
 
-@pytest.mark.proves("C10", "C-config-blocks", "C-config-context-tokens")
+@pytest.mark.proves("C8", "C10", "C-config-blocks", "C-config-context-tokens")
 def test_the_size_of_a_block_is_derived_from_the_budget_within_bounds() -> None:
     assert (
         TranscriptBudget().total,

@@ -46,7 +46,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "C-config-temperature",
         "3.1",
-        "A participant without a configured temperature samples at 1.",
+        "A participant for which neither a temperature nor `top_p` is configured samples at 1.",
         status="covered",
         issue="foundation",
     ),

@@ -65,7 +65,7 @@ def test_how_much_of_the_talk_around_it_an_agent_is_told_can_be_set(home: Home):
     assert [agent(home, f"recent_messages: {number}").history.recent_messages for number in (0, 100)] == [0, 100]
 
 
-@pytest.mark.proves("C-config-timestamps")
+@pytest.mark.proves("C-config-timestamps", "C13")
 def test_time_lines_are_off_and_when_switched_on_come_after_ten_minutes(home: Home):
     assert agent(home, "").history.timestamps is None
     assert agent(home, "timestamps: {enabled: false, zone: Asia/Tokyo}").history.timestamps is None

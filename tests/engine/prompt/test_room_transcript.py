@@ -238,6 +238,11 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
         of_ben = await ask(fixture, "@ben well?")
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
+        for number in range(40):
+            await ask(fixture, f"@ben question {number}, and quite some more words to it")
+        async with fixture.store.work(write=False) as work:
+            later = await work.transcripts.list_blocks(world.general.place)
+    assert small.total < sum(block.tokens for block in later) <= SMALL.total, "whoever asks, by the largest budget"
     assert 0 < len(list_blocks(of_ben)) < len(list_blocks(of_ada))
     assert list_blocks(of_ada)[-len(list_blocks(of_ben)) :] == list_blocks(of_ben)
     assert len(kept) == len({block.first for block in kept}) >= len(list_blocks(of_ada))
