@@ -40,7 +40,7 @@ def list_requests(server: ModelServer, model: str) -> list[JsonBody]:
     return [body for body in server.bodies if body["model"] == model]
 
 
-@pytest.mark.proves("T12", "TW13")
+@pytest.mark.proves("T12", "TW13", "V8", "V6")
 async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(url=server.openai_url))

@@ -104,7 +104,7 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
-@pytest.mark.proves("T4", "T1", "T35", "L-config-guild")
+@pytest.mark.proves("T4", "T1", "T35", "L-config-guild", "V2")
 async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
     def names(guild: int | None = None) -> set[str]:
         found = deployment.world.store.interactions.commands.values()

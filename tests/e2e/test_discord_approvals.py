@@ -97,7 +97,7 @@ async def test_a_no_asks_why_and_tells_the_model(deployment: DiscordDeployment) 
         assert not read_notes(deployment)
 
 
-@pytest.mark.proves("T-approval-timeout")
+@pytest.mark.proves("T-approval-timeout", "VW2")
 async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -> None:
     deployment.configure(rest=SHORT)
     deployment.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")

@@ -37,6 +37,7 @@ async def ask_for_secret(deployment: DiscordDeployment, who: SimUser, where: Sim
     return "\n".join(map(str, results[-2:]))
 
 
+@pytest.mark.proves("V-skill-discord-search")
 async def test_what_was_said_in_a_private_channel_is_found_only_where_all_readers_may_read_it(
     deployment: DiscordDeployment,
 ) -> None:
@@ -192,7 +193,7 @@ async def test_an_owner_keeps_the_list_of_those_who_may_talk_and_others_are_refu
         assert len(deployment.requests) == 2
 
 
-@pytest.mark.proves("V28")
+@pytest.mark.proves("V28", "V2", "V27")
 async def test_a_start_backfills_what_was_said_before_and_mirrors_what_is_said_edited_and_deleted_then(
     deployment: DiscordDeployment,
 ) -> None:

@@ -14,7 +14,7 @@ from tests.e2e.provider import Provider
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.proves("V7", "V8", "P4")
+@pytest.mark.proves("V7", "V8", "P4", "V27")
 def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_doctor(
     home: Home, provider: Provider
 ) -> None:

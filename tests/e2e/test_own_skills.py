@@ -17,7 +17,7 @@ def tools(server: Server) -> list[str]:
     return [str(row["name"]) for row in server.get("/api/tools").body]
 
 
-@pytest.mark.proves("V-skill-loading", "VW6")
+@pytest.mark.proves("V-skill-loading", "VW6", "V3")
 def test_a_running_server_takes_up_a_skill_that_is_enabled_and_drops_one_that_changes(
     home: Home, provider: Provider
 ) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 TWO = "  scribe: {description: Takes notes.}\n"
 
 
-@pytest.mark.proves("T-cli-options", "T-config-server")
+@pytest.mark.proves("T-cli-options", "T-config-server", "V27")
 def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=TWO)  # the home, and with it the configuration, is --home
     assert home.do("sessions").ending == (0, "There are no sessions.\n")

@@ -80,7 +80,7 @@ async def test_users_and_api_keys_have_limits_of_an_hour_and_a_day() -> None:
         assert not any(await ask(engine, Principal(PrincipalKind.LOCAL, "me", "me"), 5))
 
 
-@pytest.mark.proves("X-rate-limit")
+@pytest.mark.proves("X-rate-limit", "V18")
 async def test_calls_of_a_tool_are_counted_in_all_its_windows_for_each_asker_in_all_processes() -> None:
     store, clock, calls = TemporaryStore(), ManualClock(), [call("look", q="x")]
     limits = RateLimits(by_tool=(("look", (RateLimit(1, 60), RateLimit(2, HOUR_S))),))

@@ -216,7 +216,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V24",
         "1.5",
         "`/allow add|remove|list` keeps the list of users who may talk to an agent, others are refused, and "
-        "administrative commands are for owners only.",
+        "commands that concern others are for admins and owners only, `/observer` for owners.",
         status="covered",
         issue="discord",
     ),
@@ -390,7 +390,7 @@ VEXAI: tuple[Requirement, ...] = (
         "VW4",
         "1.10",
         "Denizen does not have: a cache that swallows a wanted repeat of a side effect; only calls of tools declared "
-        "read-only or idempotent are cached.",
+        "read-only are cached.",
         status="covered",
         issue="foundation",
     ),

@@ -129,8 +129,10 @@ switchable: [denizen]""",
     assert usual == {"asks_here", "tells_refusals"}  # what the platform can do, and nobody configures
 
 
+@pytest.mark.proves("V12")
 def test_the_defaults_of_the_file_are_those_of_the_policy(home: Home):
     assert account_policy(home, "") == AccountPolicy()
+    assert AccountPolicy().style.preview
 
 
 @pytest.mark.proves("C-config-exchanges")

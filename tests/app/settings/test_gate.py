@@ -93,7 +93,7 @@ def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:
     assert load_policy(home, "gate: {observer: {enabled: false, model: balanced}}").observer.model == ""
 
 
-@pytest.mark.proves("L-config-rate-limit")
+@pytest.mark.proves("L-config-rate-limit", "V18")
 def test_requests_are_limited_by_hour_and_day_and_tools_by_several_windows(home: Home) -> None:
     assert load_policy(home, "").rate_limits.per_user == (RateLimit(20, HOUR_S),)
     text = """\

@@ -189,10 +189,13 @@ def test_models_are_read_with_their_keys_as_references(home: Home):
     assert settings.models.overrides["lab/org/qwen3"].sampling == ("temperature",)
 
 
-@pytest.mark.proves("T-config-merge", "X-iteration-limit")
+@pytest.mark.proves("T-config-merge", "X-iteration-limit", "V9", "VW8")
 def test_what_is_written_is_merged_over_the_defaults_and_a_list_replaces_the_default_list(home: Home):
-    agent = home.load("agents: {denizen: {limits: {max_steps: 3}, tools: [clock]}}").agents[AgentName("denizen")]
-    assert agent.limits == TurnLimits(max_steps=3)
+    agent = home.load("agents: {denizen: {limits: {max_steps: 3, max_tools: 7}, tools: [clock]}}").agents[
+        AgentName("denizen")
+    ]
+    assert agent.limits == TurnLimits(max_steps=3, max_tools=7)
+    assert home.load("").agents[AgentName("denizen")].limits.max_steps == 20
     assert agent.tool_access.tools == ("clock",)
 
 

@@ -77,6 +77,7 @@ async def test_a_mode_is_set_shown_cleared_and_listed() -> None:
         assert "You chose the mode `fast`" in (await engine.give("/mode status")).text
         listed = (await engine.give("/mode list")).text
         assert "- `fast`: acme/small" in listed
+        assert "- `balanced`: " in listed and "- `cheap`: acme/small" in listed
         assert "- `quality`: not configured here" in listed
         assert "Your mode is cleared" in (await engine.give("/mode clear")).text
         assert await engine.settings(ANA) == {}

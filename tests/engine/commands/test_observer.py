@@ -32,7 +32,7 @@ async def test_an_owner_switches_the_observer_off_and_on_and_clears_it() -> None
         assert (await observer.load()).resets == 1
 
 
-@pytest.mark.proves("V22")
+@pytest.mark.proves("V22", "V24")
 @pytest.mark.parametrize("way", ["enable", "disable", "reset", "status"])
 async def test_only_owners_control_the_observer_and_admins_do_not(way: str) -> None:
     account_policy = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id})))
