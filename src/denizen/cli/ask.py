@@ -84,7 +84,7 @@ def command(  # noqa: PLR0913 - one for each option
 
     \b
     denizen ask "What time is it in Tokyo?"
-    git diff | denizen ask "Summarise this change"
+    git diff | denizen ask "Summarise this change" -
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
     message = plan_message(read_question(text), agent, session, waits=wait)
