@@ -112,6 +112,7 @@ def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, pr
     assert "now:  terse on local/scripted" in home.do("replay", turn, "--agent", "terse").out
 
 
+@pytest.mark.proves("C-inspect-payload")
 def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_sent_or_written(
     home: Home, provider: Provider
 ) -> None:

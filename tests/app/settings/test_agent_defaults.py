@@ -120,7 +120,7 @@ def test_a_participant_samples_at_1_and_an_assistant_as_its_provider_decides(hom
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("C-config-temperature", "C-config-agent-limits")
+@pytest.mark.proves("C-config-temperature", "C-config-agent-limits", "C-config-max-tokens")
 async def test_the_model_is_asked_with_what_is_in_effect(home: Home) -> None:
     text = "agent_defaults: {limits: {max_output_tokens: 900}}\nagents: {ada: {context: transcript}}"
     model = ScriptedModel(otherwise=ScriptedReply("Quite."))

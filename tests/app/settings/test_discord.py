@@ -59,6 +59,7 @@ def test_owner_guilds_and_the_switches_for_direct_messages_and_mentions_are_sett
     assert off.discord_accounts == ()
 
 
+@pytest.mark.proves("C-config-channels", "C20", "C21")
 def test_every_key_of_the_section_reaches_the_policy(home: Home):
     found = account_policy(
         home,
@@ -129,7 +130,7 @@ switchable: [denizen]""",
     assert usual == {"asks_here", "tells_refusals"}  # what the platform can do, and nobody configures
 
 
-@pytest.mark.proves("V12")
+@pytest.mark.proves("V12", "C-config-channels", "C21")
 def test_the_defaults_of_the_file_are_those_of_the_policy(home: Home):
     assert account_policy(home, "") == AccountPolicy()
     assert AccountPolicy().style.preview

@@ -163,7 +163,7 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
         group.cancel_scope.cancel()
 
 
-@pytest.mark.proves("C-config-toggles")
+@pytest.mark.proves("C-config-toggles", "C13", "C24", "C25-reasoning")
 def test_the_switches_of_an_agent_are_off_unless_they_are_written(home: Home):
     agent = home.load("").agents[DENIZEN]
     assert (agent.history.layout, agent.history.timestamps, agent.reasoning, agent.show_reasoning) == (

@@ -179,7 +179,7 @@ async def test_a_slot_is_taken_when_a_reply_starts_and_given_back_when_it_fails(
         assert await count() == 1, "the second one failed"
 
 
-@pytest.mark.proves("C21", "C-config-message-limit")
+@pytest.mark.proves("C21", "C-config-message-limit", "C-config-toggles")
 async def test_answers_are_split_at_the_accounts_length_and_blank_lines_stay_where_it_keeps_them() -> None:
     text = f"one\n\n\n\ntwo\n{'word ' * 30}"
     usual = ReplyStyle(preview=False)

@@ -21,6 +21,7 @@ def test_a_steady_conversation_is_kept_for_five_minutes() -> None:
     assert plan_keep_s([QUICK] * 30) == SHORT_S
 
 
+@pytest.mark.proves("C22")
 def test_one_with_pauses_of_some_minutes_is_kept_for_an_hour_from_the_first_on() -> None:
     assert [plan_keep_s([MIDDLE] * count) for count in range(4)] == [SHORT_S, LONG_S, LONG_S, LONG_S]
 

@@ -117,6 +117,7 @@ async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cach
     assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
 
 
+@pytest.mark.proves("C22")
 async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hour() -> None:
     cache, state = PromptCache(least=1), PersistentState()
     async with (

@@ -86,13 +86,13 @@ async def test_a_file_in_the_question_is_shown_once_and_whole_where_the_transcri
     async with open_platform(None, model(), agents={ADA: participant(budget=LARGE)}) as fixture:
         say_with_files(fixture, "ana", "@ada short", plan="sail")
         await fixture.settled()
-        say_with_files(fixture, "ana", "@ada long", log="7" * (MAX_FILE_CHARS + 9))
+        say_with_files(fixture, "ana", "@ada long", log="7" * 16_009)
         await fixture.settled()
         short, long = fixture.model.requests
         later = await ask(fixture)
     assert str(short.messages).count("sail") == 1
-    assert "7" * (MAX_FILE_CHARS + 9) in list_texts(long)[-1]
-    assert "7" * MAX_FILE_CHARS + "\n> [9 more characters]\nada: Quite." in "\n".join(list_texts(later))
+    assert "7" * 16_009 in list_texts(long)[-1]
+    assert "7" * 16_000 + "\n> [9 more characters]\nada: Quite." in "\n".join(list_texts(later))
 
 
 async def test_the_text_of_a_file_taints_as_a_document_where_what_others_say_is_trusted() -> None:
