@@ -145,7 +145,8 @@ CLAUDEBOT: tuple[Requirement, ...] = (
     Requirement(
         "C18",
         "3.4",
-        "Typing is renewed before it fades, at least every 9 seconds, for as long as the turn runs.",
+        "Typing is renewed before it fades, at least every 9 seconds, for as long as the turn runs and does not wait "
+        "for people.",
         status="covered",
         issue="discord",
     ),

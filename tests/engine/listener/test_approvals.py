@@ -234,6 +234,7 @@ def escalate(fixture: PlatformFixture) -> None:
     fixture.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
 
 
+@pytest.mark.proves("C18")
 @pytest.mark.usefixtures("immediate_previews")
 async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why() -> None:
     async with open_platform(
