@@ -59,6 +59,14 @@ class ModelFailure:
     retry_after_s: float | None = None
 
 
+class AttemptFailed(Exception):  # noqa: N818 - no error that people see: `failure.error` is
+    """A request to a model failed; raised by clients."""
+
+    def __init__(self, failure: ModelFailure) -> None:
+        super().__init__(failure.error.message)
+        self.failure = failure
+
+
 def vendor_errors() -> tuple[type[Exception], ...]:
     """Returns everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
 
@@ -73,7 +81,6 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
     """Returns the failure that an exception out of `vendor_errors` means."""
-    import httpx2
     from pydantic_ai import exceptions as vendor
 
     match error:
@@ -81,7 +88,16 @@ def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
             return _api_failure(error, target)
         case vendor.UserError():
             return ModelFailure(_rejected(target, str(error)))
-        case httpx2.ReadTimeout():
+        case _:
+            return classify_transport(error, target)
+
+
+def classify_transport(error: Exception, target: FailureContext) -> ModelFailure:
+    """Returns the failure that an exception of the HTTP client or of a parser means."""
+    import httpx2
+
+    match error:
+        case TimeoutError() | httpx2.ReadTimeout():
             return ModelFailure(_timed_out(target))
         case httpx2.TimeoutException():
             return ModelFailure(_unreachable(target, type(error).__name__), retryable=True)

@@ -161,6 +161,15 @@ def split_tagged(text: str) -> tuple[str, str]:
     return thought, "".join(piece.text for piece in found if isinstance(piece, TextDelta))
 
 
+def split_delta(
+    delta: TextDelta | ThinkingDelta | None, splitter: TagSplitter | None
+) -> Iterable[TextDelta | ThinkingDelta]:
+    """Returns the delta with thinking separated from text, as far as that is certain."""
+    if isinstance(delta, TextDelta) and splitter is not None:
+        return splitter.feed(delta.text)
+    return () if delta is None else (delta,)
+
+
 if TYPE_CHECKING:
     from pydantic_ai import messages as wire
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from denizen.adapters.models.client import ModelClient, ModelTarget, ProviderAccess
 from denizen.adapters.models.providers import ProviderSpec, WireProtocol
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.installation import build_install_command
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers import Provider
 
-NO_KEY = "none"
-"""The key for servers that need none; the SDKs insist on one."""
-
-
 _CHAT_MODULES = ("pydantic_ai.models.openai", "denizen.adapters.models.openai_client")
 _MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
     "anthropic": ("pydantic_ai.models.anthropic",),
@@ -36,13 +32,11 @@ _MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderAccess:
-    """The address to send requests to, and the key."""
+def build_client(target: ModelTarget, http: httpx2.AsyncClient) -> ModelClient:
+    """Builds the client of a model. Raises what `build_vendor_model` raises."""
+    from denizen.adapters.models.sdk_client import SdkClient
 
-    base_url: str
-    api_key: str = field(repr=False)
-    model: str
+    return SdkClient(target, build_vendor_model(target.spec, target.access, target.capabilities, http))
 
 
 def build_vendor_model(
