@@ -20,7 +20,7 @@ NO_KEY = "none"
 _LEAST_SECRET_CHARS = 6
 
 ClientEvent: TypeAlias = TextDelta | ThinkingDelta | ModelReply | None
-"""What comes out of a request: deltas, the whole reply last. None is output that is not shown, such as the beginning of
+"""An event of a request: deltas, the whole reply last. None is output that is not shown, such as the beginning of
 a tool call.
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import ssl
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
 import anyio
 from anyio import to_thread
@@ -97,6 +98,11 @@ class ProviderConnection:
         if http is not None:
             await http.aclose()
 
+    @property
+    def _may_need_tls(self) -> bool:
+        """Whether to read certificates, which takes longer than all else here. Without them every handshake fails."""
+        return self._source is None and (not self.spec.address.startswith("http:") or bool(getproxies()))
+
     def _open(self) -> httpx2.AsyncClient:
         import httpx2
 
@@ -106,7 +112,7 @@ class ProviderConnection:
         kept = _CONNECTIONS if self.spec.address.startswith("https:") else 0
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(connect=self.spec.connect_timeout_s, read=idle_s, write=idle_s, pool=_POOL_WAIT_S),
-            verify=_load_tls(),
+            verify=_load_tls() if self._may_need_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             limits=httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=kept),
             # A proxy for the outside world has no business between us and our own child process.
             trust_env=self._source is None,

@@ -23,7 +23,7 @@ from anyio import to_thread
 from denizen.adapters.models.client import ProviderAccess
 from denizen.adapters.models.connection import ProviderConnection, closed_error
 from denizen.adapters.models.failures import UNREACHABLE, AttemptFailed, ModelFailure
-from denizen.adapters.models.providers import estimate_price
+from denizen.adapters.models.prices import estimate_price
 from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import (

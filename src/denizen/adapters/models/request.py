@@ -194,7 +194,7 @@ def _build_response(message: PromptMessage, dialect: MessageDialect) -> ModelRes
     """Returns an assistant message. Thinking of another model is left out, and so is text that is only white space."""
     from pydantic_ai import messages as wire
 
-    of_calls = _call_states(message.parts, dialect.home)
+    of_calls = find_call_states(message.parts, dialect.home)
     parts: list[ModelResponsePart] = []
     author: str | None = None
     for part in message.parts:
@@ -232,7 +232,7 @@ def _build_response(message: PromptMessage, dialect: MessageDialect) -> ModelRes
     return wire.ModelResponse(parts=parts, provider_name=author)
 
 
-def _call_states(parts: Sequence[Part], home: str) -> dict[str, ProviderState]:
+def find_call_states(parts: Sequence[Part], home: str) -> dict[str, ProviderState]:
     """Returns what the provider wants back with tool calls, by the call's id."""
     states = (unpack_state(part.signature) for part in parts if isinstance(part, ThinkingPart))
     return {state.call: state for state in states if state is not None and state.home == home and state.call}
@@ -300,11 +300,10 @@ def build_settings(
     request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities, vendor: VendorModel, left_s: float
 ) -> ModelSettings:
     """Returns all other settings. `left_s` is what remains of the request's time."""
-    most = capabilities.max_output_tokens
     settings: dict[str, Any] = {
-        "max_tokens": request.max_output_tokens if most is None else min(request.max_output_tokens, most),
+        "max_tokens": limit_output(request, capabilities),
         "request_timeout": left_s,
-        **_sampling(request, capabilities, claude="claude" in vendor.model_name),
+        **choose_sampling(request, capabilities, model=vendor.model_name),
         **_tool_choice(request, capabilities, vendor),
     }
     if request.reasoning:
@@ -322,10 +321,17 @@ def build_settings(
     return settings  # pyright: ignore[reportReturnType] - a TypedDict whose vendor keys are not in its base
 
 
-def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool) -> dict[str, Any]:
+def limit_output(request: ModelRequest, capabilities: Capabilities) -> int:
+    """Returns how many tokens the answer may have: what is asked for, at most what the model can."""
+    most = capabilities.max_output_tokens
+    return request.max_output_tokens if most is None else min(request.max_output_tokens, most)
+
+
+def choose_sampling(request: ModelRequest, capabilities: Capabilities, *, model: str) -> dict[str, Any]:
     """Returns the sampling that the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature
     beside top_p, and both while it reasons.
     """
+    claude = "claude" in model
     wanted = SamplingSettings() if claude and request.reasoning else request.sampling
     chosen: dict[str, Any] = {}
     if wanted.temperature is not None and "temperature" in capabilities.sampling:

@@ -9,13 +9,12 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model as VendorModel
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from denizen.adapters.models.client import ClientEvent, ModelTarget
-from denizen.adapters.models.failures import AttemptFailed, ModelFailure, classify_failure, vendor_errors
+from denizen.adapters.models.failures import AttemptFailed, ModelFailure, classify_failure, cut_off, vendor_errors
 from denizen.adapters.models.reply import DeltaReader, ReplyAuthor, TagSplitter, parse_reply, split_delta
 from denizen.adapters.models.request import (
     build_messages,
@@ -25,7 +24,6 @@ from denizen.adapters.models.request import (
     get_dialect,
     plan_cache_marks,
 )
-from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import ModelRequest
 
@@ -100,28 +98,11 @@ class SdkClient:
                 response = stream.get()
         except vendor_errors() as error:
             raise AttemptFailed(classify_failure(error, target.failure_context)) from None
-        if not _is_whole(response, says_when_done=spec.facts.wire.says_when_done):
-            raise AttemptFailed(ModelFailure(_cut_off(spec.name, target.name), retryable=True))
+        # Only big providers can be trusted to say that they have finished; for the others an orderly end has to do.
+        said = response.provider_details or {}
+        is_finished = "finish_reason" in said or "refusal" in said or not spec.facts.wire.says_when_done
+        if response.state != "complete" or not is_finished:
+            raise AttemptFailed(ModelFailure(cut_off(target.failure_context), retryable=True))
         for delta in splitter.finish() if splitter else ():
             yield delta
         yield parse_reply(response, author)
-
-
-def _is_whole(response: ModelResponse, *, says_when_done: bool) -> bool:
-    """Returns whether the provider said that it had finished. A stream that just ends was cut somewhere.
-
-    Only big providers can be trusted to say it; for the others an orderly end has to do.
-    """
-    said = response.provider_details or {}
-    finished = "finish_reason" in said or "refusal" in said or not says_when_done
-    return response.state == "complete" and finished
-
-
-def _cut_off(provider: str, model: str) -> DenizenError:
-    return Unavailable(
-        f"The answer of the provider '{provider}' broke off.",
-        code="model_cut_off",
-        why="The stream ended before the provider said that the answer was complete.",
-        fix="Try again.",
-        model=model,
-    )
