@@ -23,7 +23,8 @@ from denizen.adapters.embed import (
 from denizen.adapters.models.embedded.catalogue import WeightsPackages, WeightsPart
 from denizen.adapters.models.embedded.packages import PackageTool, fetched_packages
 from denizen.adapters.models.embedded.progress import ReportLoadProgress
-from denizen.adapters.models.providers import PROVIDERS, estimate_price
+from denizen.adapters.models.prices import estimate_price
+from denizen.adapters.models.providers import PROVIDERS
 from denizen.app.models import provider_spec
 from denizen.app.settings import Settings
 from denizen.app.settings.knowledge import LOCAL, NONE

@@ -19,6 +19,7 @@ from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     COMPATIBLE,
     LOOK,
+    OPENAI,
     WIRES,
     BuildCatalog,
     Wire,
@@ -84,9 +85,9 @@ def build_stream(*chunks: dict[str, Any]) -> RawAnswer:
     return RawAnswer("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
 
 
-async def read_reply(server: ModelServer, build: BuildCatalog, *chunks: dict[str, Any]) -> ModelReply:
+async def read_reply(server: ModelServer, build: BuildCatalog, wire: Wire, *chunks: dict[str, Any]) -> ModelReply:
     server.script(build_stream(*chunks))
-    return (await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi"))).reply
+    return (await read_stream(build(wire).get(wire.name), make_request("hi"))).reply
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
@@ -94,16 +95,20 @@ def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict
     return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice], **more}
 
 
-async def test_chunks_that_deviate_from_the_documented_form_are_read(server: ModelServer, build: BuildCatalog) -> None:
+@pytest.mark.parametrize("wire", [OPENAI, COMPATIBLE], ids=lambda wire: wire.kind)
+async def test_chunks_that_deviate_from_the_documented_form_are_read(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     bare = {"choices": [{"delta": {"role": "assistant", "content": "Good "}}]}
     odd = chunk({"content": "morning"}, created=None, object="something.else", service_tier="mine")
-    reply = await read_reply(server, build, bare, odd, chunk({"content": "."}, "eos"))
+    reply = await read_reply(server, build, wire, bare, odd, chunk({"content": "."}, "eos"))
     assert reply.parts == (TextPart("Good morning."),)
 
 
-async def test_fields_that_are_not_documented_are_kept(server: ModelServer, build: BuildCatalog) -> None:
+@pytest.mark.parametrize("wire", [OPENAI, COMPATIBLE], ids=lambda wire: wire.kind)
+async def test_fields_that_are_not_documented_are_kept(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     reply = await read_reply(
-        server, build, chunk({"reasoning_content": "Hm."}), chunk({"content": "Yes."}), chunk({}, "stop")
+        server, build, wire, chunk({"reasoning_content": "Hm."}), chunk({"content": "Yes."}), chunk({}, "stop")
     )
     assert [type(part) for part in reply.parts] == [ThinkingPart, TextPart]
 

@@ -9,7 +9,8 @@ from decimal import Decimal
 import pytest
 
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.providers import AliasSpec, ProviderKind, ProviderSpec, estimate_price
+from denizen.adapters.models.prices import estimate_price
+from denizen.adapters.models.providers import AliasSpec, ProviderKind, ProviderSpec
 
 pytestmark = pytest.mark.anyio
 

@@ -104,7 +104,7 @@ async def test_the_pause_that_the_provider_asks_for_is_kept(
     assert pauses.slept == [7.0, 9.0]
 
 
-@each_wire(ANTHROPIC, OPENAI)
+@each_wire(ANTHROPIC, OPENAI, COMPATIBLE)
 @pytest.mark.proves("TW16")
 async def test_the_pause_may_be_a_date(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     pauses = RecordingSleep()

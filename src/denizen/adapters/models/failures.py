@@ -7,7 +7,9 @@ vendor's exception itself goes no further: its text and its request object may h
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.models.providers import list_key_prefixes
@@ -59,6 +61,14 @@ class ModelFailure:
     retry_after_s: float | None = None
 
 
+class AttemptFailed(Exception):  # noqa: N818 - no error that people see: `failure.error` is
+    """A request to a model failed; raised by clients."""
+
+    def __init__(self, failure: ModelFailure) -> None:
+        super().__init__(failure.error.message)
+        self.failure = failure
+
+
 def vendor_errors() -> tuple[type[Exception], ...]:
     """Returns everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
 
@@ -73,7 +83,6 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
     """Returns the failure that an exception out of `vendor_errors` means."""
-    import httpx2
     from pydantic_ai import exceptions as vendor
 
     match error:
@@ -81,7 +90,18 @@ def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
             return _api_failure(error, target)
         case vendor.UserError():
             return ModelFailure(_rejected(target, str(error)))
-        case httpx2.ReadTimeout():
+        case _:
+            return classify_transport(error, target)
+
+
+def classify_transport(error: Exception, target: FailureContext) -> ModelFailure:
+    """Returns the failure that an exception of the HTTP client or of a parser means."""
+    import httpx2
+
+    match error:
+        case httpx2.SSEError():
+            return ModelFailure(_bad_reply(target, str(error)))
+        case TimeoutError() | httpx2.ReadTimeout():
             return ModelFailure(_timed_out(target))
         case httpx2.TimeoutException():
             return ModelFailure(_unreachable(target, type(error).__name__), retryable=True)
@@ -93,11 +113,78 @@ def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
             return ModelFailure(_bad_reply(target, f"{type(error).__name__}: {error}"))
 
 
+_QUOTA_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "credit_balance_exhausted",
+        "exceeded_current_quota_error",
+        "organization_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+        "project_spend_limit_exceeded",
+    }
+)
+_STATUS_OF_CODE = {
+    **dict.fromkeys(("rate_limit_exceeded", "rate_limit_error", "too_many_requests"), 429),
+    **dict.fromkeys(("overloaded", "overloaded_error", "server_is_overloaded", "service_unavailable"), 503),
+    "context_length_exceeded": 413,
+    "model_not_found": 404,
+    "invalid_api_key": 401,
+    "server_error": 500,
+}
+"""The codes that say more exactly than a status what is wrong, or come without one, within a stream."""
+
+
+def classify_response(
+    status: int | None, body: object, headers: Mapping[str, str], target: FailureContext
+) -> ModelFailure:
+    """Returns the failure that a server of chat completions tells: by its own code, and then by the status."""
+    whole = _find_object(body)
+    told = _find_object(whole.get("error", whole))
+    codes = [str(told[name]) for name in ("code", "type") if told.get(name)]
+    status = next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), status)
+    status = status or next((int(code) for code in codes if code.isdigit()), None)
+    said = target.clean(_find_words(body))
+    if status == 402 or not _QUOTA_CODES.isdisjoint(codes):
+        return ModelFailure(_no_quota(target, said))
+    if status == 413 or (status in {400, 422, None} and _TOO_LONG.search(said)):
+        return ModelFailure(_too_long(target, said))
+    if status in {401, 403}:
+        return ModelFailure(_key_refused(target, said if status == 403 else ""))
+    if status == 404:
+        return ModelFailure(_unknown_model(target, said))
+    if status is None:
+        return ModelFailure(_bad_reply(target, said))
+    if status in {408, 409, 429} or status >= 500:
+        is_overload = status in {503, 529} or "overloaded" in said.lower()
+        code = "model_rate_limited" if status == 429 else "model_overloaded" if is_overload else "model_server_error"
+        return _busy(target, said if code != "model_server_error" else f"HTTP {status}: {said}", code, _wait_s(headers))
+    return ModelFailure(_rejected(target, f"HTTP {status}: {said}"))
+
+
+def _find_object(value: object) -> Mapping[str, object]:
+    """Returns a JSON object; an empty one for anything else."""
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _wait_s(headers: Mapping[str, str]) -> float | None:
+    """Returns the pause that a server asks for, in seconds or as a date (RFC 9110, 10.2.3)."""
+    told, sent = headers.get("retry-after", ""), headers.get("date", "")
+    try:
+        return max(float(told), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max((parsedate_to_datetime(told) - parsedate_to_datetime(sent)).total_seconds(), 0.0)
+    except (TypeError, ValueError):
+        return None
+
+
 def _api_failure(error: ModelAPIError, target: FailureContext) -> ModelFailure:
     """Returns the failure by the provider's own code, which says more exactly, and then by the status."""
     from pydantic_ai import exceptions as vendor
 
-    said = target.clean(_words(error))
+    said = target.clean(_find_words(error.body).strip() or str(error))
     is_http = isinstance(error, vendor.ModelHTTPError)
     status, suggested = (error.status_code, error.suggested_model_id) if is_http else (0, None)
     match error:
@@ -140,15 +227,12 @@ def _http_failure(error: ModelHTTPError, said: str, target: FailureContext) -> M
     return ModelFailure(_rejected(target, f"HTTP {status}: {said}"))
 
 
-def _words(error: ModelAPIError) -> str:
-    """Returns the provider's own sentence out of an error body, whatever its shape."""
-    body: object = error.body
+def _find_words(body: object) -> str:
+    """Returns the provider's own sentence out of an error body, whatever its shape; empty for no body."""
     for name in ("error", "message", "detail"):
         if isinstance(body, dict):
             body = cast("dict[str, object]", body).get(name, cast("object", body))
-    if isinstance(body, str) and body.strip():
-        return body
-    return str(error) if body is None else f"{body}"
+    return "" if body is None else f"{body}"
 
 
 def _busy(target: FailureContext, said: str, code: str, retry_after_s: float | None) -> ModelFailure:
@@ -168,6 +252,17 @@ def _unreachable(target: FailureContext, said: str) -> DenizenError:
         code=UNREACHABLE,
         why=target.clean(said),
         fix="Check the network and the provider's base_url.",
+        model=target.model,
+    )
+
+
+def cut_off(target: FailureContext) -> DenizenError:
+    """Returns the error of an answer that ended before the provider said that it was complete."""
+    return Unavailable(
+        f"The answer of the provider '{target.provider}' broke off.",
+        code="model_cut_off",
+        why="The stream ended before the provider said that the answer was complete.",
+        fix="Try again.",
         model=target.model,
     )
 

@@ -12,27 +12,18 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.models.client import ProviderAccess
 from denizen.adapters.models.connection import ProviderConnection, closed_error
-from denizen.adapters.models.failures import UNREACHABLE, ModelFailure, classify_failure, vendor_errors
-from denizen.adapters.models.providers import estimate_price
-from denizen.adapters.models.reply import DeltaReader, ReplyAuthor, TagSplitter, parse_reply
-from denizen.adapters.models.request import (
-    build_messages,
-    build_parameters,
-    build_settings,
-    get_dialect,
-    plan_cache_marks,
-)
-from denizen.adapters.models.vendors import ProviderAccess
+from denizen.adapters.models.failures import UNREACHABLE, AttemptFailed, ModelFailure
+from denizen.adapters.models.prices import estimate_price
 from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import (
@@ -74,12 +65,7 @@ class RetryPolicy:
         return pause_s if pause_s <= self.most_wait_s and pause_s < left_s else None
 
 
-if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse
-
 _log = logging.getLogger(__name__)
-
-Delta: TypeAlias = TextDelta | ThinkingDelta
 
 OUTPUT_BEGAN = "output_began"
 """A key in an error's `context`: the attempt failed after output had come out of it, so nobody may repeat it."""
@@ -153,40 +139,19 @@ class _Attempt:
         if self._connection.may_have_to_start:
             yield ModelNotice("The built-in model is getting ready.")
         access = await self._access()
-        spec = self._connection.spec
-        vendor = await self._connection.vendor(access, self._capabilities, self._name)
-        from pydantic_ai.direct import model_request_stream
-
-        dialect = get_dialect(spec, self._name, self._capabilities)
-        marks = plan_cache_marks(request, spec, self._capabilities)
-        messages = build_messages(request.messages, dialect, prefill=self._capabilities.prefill, marks=marks)
-        settings = build_settings(request, spec, self._capabilities, vendor.model, self._left_s())
-        speaker = ReplyAuthor(self._name, spec.name, free=spec.facts.is_local, tags=spec.facts.wire.thinking_tags)
-        splitter, deltas = TagSplitter() if speaker.tags else None, DeltaReader()
+        client = await self._connection.client(self._name, access, self._capabilities)
         try:
-            parameters = build_parameters(request, self._capabilities, vendor.forms.get(request.tools))
-            async with model_request_stream(
-                vendor.model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
-            ) as stream:
-                async for event in stream:
+            async with aclosing(client.stream(request, self._left_s())) as events:
+                async for event in events:
                     self.began = True
-                    for delta in _split(deltas.take(event), splitter):
-                        yield delta
-                response = stream.get()
-        except vendor_errors() as error:
-            self.failure = self._explain(error, access)
-            return
-        if not _is_whole(response, says_when_done=spec.facts.wire.says_when_done):
-            self.failure = ModelFailure(_cut_off(spec.name, self._name), retryable=True)
-            return
-        for delta in splitter.finish() if splitter else ():
-            yield delta
-        yield parse_reply(response, speaker)
+                    if event is not None:
+                        yield event
+        except AttemptFailed as failed:
+            self.failure = self._explain(failed.failure)
 
-    def _explain(self, error: Exception, access: ProviderAccess) -> ModelFailure:
+    def _explain(self, failure: ModelFailure) -> ModelFailure:
         if self._connection.closed:
             return ModelFailure(closed_error())
-        failure = classify_failure(error, self._connection.target(access, self._name))
         if failure.error.code == UNREACHABLE:
             self._connection.note_unreachable()
         return failure
@@ -206,33 +171,6 @@ class _Attempt:
 
     def _left_s(self) -> float:
         return max(self._deadline - anyio.current_time(), 0.0)
-
-
-def _split(delta: Delta | None, splitter: TagSplitter | None) -> Iterable[Delta]:
-    """Returns the delta with thinking separated from text, as far as that is certain."""
-    if isinstance(delta, TextDelta) and splitter is not None:
-        return splitter.feed(delta.text)
-    return () if delta is None else (delta,)
-
-
-def _is_whole(response: ModelResponse, *, says_when_done: bool) -> bool:
-    """Returns whether the provider said that it had finished. A stream that just ends was cut somewhere.
-
-    Only big providers can be trusted to say it; for the others an orderly end has to do.
-    """
-    said = response.provider_details or {}
-    finished = "finish_reason" in said or "refusal" in said or not says_when_done
-    return response.state == "complete" and finished
-
-
-def _cut_off(provider: str, model: str) -> DenizenError:
-    return Unavailable(
-        f"The answer of the provider '{provider}' broke off.",
-        code="model_cut_off",
-        why="The stream ended before the provider said that the answer was complete.",
-        fix="Try again.",
-        model=model,
-    )
 
 
 class FallbackModel:

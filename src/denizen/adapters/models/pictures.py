@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from openai.types.chat import chat_completion_chunk
 from pydantic_ai.messages import BinaryContent, FilePart, ModelResponseStreamEvent
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.models.openai import OpenAIStreamedResponse
 from pydantic_ai.models.openrouter import OpenRouterModel, OpenRouterStreamedResponse
 
 
@@ -24,14 +24,6 @@ class DrawingOpenRouterModel(OpenRouterModel):
     @property
     def _streamed_response_cls(self) -> type[OpenRouterStreamedResponse]:
         return _WithPictures
-
-
-class DrawingChatModel(OpenAIChatModel):
-    """`OpenAIChatModel` whose streamed answers have their pictures."""
-
-    @property
-    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
-        return _Pictures
 
 
 class _Pictures(OpenAIStreamedResponse):

@@ -7,17 +7,16 @@ protocol is one more entry. The module imports no vendor, since the command line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 CacheTtl = Literal["5m", "1h"]
-WireProtocol = Literal[
-    "anthropic", "openai-chat", "openai-responses", "openrouter", "ollama", "google", "openai-compatible"
-]
-"""The ways to talk. `vendors` has a builder for each."""
+WireProtocol = Literal["anthropic", "openai-chat", "openai-responses", "openrouter", "google", "openai-compatible"]
+"""The ways to talk. `openai-compatible` is chat completions as any server of them takes them (`chat_client`); for the
+others `vendors` has a builder each.
+"""
 
 
 def defaults(
@@ -25,21 +24,6 @@ def defaults(
 ) -> Mapping[str, Any]:
     """Returns fields of `Capabilities` as they are assumed for models that no row of `capabilities` knows."""
     return MappingProxyType({"context_tokens": context_tokens, "max_output_tokens": max_output_tokens, **more})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatQuirks:
-    """The differences of a server of chat completions from OpenAI's.
-
-    `one_system_message`: the chat templates of open weights refuse a second one. `max_completion_tokens`: the server
-    knows the newer name of `max_tokens`. `strict`: it knows strict tool schemas. `returns_thinking`: thinking goes back
-    in the field in which it came.
-    """
-
-    one_system_message: bool = True
-    max_completion_tokens: bool = False
-    strict: bool = False
-    returns_thinking: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +35,8 @@ class WireTraits:
     reason, so one without was cut off. `thinking_tags`: the text may begin with thinking between tags.
     `prompt_cache_key`: requests of one conversation carry a key that leads them to the same cache. `cache_marks` is the
     prefix of the settings that mark what is cached; empty: the provider takes no marks. `modalities`: a model that
-    answers with pictures has to be asked for them.
+    answers with pictures has to be asked for them. `max_completion_tokens`: the server knows the newer name of
+    `max_tokens`. `strict`: it may be told to hold the output strictly to its schema.
     """
 
     inline_system: bool = False
@@ -62,6 +47,8 @@ class WireTraits:
     prompt_cache_key: bool = False
     cache_marks: str = ""
     modalities: bool = False
+    max_completion_tokens: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +86,6 @@ class ProviderFacts:
     price_list: str | None = None
     is_local: bool = False
     embeds: bool = False
-    chat: ChatQuirks = field(default_factory=ChatQuirks)
     wire: WireTraits = field(default_factory=WireTraits)
     models: ModelTraits
 
@@ -119,8 +105,7 @@ class ProviderFacts:
 
 
 _NO_SAMPLING: frozenset[str] = frozenset()
-_HOSTED_CHAT = ChatQuirks(max_completion_tokens=True, strict=True, returns_thinking=False)
-_HOSTED_WIRE = WireTraits(inline_system=True, says_when_done=True)
+_HOSTED_WIRE = WireTraits(inline_system=True, says_when_done=True, max_completion_tokens=True, strict=True)
 # OpenAI's newest models refuse sampling, so an unknown one is taken for one of them.
 _GPT = defaults(400_000, 128_000, images=True, sampling=_NO_SAMPLING)
 
@@ -150,8 +135,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_prefix="sk-",
             price_list="openai",
             embeds=True,
-            chat=ChatQuirks(one_system_message=False, max_completion_tokens=True, strict=True, returns_thinking=False),
-            wire=WireTraits(inline_system=True, says_when_done=True, prompt_cache_key=True),
+            wire=WireTraits(inline_system=True, says_when_done=True, prompt_cache_key=True, max_completion_tokens=True),
             models=ModelTraits(defaults=_GPT),
         ),
         "openai-responses": ProviderFacts(
@@ -173,13 +157,12 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_prefix="sk-",
             price_list="openrouter",
             embeds=True,
-            chat=ChatQuirks(one_system_message=False, strict=True, returns_thinking=False),
             wire=WireTraits(inline_system=True, says_when_done=True, cache_marks="openrouter", modalities=True),
             models=ModelTraits(defaults=defaults(128_000), prefill=True, draws=True),
         ),
         "ollama": ProviderFacts(
             label="models on your own machine",
-            protocol="ollama",
+            protocol="openai-compatible",
             base_url="http://localhost:11434/v1",
             price_list="ollama",
             is_local=True,
@@ -194,7 +177,6 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_variable="XAI_API_KEY",
             key_prefix="xai-",
             price_list="xai",
-            chat=_HOSTED_CHAT,
             wire=_HOSTED_WIRE,
             models=ModelTraits(defaults=defaults(256_000, images=True)),
         ),
@@ -214,7 +196,6 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_variable="GROQ_API_KEY",
             key_prefix="gsk_",
             price_list="groq",
-            chat=_HOSTED_CHAT,
             wire=_HOSTED_WIRE,
             models=ModelTraits(defaults=defaults(131_072)),
         ),
@@ -330,28 +311,3 @@ class EndpointSource(Protocol):
     async def endpoint(self) -> ModelEndpoint:
         """Returns the running server; cheap when it runs. Raises NeedsAttention or Unavailable when it cannot run."""
         ...
-
-
-def estimate_price(spec: ProviderSpec, model: str, input_tokens: int, output_tokens: int) -> Decimal | None:
-    """Returns what tokens cost without a cache, by the list that replies are priced with. None when the list does not
-    have the model. Blocks at the first call, which reads the list.
-    """
-    if spec.facts.is_local:
-        return Decimal(0)
-    from genai_prices import Usage
-    from genai_prices.data_snapshot import get_snapshot
-
-    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-    for name, address in _price_lookups(spec):
-        try:
-            return get_snapshot().calc(usage, model, name, address, None).total_price
-        except (LookupError, ValueError):
-            continue
-    return None
-
-
-def _price_lookups(spec: ProviderSpec) -> Iterator[tuple[str | None, str | None]]:
-    """Yields (name, address) pairs to look for in the list. The address comes first: a proxy has prices of its own."""
-    if spec.address:
-        yield None, spec.address
-    yield spec.facts.price_list or spec.name, None

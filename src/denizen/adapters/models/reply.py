@@ -161,6 +161,15 @@ def split_tagged(text: str) -> tuple[str, str]:
     return thought, "".join(piece.text for piece in found if isinstance(piece, TextDelta))
 
 
+def split_delta(
+    delta: TextDelta | ThinkingDelta | None, splitter: TagSplitter | None
+) -> Iterable[TextDelta | ThinkingDelta]:
+    """Returns the delta with thinking separated from text, as far as that is certain."""
+    if isinstance(delta, TextDelta) and splitter is not None:
+        return splitter.feed(delta.text)
+    return () if delta is None else (delta,)
+
+
 if TYPE_CHECKING:
     from pydantic_ai import messages as wire
 
@@ -168,7 +177,9 @@ _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "content_filter": "content_filter",
-    "tool_call": "tool_calls",
+    "tool_call": "tool_calls",  # pydantic-ai's word
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
     "error": "error",
 }
 _TAGGED = "content"
@@ -222,7 +233,7 @@ def parse_reply(response: wire.ModelResponse, speaker: ReplyAuthor) -> ModelRepl
     return ModelReply(
         parts=parts,
         usage=parse_usage(response, free=speaker.free),
-        finish_reason=_finish(response.finish_reason, parts),
+        finish_reason=choose_finish(response.finish_reason, parts),
         model=speaker.model,
         provider=speaker.provider,
     )
@@ -243,7 +254,7 @@ def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
         found = _load(found)
     if isinstance(found, dict) and _is_sound(cast("object", found)):
         return cast("JsonObject", found)
-    return {RAW_ARGS: _utf8(written)}
+    return {RAW_ARGS: to_utf8(written)}
 
 
 def parse_usage(response: wire.ModelResponse, *, free: bool) -> Usage:
@@ -284,16 +295,18 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Ite
                 thought, answer = split_tagged(text) if tags else ("", text)
                 tags = False
                 if thought:
-                    yield ThinkingPart(_utf8(thought))
+                    yield ThinkingPart(to_utf8(thought))
                 if answer:
-                    yield TextPart(_utf8(answer))
+                    yield TextPart(to_utf8(answer))
             case wire.ThinkingPart(content=text):
                 state = ProviderState(home, part.provider_name, part.id, part.signature, part.provider_details)
                 signature = "" if part.id == _TAGGED else pack_state(state)
                 if text or signature:
-                    yield ThinkingPart(_utf8(text), signature)
+                    yield ThinkingPart(to_utf8(text), signature)
             case wire.ToolCallPart():
-                call = _call(part, seen)
+                call = build_call(
+                    part.tool_call_id, part.tool_name, cast("str | dict[str, Any] | None", part.args), seen
+                )
                 details = ProviderState(
                     home=home,
                     vendor=part.provider_name,
@@ -311,15 +324,15 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Ite
                 continue  # other files and provider-side tools: nothing asks for them
 
 
-def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
-    """Returns the call, under an id that no other call of the reply has: results find their call by it."""
-    given = _utf8(part.tool_call_id)
+def build_call(given_id: str, tool: str, args: str | dict[str, Any] | None, seen: set[str]) -> ToolCallPart:
+    """Returns a call, under an id that no other call of the reply has (`seen`): results find their call by it."""
+    given = to_utf8(given_id)
     call_id = fresh("call") if not given or given in seen else given
     seen.add(call_id)
-    return ToolCallPart(CallId(call_id), _utf8(part.tool_name), parse_args(part.args))
+    return ToolCallPart(CallId(call_id), to_utf8(tool), parse_args(args))
 
 
-def _finish(said: str | None, parts: tuple[Part, ...]) -> FinishReason:
+def choose_finish(said: str | None, parts: tuple[Part, ...]) -> FinishReason:
     """Returns the reason. Servers that say `stop`, or nothing, beside tool calls mean the calls."""
     reason = _FINISH.get(said or "stop", "stop")
     if reason == "stop" and any(isinstance(part, ToolCallPart) for part in parts):
@@ -347,5 +360,6 @@ def _is_sound(value: object) -> bool:
     return True
 
 
-def _utf8(text: str) -> str:
+def to_utf8(text: str) -> str:
+    """Returns text that can be stored: half surrogate pairs become question marks."""
     return text.encode("utf-8", "replace").decode()

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from denizen.adapters.models.message_text import EMPTY_MESSAGE, HIDDEN_IMAGE, join_parts, read_part, unforge, write_note
 from denizen.adapters.models.providers import CacheTtl, ProviderSpec
 from denizen.adapters.models.reply import ProviderState, unpack_state
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.errors import InvalidInput
-from denizen.domain.message import FilePart, ImagePart, Part, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS, Capabilities, ModelRequest
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
-_NOTE = "system-note"
 _EARLIER = "(The conversation began earlier; the first messages are not shown.)"
-_BLIND = "(an image that cannot be shown here)"
 
 
 Marks: TypeAlias = Mapping[int, CacheTtl]
@@ -136,11 +135,11 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: MessageDialect, m
             if response.parts:
                 yield response
         elif message.role is Role.SYSTEM and dialect.inline_system:
-            yield VendorRequest(parts=[SystemPromptPart(_join_text(message.parts))])
+            yield VendorRequest(parts=[SystemPromptPart(join_parts(message.parts))])
         elif message.role is Role.SYSTEM:
-            yield _user_request([f"<{_NOTE}>\n{_join_text(message.parts)}\n</{_NOTE}>"])
+            yield _user_request([write_note(message.parts)])
         else:
-            content = list(_user_content(message.parts, dialect)) or ["(empty message)"]
+            content = list(_user_content(message.parts, dialect)) or [EMPTY_MESSAGE]
             yield _user_request([each for each in (before, *content, mark) if each is not None])
             before = None
     if results:
@@ -159,31 +158,8 @@ def _user_content(parts: Sequence[Part], dialect: MessageDialect) -> Iterator[Us
     for part in parts:
         if isinstance(part, ImagePart) and dialect.images:
             yield _image(part)
-        elif text := _readable(part):
-            yield _unforged(text)
-
-
-def _readable(part: Part) -> str:
-    """Returns a part in words; empty when it says nothing."""
-    match part:
-        case TextPart(text):
-            return text if text.strip() else ""
-        case FilePart(name, media_type, size_bytes, text):
-            head = f"[file {name}, {media_type or 'unknown type'}, {size_bytes} bytes]"
-            return f"{head}\n{text}" if text else head
-        case ImagePart():
-            return _BLIND
-        case _:
-            return ""
-
-
-def _join_text(parts: Sequence[Part]) -> str:
-    return "\n".join(text for part in parts if (text := _readable(part)))
-
-
-def _unforged(text: str) -> str:
-    """Returns text from outside in a form that cannot pose as a note of ours."""
-    return text.replace(_NOTE, "system note") if _NOTE in text else text
+        elif text := read_part(part):
+            yield unforge(text)
 
 
 def _image(part: ImagePart) -> UserContent:
@@ -196,9 +172,9 @@ def _image(part: ImagePart) -> UserContent:
     try:
         data = base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):
-        return _BLIND
+        return HIDDEN_IMAGE
     # The name of the image must not depend on anything but its bytes; pydantic-ai derives it from them.
-    return BinaryContent(data, media_type=media_type) if data and ";base64" in head else _BLIND
+    return BinaryContent(data, media_type=media_type) if data and ";base64" in head else HIDDEN_IMAGE
 
 
 def _build_results(message: PromptMessage, dialect: MessageDialect) -> Iterator[ToolReturnPart]:
@@ -208,7 +184,7 @@ def _build_results(message: PromptMessage, dialect: MessageDialect) -> Iterator[
         if isinstance(part, ToolResultPart):
             yield ToolReturnPart(
                 tool_name=part.tool,
-                content=_unforged(part.text),
+                content=unforge(part.text),
                 tool_call_id=part.call_id,
                 outcome="failed" if part.is_error and dialect.flags_errors else "success",
             )
@@ -218,7 +194,7 @@ def _build_response(message: PromptMessage, dialect: MessageDialect) -> ModelRes
     """Returns an assistant message. Thinking of another model is left out, and so is text that is only white space."""
     from pydantic_ai import messages as wire
 
-    of_calls = _call_states(message.parts, dialect.home)
+    of_calls = find_call_states(message.parts, dialect.home)
     parts: list[ModelResponsePart] = []
     author: str | None = None
     for part in message.parts:
@@ -251,12 +227,12 @@ def _build_response(message: PromptMessage, dialect: MessageDialect) -> ModelRes
                     )
                 )
             case _:
-                if text := _readable(part):
+                if text := read_part(part):
                     parts.append(wire.TextPart(text))
     return wire.ModelResponse(parts=parts, provider_name=author)
 
 
-def _call_states(parts: Sequence[Part], home: str) -> dict[str, ProviderState]:
+def find_call_states(parts: Sequence[Part], home: str) -> dict[str, ProviderState]:
     """Returns what the provider wants back with tool calls, by the call's id."""
     states = (unpack_state(part.signature) for part in parts if isinstance(part, ThinkingPart))
     return {state.call: state for state in states if state is not None and state.home == home and state.call}
@@ -324,11 +300,10 @@ def build_settings(
     request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities, vendor: VendorModel, left_s: float
 ) -> ModelSettings:
     """Returns all other settings. `left_s` is what remains of the request's time."""
-    most = capabilities.max_output_tokens
     settings: dict[str, Any] = {
-        "max_tokens": request.max_output_tokens if most is None else min(request.max_output_tokens, most),
+        "max_tokens": limit_output(request, capabilities),
         "request_timeout": left_s,
-        **_sampling(request, capabilities, claude="claude" in vendor.model_name),
+        **choose_sampling(request, capabilities, model=vendor.model_name),
         **_tool_choice(request, capabilities, vendor),
     }
     if request.reasoning:
@@ -346,10 +321,17 @@ def build_settings(
     return settings  # pyright: ignore[reportReturnType] - a TypedDict whose vendor keys are not in its base
 
 
-def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool) -> dict[str, Any]:
+def limit_output(request: ModelRequest, capabilities: Capabilities) -> int:
+    """Returns how many tokens the answer may have: what is asked for, at most what the model can."""
+    most = capabilities.max_output_tokens
+    return request.max_output_tokens if most is None else min(request.max_output_tokens, most)
+
+
+def choose_sampling(request: ModelRequest, capabilities: Capabilities, *, model: str) -> dict[str, Any]:
     """Returns the sampling that the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature
     beside top_p, and both while it reasons.
     """
+    claude = "claude" in model
     wanted = SamplingSettings() if claude and request.reasoning else request.sampling
     chosen: dict[str, Any] = {}
     if wanted.temperature is not None and "temperature" in capabilities.sampling:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from denizen.adapters.models.client import ModelClient, ModelTarget, ProviderAccess
+from denizen.adapters.models.prices import load_prices
 from denizen.adapters.models.providers import ProviderSpec, WireProtocol
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.installation import build_install_command
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers import Provider
 
-NO_KEY = "none"
-"""The key for servers that need none; the SDKs insist on one."""
-
-
 _CHAT_MODULES = ("pydantic_ai.models.openai", "denizen.adapters.models.openai_client")
 _MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
     "anthropic": ("pydantic_ai.models.anthropic",),
@@ -36,13 +33,15 @@ _MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderAccess:
-    """The address to send requests to, and the key."""
+def build_client(target: ModelTarget, http: httpx2.AsyncClient) -> ModelClient:
+    """Builds the client of a model. Raises what `build_vendor_model` raises."""
+    if target.spec.facts.protocol == "openai-compatible":
+        from denizen.adapters.models.chat_client import ChatClient
 
-    base_url: str
-    api_key: str = field(repr=False)
-    model: str
+        return ChatClient(target, http)
+    from denizen.adapters.models.sdk_client import SdkClient
+
+    return SdkClient(target, build_vendor_model(target.spec, target.access, target.capabilities, http))
 
 
 def build_vendor_model(
@@ -84,14 +83,16 @@ def load_vendor(spec: ProviderSpec) -> None:
     """Imports what a first request would import, and reads the list of prices and usage fields, so that the first
     answer need not wait for it.
     """
-    importlib.import_module("pydantic_ai.direct")
+    if spec.facts.protocol == "openai-compatible":
+        importlib.import_module("denizen.adapters.models.chat_client")
+        load_prices()
+        return
+    importlib.import_module("denizen.adapters.models.sdk_client")
     if spec.facts.protocol == "google":
         _load_google()
     for name in _MODULES.get(spec.facts.protocol, _CHAT_MODULES):
         importlib.import_module(name)
-    from genai_prices.data_snapshot import get_snapshot
-
-    get_snapshot()
+    load_prices()
 
 
 def _anthropic(
@@ -137,50 +138,27 @@ def _openai_client(spec: ProviderSpec, access: ProviderAccess, http: httpx2.Asyn
 def _openai_chat(
     spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """Builds a model of any server with OpenAI's chat completions; also of hosted ones whose own SDKs would add only
-    weight.
-    """
     client = _openai_client(spec, access, http)
     provider: Provider[AsyncOpenAI]
-    match spec.facts.protocol:
-        case "openai-chat":
-            from pydantic_ai.models.openai import OpenAIChatModel as Model
-            from pydantic_ai.providers.openai import OpenAIProvider
+    if spec.facts.protocol == "openrouter":
+        if capabilities.image_output:
+            from denizen.adapters.models.pictures import DrawingOpenRouterModel as Model
+        else:
+            from pydantic_ai.models.openrouter import OpenRouterModel as Model
+        from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-            provider = OpenAIProvider(openai_client=client)
-        case "ollama":
-            from pydantic_ai.models.ollama import OllamaModel as Model
-            from pydantic_ai.providers.ollama import OllamaProvider
+        provider = OpenRouterProvider(openai_client=client)
+    else:
+        from pydantic_ai.models.openai import OpenAIChatModel as Model
+        from pydantic_ai.providers.openai import OpenAIProvider
 
-            provider = OllamaProvider(openai_client=client)
-        case "openrouter":
-            if capabilities.image_output:
-                from denizen.adapters.models.pictures import DrawingOpenRouterModel as Model
-            else:
-                from pydantic_ai.models.openrouter import OpenRouterModel as Model
-            from pydantic_ai.providers.openrouter import OpenRouterProvider
-
-            provider = OpenRouterProvider(openai_client=client)
-        case _:
-            if capabilities.image_output:
-                from denizen.adapters.models.pictures import DrawingChatModel as Model
-            else:
-                from pydantic_ai.models.openai import OpenAIChatModel as Model
-            from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-            provider = OpenAICompatibleProvider(spec.facts.price_list or spec.name, openai_client=client)
-    server = spec.facts.chat
+        provider = OpenAIProvider(openai_client=client)
     # What differs from pydantic-ai's own profile.
     profile: OpenAIModelProfile = {
         "supports_json_schema_output": capabilities.json_schema,
-        "openai_chat_supports_multiple_system_messages": not server.one_system_message,
-        "openai_chat_supports_max_completion_tokens": server.max_completion_tokens,
-        "openai_supports_strict_tool_definition": server.strict,
+        "openai_chat_supports_max_completion_tokens": spec.facts.wire.max_completion_tokens,
         "thinking_tags": _NEVER,
     }
-    if server.returns_thinking:
-        # Whichever field the thinking came in, it goes back in the same one.
-        profile["openai_chat_thinking_field"] = None
     return Model(access.model, provider=provider, profile=profile)
 
 
