@@ -20,5 +20,5 @@ async def test_a_home_on_postgres_has_ten_connections_or_as_many_as_it_says(
 
     monkeypatch.setenv("DATABASE_URL", postgres_url)
     async with open_home(home, LAB + f"store: {{url: '${{DATABASE_URL}}'{chosen}}}\n") as denizen:
+        assert not (home.path / "denizen.db").exists()
         assert await count_connections(denizen.services.store, postgres_url, most) == most
-    assert not (home.path / "denizen.db").exists()
