@@ -13,6 +13,7 @@ from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import RoomKind
 from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedReply
@@ -72,7 +73,8 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 @pytest.mark.proves("C26", "E6")
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
     heard: list[str] = []
-    fragmented = ScriptedReply("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
+    said = "Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50
+    fragmented = ScriptedReply(said, usage=Usage(10, 999, requests=1))
     async with open_platform(None, model(fragmented), agents={ADA: participant()}) as fixture:
         fixture.world.platform.say(fixture.world.general, "bob", "hm")
         await ask(fixture)
@@ -220,10 +222,11 @@ async def test_what_was_deleted_before_its_block_closed_is_in_no_block() -> None
         gone = world.platform.say(world.general, "bob", "forget this")
         await ask(fixture)
         world.platform.delete(gone.id)
-        for number in range(30):
-            request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
-    assert len(list_blocks(request)) > 1
-    assert "forget this" not in "\n".join(list_texts(request))
+        last = [await ask(fixture, f"@ada question {number}, and quite some more words to it") for number in range(30)][
+            -1
+        ]
+    assert len(list_blocks(last)) > 1
+    assert "forget this" not in "\n".join(list_texts(last))
 
 
 @pytest.mark.proves("CW6")
