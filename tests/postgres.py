@@ -9,13 +9,18 @@ import tempfile
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import anyio
 import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
+
+from denizen.ports.store import Store
+from tests.timing import HANG_LIMIT_S
 
 QUICK = ("fsync", "synchronous_commit", "full_page_writes")
 
@@ -74,3 +79,26 @@ def new_database(server: str) -> Generator[str]:
             yield server.replace("/postgres?", f"/{name}?")
         finally:
             connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+async def count_connections(store: Store, url: str, expected: int) -> int:
+    """Counts the connections of a store on Postgres that is asked for forty units of work at once. It opens `expected`
+    of them, or more than these, or the test hangs.
+    """
+    arrived, all_there = 0, anyio.Event()
+
+    async def hold(*, write: bool) -> None:
+        nonlocal arrived
+        async with store.work(write=write) as work:
+            await work.generations.list_generations()
+            arrived += 1
+            if arrived == expected:
+                all_there.set()
+            await all_there.wait()
+
+    with psycopg.connect(url) as other, anyio.fail_after(HANG_LIMIT_S):
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(partial(hold, write=number % 2 == 0))
+        row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
+    return row[0] if row else 0

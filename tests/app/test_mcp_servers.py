@@ -86,6 +86,21 @@ async def test_a_change_that_is_refused_starts_nothing(home: Home):
     assert not (home.path / "starts.txt").exists()
 
 
+@pytest.mark.proves("T2", "E9")
+async def test_a_change_that_the_store_cannot_record_leaves_everything_as_it_was(home: Home):
+    home.write(LAB)
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
+        before, settings = denizen.runtime.current, denizen.settings
+        configure(home)
+        async with denizen.services.store.work():
+            with pytest.raises(RuntimeError):  # a task has one unit of work at a time
+                await Reloader(denizen).reload()
+        assert denizen.runtime.current is before
+        assert denizen.settings is settings
+        assert not denizen.generation_deps.mcp._servers, "what was opened for it is closed"
+        assert (await Reloader(denizen).reload()).generation == before.number + 1
+
+
 @pytest.mark.proves("LW5")
 async def test_an_agent_may_list_tools_of_a_server_that_does_not_answer(home: Home):
     home.write(

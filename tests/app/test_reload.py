@@ -98,6 +98,7 @@ async def test_the_same_text_is_no_new_generation(home: Home) -> None:
         assert (done.changed, done.generation) == (False, denizen.runtime.current.number)
 
 
+@pytest.mark.proves("T2")
 async def test_a_rotated_secret_is_a_change(home: Home) -> None:
     text = LAB.replace("9/v1", '9/v1", api_key: "${LAB_KEY}')
     home.add_file("secrets.env", "LAB_KEY=first-secret\n", 0o600)

@@ -53,7 +53,7 @@ def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(mcp_home:
     assert "TOOL_KEY" in result and "OPENAI_API_KEY" not in result
 
 
-@pytest.mark.proves("LW2", "L-result-cache")
+@pytest.mark.proves("LW2", "L-result-cache", "LW5", "LW3")
 def test_a_kept_result_answers_another_turn(mcp_home: Home, provider: Provider) -> None:
     roll = ModelAnswer(calls=[ModelCall("small_roll", {"sides": 6}, id="c1")])
     provider.script(roll, ModelAnswer(text="One."), roll, ModelAnswer(text="Two."))

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
+from denizen.testing.model_wire import AnswerTokens
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -100,6 +101,43 @@ def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records
     provider.script(ModelAnswer(text="It is 42.\nReally."))
     told = json.loads(home.do("replay", "--json", turn).out)
     assert (told["diff"], told["now"]["model"], told["unrecorded"]) == ("", "local/scripted", [])
+
+
+PRICED = """\
+models:
+  providers:
+    claude: {{kind: anthropic, base_url: "{url}", api_key: "${{KEY}}"}}
+  aliases: {{balanced: claude/claude-sonnet-4-5}}
+agents:
+  denizen: {{}}
+"""
+
+
+@pytest.mark.proves("P4")
+def test_trace_and_replay_tell_what_was_cached_and_what_it_cost(home: Home, provider: Provider) -> None:
+    home.variables["KEY"] = "sk-ant-0123456789abcdef"
+    home.write(PRICED.format(url=provider.server.url))
+    calls = [ModelCall("calculator", {"expression": "6 * 7"})]
+    provider.script(
+        ModelAnswer(calls=calls, tokens=AnswerTokens(input=2000, output=100, cache_write=1000)),
+        ModelAnswer(text="It is 42.", tokens=AnswerTokens(input=2100, output=10, cache_read=1000)),
+        ModelAnswer(text="42.", tokens=AnswerTokens(input=2000, output=10)),
+    )
+    turn = json.loads(home.do("ask", "--json", "What is 6 * 7?").out)["turn"]
+    shown = home.do("trace", turn).out
+    for words in (
+        "2,000 tokens in (0 read from the cache, 1,000 written to it, 1,000 new), 100 out, $0.00825, ",
+        "2,100 tokens in (1,000 read from the cache, 0 written to it, 1,100 new), 10 out, $0.00375, ",
+        "in all: 4,100 tokens in (1,000 read from the cache, 1,000 written to it, 2,100 new), 110 out, $0.012",
+    ):
+        assert words in shown, shown
+    again = home.do("replay", turn, "--model", "claude/claude-haiku-4-5").out
+    for words in (
+        "then: denizen on claude/claude-sonnet-4-5: 2 steps, 4,100 tokens in (1,000 read from the cache, ",
+        " 110 out, $0.012\n",
+        "now:  denizen on claude/claude-haiku-4-5: 1 steps, 2,000 tokens in, 10 out, $0.00205; not recorded",
+    ):
+        assert words in again, again
 
 
 def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, provider: Provider) -> None:

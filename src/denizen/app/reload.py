@@ -10,7 +10,7 @@ import errno
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from os.path import samestat
@@ -92,9 +92,12 @@ class Reloader:
                 return ReloadResult(current, changed=False)
             self._is_half_done = True
             generation = await build_generation(settings, current + 1, denizen.generation_deps)
-            async with denizen.services.store.work() as work:
-                now = denizen.services.clock.now()
-                await work.generations.add(digest=settings.digest, source="reload", now=now)
+            async with AsyncExitStack() as unused:
+                unused.push_async_callback(generation.aclose)
+                async with denizen.services.store.work() as work:
+                    now = denizen.services.clock.now()
+                    await work.generations.add(digest=settings.digest, source="reload", now=now)
+                unused.pop_all()
             restart = tuple(name for name in _AT_START if _section(settings, name) != _section(denizen.settings, name))
             denizen.settings = settings
             await denizen.runtime.swap(generation)

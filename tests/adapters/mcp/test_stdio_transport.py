@@ -167,6 +167,20 @@ async def test_a_server_that_was_killed_between_calls_is_back_for_the_next_one(t
     assert starts(tmp_path) == ["start", "start", "wipe"]
 
 
+@pytest.mark.proves("LW6", "LW5")
+async def test_a_server_that_failed_at_first_is_tried_again_though_nobody_calls_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("denizen.adapters.mcp.server.FIRST_PAUSE_S", 0.01)
+    late, spec = tmp_path / "late.py", small(tmp_path)
+    assert isinstance(spec.transport, StdioTransport)
+    script = Path(spec.transport.args[0])
+    async with open_toolset(replace(spec, transport=replace(spec.transport, args=(str(late),)))) as toolset:
+        assert await names(toolset) == []
+        late.symlink_to(script)
+        assert "small_pid" in await poll(partial(names, toolset))
+
+
 @pytest.mark.proves("LW6")
 async def test_a_call_that_is_lost_with_its_server_is_not_repeated_and_says_so(tmp_path: Path):
     async with open_toolset(small(tmp_path)) as toolset:
@@ -274,6 +288,7 @@ async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_
     assert "did not answer within 0.2 s" in told
 
 
+@pytest.mark.proves("LW6")
 async def test_what_a_server_refuses_is_told_in_its_own_words(tmp_path: Path):
     async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         await toolset.list_tools()

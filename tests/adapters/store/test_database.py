@@ -4,7 +4,6 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +29,6 @@ from tests.clock import ManualClock
 from tests.contracts.store.knowledge import make_proposal
 from tests.contracts.store.memories import add_memories, make_memory, make_vector
 from tests.contracts.store.records import AGENT, NOON, make_message, make_post, open_conversation
-from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
 
@@ -142,24 +140,10 @@ async def test_many_units_share_few_connections(on_server: SqlStore, postgres_ur
 async def test_postgres_has_ten_connections_by_default_or_as_many_as_are_configured(
     postgres_url: str, chosen: dict[str, int], most: int
 ) -> None:
+    from tests.postgres import count_connections
+
     store = await open_store(postgres_url, clock=SystemClock(), **chosen)
-    arrived, all_there = 0, anyio.Event()
-
-    async def hold(*, write: bool) -> None:
-        nonlocal arrived
-        async with store.work(write=write) as work:
-            await work.generations.list_generations()
-            arrived += 1
-            if arrived == most:
-                all_there.set()
-            await all_there.wait()
-
-    with psycopg.connect(postgres_url) as other, anyio.fail_after(HANG_LIMIT_S):
-        async with anyio.create_task_group() as tasks:
-            for number in range(40):
-                tasks.start_soon(partial(hold, write=number % 2 == 0))
-        row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
-    assert row == (most,)
+    assert await count_connections(store, postgres_url, most) == most
     await store.aclose()
 
 

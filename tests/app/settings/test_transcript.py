@@ -20,7 +20,7 @@ def agent(home: Home, keys: str = "") -> Agent:
     return home.load(f"agents: {{ada: {{context: transcript{keys}}}}}").agents[AgentName("ada")]
 
 
-@pytest.mark.proves("C28", "C6", "C7", "C8", "C-config-context-tokens", "C-config-blocks")
+@pytest.mark.proves("C28", "C6", "C7", "C8", "C-config-context-tokens", "C-config-blocks", "E4", "E5")
 def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_said(home: Home):
     found = agent(home)
     assert (found.history.context, found.instructions.persona) == (ContextStrategy.TRANSCRIPT, ())

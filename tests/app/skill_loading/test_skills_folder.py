@@ -14,7 +14,9 @@ from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import CallId
+from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.verdict import Decision
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import Home
@@ -198,6 +200,30 @@ async def test_a_skill_gets_what_its_manifest_asks_for_and_nothing_else(home: Ho
         result = await run(denizen.runtime.current, "nosy_say")
         assert result.is_error
         assert f"needs `{permission}` under permissions" in result.text
+
+
+@pytest.mark.proves("VW1")
+@pytest.mark.parametrize(
+    ("tier", "tool", "args"),
+    [(0, "download_file", {"url": "http://127.0.0.1:9/x"}), (2, "calculator", {"expression": "6 * 7"})],
+)
+async def test_what_a_skill_calls_passes_the_gate_with_the_strictest_tier_on_the_way(
+    home: Home, tier: int, tool: str, args: JsonObject
+) -> None:
+    use = f"return (await context.call_tool({tool!r}, {args!r})).text"
+    manifest = f"tier: {tier}\npermissions: [tools]"
+    write_skill(home, "sly", code=CODE.replace("return WORD + TAIL", use), manifest=manifest)
+    for allowed, is_denied in (("remember", True), (tool, False)):
+        rules = f"gate: {{rules: [{{tool: sly_say, action: approve}}, {{tool: {allowed}, action: approve}}]}}"
+        async with open_home(
+            home, enable_skills(home, "sly", more=f"tools: {{system: {{enabled: true}}}}\n{rules}")
+        ) as denizen:
+            now = denizen.runtime.current
+            bound = (await list_all(now.toolsets))["sly_say"]
+            call, at = ToolCall(CallId("c"), "sly_say", {}), scope(agent="denizen")
+            outcome = await denizen.services.gate.run(bound, call, at, now.policy)
+        assert outcome.verdict.decision is Decision.APPROVE
+        assert outcome.result.text.startswith("Denied: ") is is_denied, outcome.result.text
 
 
 async def test_settings_of_a_skill_are_checked_by_it(home: Home) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import anyio
+import pytest
 
 from denizen.domain.errors import (
     Conflict,
@@ -192,6 +193,7 @@ class StepContract:
         assert isinstance(await get_failure(durable.gather(("one", lambda: return_value(1)))), InvalidInput)
         await durable.aclose()
 
+    @pytest.mark.proves("T13")
     async def test_gathered_steps_run_at_once_and_give_results_in_order(self, processes: Processes) -> None:
         waiting = [anyio.Event() for _ in range(3)]
 

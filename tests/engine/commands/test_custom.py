@@ -118,7 +118,7 @@ async def test_without_a_rule_no_program_runs_and_the_reply_names_the_rule() -> 
         assert programs.tools.calls == []
 
 
-@pytest.mark.proves("TW2")
+@pytest.mark.proves("TW2", "E1")
 @pytest.mark.parametrize(("says", "ran"), [("approve", 1), ("deny", 0), ("escalate", 0), ("nonsense", 0)])
 async def test_the_observer_looks_at_a_program_before_it_runs(says: str, ran: int) -> None:
     programs = ProgramToolset()

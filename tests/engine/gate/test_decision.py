@@ -393,7 +393,7 @@ class BrokenPolicy(GatePolicy):
 
 
 BREAKS: dict[str, Exception] = {}
-PARTS = ["find_rule", "find_foreign", "find_roles", "find_rate_limits", "mode", "trusted"]
+PARTS = ["tier", "find_rule", "find_foreign", "find_roles", "find_rate_limits", "mode", "trusted"]
 
 
 @pytest.mark.proves("V20", "E1", "P2")

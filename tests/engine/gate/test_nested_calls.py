@@ -95,6 +95,14 @@ async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
     assert [call.tool for call in toolset.tools.calls] == ["sensitive"]
 
 
+@pytest.mark.proves("VW1")
+@pytest.mark.parametrize("chain", [("sensitive", "harmless"), ("harmless", "sensitive"), ("harmless", "harmless")])
+async def test_the_strictest_of_all_on_the_way_counts_wherever_it_stands(chain: tuple[str, ...]) -> None:
+    async with open_nested(harmless=[("limited", {"q": "x"})]) as (toolset, gate):
+        await start(toolset, gate, "harmless", scope=replace(SCOPE, chain=chain))
+    assert [result.is_error for result in toolset.results] == ["sensitive" in chain]
+
+
 @pytest.mark.proves("V23")
 async def test_a_tool_that_calls_itself_is_stopped() -> None:
     async with open_nested(harmless=[("harmless", {"q": "x"})]) as (toolset, gate):

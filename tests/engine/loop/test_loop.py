@@ -1,5 +1,7 @@
 """Model and tools until there is an answer or a limit."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 
@@ -135,19 +137,21 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
     tools = ToolsetFixture()
 
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
-        tools.specs = [LOOK]
+        tools.specs = [LOOK] if call.args["q"] == "a" else [LOOK, replace(LOOK, name="see")]
         return ToolResult("ok")
 
     tools.run = run
-    model = ScriptedModel(
-        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="b")]), ScriptedReply("done")
-    )
+    calls = [[call("look", q=asked)] for asked in "abb"]
+    model = ScriptedModel(*(ScriptedReply(calls=each) for each in calls), ScriptedReply("done"))
     async with open_engine(model, tools) as engine:
         await engine.say("x")
-        notes = [last_text(request) for request in model.requests]
-        assert notes[1] == "[Your tools have changed. Available now: look.]"
-        assert notes[2] == ""
-        assert [spec.name for spec in model.requests[1].tools] == ["look"]
+        assert [last_text(request) for request in model.requests[1:]] == [
+            "[Your tools have changed. Available now: look.]",
+            "[Your tools have changed. Available now: look, see.]",
+            "",
+        ]
+        offered = [[spec.name for spec in request.tools] for request in model.requests]
+        assert offered == [["look", "write"], ["look"], ["look", "see"], ["look", "see"]]
         assert not any("have changed" in message.text for message in await engine.session())
 
 
@@ -229,6 +233,17 @@ async def test_the_third_identical_round_ends_the_calls() -> None:
         assert "[Result of write: found a]" in [
             m.parts[0].text for m in final.messages if isinstance(m.parts[0], TextPart)
         ]
+
+
+@pytest.mark.proves("T15")
+async def test_only_three_rounds_in_a_row_with_the_very_same_calls_end_the_calls() -> None:
+    same = [call("write", q="a")]
+    others = [[call("write", q="b")], [call("look", q="a")], [*same, call("look", q="b")]]
+    rounds = [calls for other in others for calls in (same, same, other)] + [same] * 3
+    model = ScriptedModel(*(ScriptedReply("Hm.", calls=calls) for calls in rounds), ScriptedReply("I stop."))
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == "I stop."
+    assert [bool(request.tools) for request in model.requests] == [True] * len(rounds) + [False]
 
 
 @pytest.mark.proves("S13")

@@ -55,7 +55,7 @@ FENCED = """I will look:
 ```"""
 
 
-@pytest.mark.proves("L8", "L4")
+@pytest.mark.proves("L8", "L4", "LW9")
 @pytest.mark.parametrize("planned", [plan("look", q="Rome"), ScriptedReply(FENCED)])
 async def test_a_plan_is_carried_out_and_answered_from_its_results(planned: ScriptedReply) -> None:
     model = ScriptedModel(planned, ScriptedReply("Sunny."), capabilities=SMALL)

@@ -13,6 +13,7 @@ from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import RoomKind
 from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedReply
@@ -72,7 +73,8 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 @pytest.mark.proves("C26", "E6")
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
     heard: list[str] = []
-    fragmented = ScriptedReply("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
+    said = "Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50
+    fragmented = ScriptedReply(said, usage=Usage(10, 999, requests=1))
     async with open_platform(None, model(fragmented), agents={ADA: participant()}) as fixture:
         fixture.world.platform.say(fixture.world.general, "bob", "hm")
         await ask(fixture)
@@ -211,6 +213,22 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
     assert len(events) == 2 and all(event in "\n".join(list_blocks(request)) for event in events)
 
 
+@pytest.mark.proves("CW6", "C4", "E4")
+async def test_what_was_deleted_before_its_block_closed_is_in_no_block() -> None:
+    world = World()
+    agents = {ADA: participant(budget=TranscriptBudget(5000, 200, 300))}
+    async with open_platform(world, model(), agents=agents) as fixture:
+        await ask(fixture)
+        gone = world.platform.say(world.general, "bob", "forget this")
+        await ask(fixture)
+        world.platform.delete(gone.id)
+        last = [await ask(fixture, f"@ada question {number}, and quite some more words to it") for number in range(30)][
+            -1
+        ]
+    assert len(list_blocks(last)) > 1
+    assert "forget this" not in "\n".join(list_texts(last))
+
+
 @pytest.mark.proves("CW6")
 async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
@@ -278,6 +296,30 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     assert parent[0].endswith(" 199") is False and parent[-2] == "Bob: we talk about the weather 199"
     assert SMALL.parent_tokens / 2 < sum(-(-len(line) // 4) + 4 for line in parent) <= SMALL.parent_tokens
     assert not first_difference(first, second)
+
+
+@pytest.mark.proves("C9", "E5")
+@pytest.mark.parametrize("has_starter", [True, False])
+async def test_what_is_said_above_after_a_thread_began_is_not_read_however_much_it_is(has_starter: bool) -> None:
+    world = World()
+    write_posts(world, 100)
+    starter = world.platform.write(world.general, "bob", "shall we make a thread?")
+    room_id = starter.id if has_starter else ""
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
+        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=room_id)
+        write_posts(world, 100, words="later talk")
+        await mirror_everything(world)(None)
+        above = await ask(fixture)
+        write_posts(world, 10, words="later talk")
+        await mirror_everything(world)(None)
+        request = await ask(fixture, "@ada here we are", room=thread)
+    assert any("later talk" in block for block in list_blocks(above))
+    assert list_lines(request)[-3:] == [
+        "Bob: we talk about the weather 99",
+        "Bob: shall we make a thread?",
+        "Ana: @ada here we are",
+    ]
+    assert "later talk" not in "\n".join(list_texts(request))
 
 
 @pytest.mark.proves("C9")

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy, HistorySettings
+from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import TranscriptBudget
@@ -53,6 +54,16 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
     assert lines(scripted.requests[-1]) == ["Ana: one", f"{NAME}: Quite.", "Ana: two", f"{NAME}: Quite.", "Ana: three"]
     for earlier, later in pairwise(scripted.requests):
         assert not first_difference(earlier, later)
+
+
+@pytest.mark.proves("C26", "C27", "E6")
+async def test_who_watches_never_reads_what_is_cut_nor_an_echoed_name() -> None:
+    scripted = ScriptedModel(ScriptedReply(f"{NAME}: Well, yes.\n{NAME}: And more.\nAna: I agree."))
+    async with open_engine(scripted, agent=make_agent()) as engine:
+        *events, done = await engine.watch("hm")
+    assert isinstance(done, TurnFinished)
+    assert done.reply == "Well, yes."
+    assert "".join(event.text for event in events if isinstance(event, TextAdded)).rstrip() == "Well, yes."
 
 
 async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_the_next() -> None:
