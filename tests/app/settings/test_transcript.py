@@ -45,6 +45,7 @@ async def test_a_participant_is_sent_nothing_but_the_talk_and_an_assistant_its_s
     assert "helpful member" in prompted.segments[0].text
 
 
+@pytest.mark.proves("C-config-blocks")
 def test_every_key_of_the_transcript_is_read(home: Home):
     sizes = "budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25, max_messages: 50"
     keys = f", transcript: {{{sizes}}}"
