@@ -125,11 +125,12 @@ async def test_a_server_and_its_members_are_managed_and_what_destroys_is_asked_a
     )
     async with deployment.run():
         deployment.ask(deployment.ana, "make a bow, call Ben Benny, and take the old one away")
+        await deployment.until(lambda: old.deleted or deployment.said())
+        assert not old.deleted
         card = await deployment.find_card()
         assert deployment.requests[2].body["model"] == "watcher"
         assert "bow" in [channel.name for channel in guild.channels.values()]
         assert guild.members[deployment.ben.id].nick == "Benny"
-        assert not old.deleted
         await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: "All done." in deployment.said())
     assert old.deleted
