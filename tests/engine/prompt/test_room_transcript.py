@@ -249,18 +249,6 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
     assert list_texts(of_ben)[-1] == "ben:"
 
 
-@pytest.mark.proves("C-config-blocks")
-async def test_by_default_a_block_closes_at_30000_tokens() -> None:
-    world = World()
-    write_posts(world, 330, words="x" * 390)
-    agents = {ADA: participant(budget=TranscriptBudget())}
-    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
-        [block] = list_blocks(await ask(fixture))
-        async with fixture.store.work(write=False) as work:
-            [closed] = await work.transcripts.list_blocks(world.general.place)
-    assert 30_000 <= closed.tokens < 30_000 + closed.tokens / len(block.split("\n"))
-
-
 @pytest.mark.proves("C8", "C9", "CW5", "E5")
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
