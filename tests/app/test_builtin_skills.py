@@ -27,6 +27,7 @@ tools:
   system: {enabled: true, allow: [printf]}
   skill_manager: {enabled: true}
   skill_agent: {enabled: true}
+  server: {enabled: true}
 """
 BY_MEANING = """
 models:
@@ -47,11 +48,14 @@ async def run(denizen: Denizen, tool: str, args: JsonObject) -> ToolResult:
     raise AssertionError(f"there is no tool {tool}")
 
 
-@pytest.mark.proves("V-skill-system", "V-skill-skill-manager", "V-skill-memory", "V-skill-utility", "VW5")
+@pytest.mark.proves(
+    "V-skill-system", "V-skill-skill-manager", "V-skill-memory", "V-skill-utility", "V-skill-server-management", "VW5"
+)
 async def test_each_tool_has_its_service(home: Home) -> None:
     calls: dict[str, tuple[JsonObject, str]] = {
         "exec": ({"command": "printf hi"}, "hi"),
         "download_file": ({"url": "http://127.0.0.1/x.png"}, "127.0.0.1 may not be fetched"),
+        "create_emoji": ({"name": "anchor", "url": "http://127.0.0.1/x.png"}, "127.0.0.1 may not be fetched"),
         "credits": ({}, "Today: $0.0000"),
         "cache_statistics": ({}, "Last 7 days: 0 tokens in"),
         "restart_denizen": ({}, "nothing to restart"),

@@ -192,5 +192,6 @@ async def test_history_comes_through_whichever_account_may_read_it_and_anew_wher
         assert all(f"Ben: log {number}\\n" in str(pair.beas.requests[0].body) for number in range(230))
         assert len(pages(bridge)) == len(fetched), "from the archive"
     assert deployment.home.do("archive", "rebuild").code == 0
-    async with deployment.run(ready=2):
-        await deployment.until(lambda: len(pages(bridge)) == 2 * len(fetched))
+    async with deployment.run(ready=2) as again:
+        await deployment.until(lambda: len(again.lines("backfill is over")) == 2)
+    assert len(pages(bridge)) == 2 * len(fetched)

@@ -213,4 +213,37 @@ async def test_a_start_backfills_what_was_said_before_and_mirrors_what_is_said_e
         await deployment.until(lambda: archived("second words"))
         world.delete(live)
         await deployment.until(lambda: archived("second words", "deleted_at IS NOT NULL"))
-    assert deployment.rows("SELECT 1 FROM post_versions WHERE text = 'first words'")
+        search = ModelCall("search_archive", {"words": "77 old"}, id="c1")
+        deployment.script(ModelAnswer(calls=[search, ModelCall("read_edits", {"message": str(live.id)})]), "Found.")
+        deployment.ask(deployment.ben, "what did I say?")
+        await deployment.until(lambda: deployment.said() == ["Found."])
+    found, edits = [str(m["content"]) for m in deployment.requests[-1].body["messages"] if m["role"] == "tool"]
+    assert "old 77" in found
+    assert [words in edits for words in ("first words", "second words", "(deleted)")] == [True] * 3
+
+
+@pytest.mark.proves("V29")
+async def test_a_room_is_read_from_discord_only_while_the_archive_has_nothing_of_it(
+    deployment: DiscordDeployment,
+) -> None:
+    attic = deployment.guild.add_channel("attic")
+    for text in ("an old lamp", "an old door"):
+        deployment.world.say(deployment.ben, attic, text)
+    deployment.configure(rest="archive: {backfill: false}\n")
+
+    def count_reads() -> int:
+        return len(deployment.discord.requests_to("GET", f"/channels/{attic.id}/messages"))
+
+    def search(words: str) -> ModelAnswer:
+        return ModelAnswer(calls=[ModelCall("search_archive", {"words": words, "room": "attic"})])
+
+    async with deployment.run():
+        assert not deployment.rows("SELECT 1 FROM posts WHERE text LIKE 'an old %'")
+        before = count_reads()
+        deployment.script(search("lamp"), search("door"), search("window"), "Found.")
+        deployment.ask(deployment.ana, "what is in the attic?")
+        await deployment.until(lambda: deployment.said() == ["Found."])
+    lamp, door, window = [str(m["content"]) for m in deployment.requests[-1].body["messages"] if m["role"] == "tool"]
+    assert "an old lamp" in lamp and "an old door" in door
+    assert window.startswith("No message was found")
+    assert count_reads() == before + 1

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
+from PIL import Image
 
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.model_server import ModelAnswer, ModelCall
@@ -93,3 +97,59 @@ async def test_members_give_themselves_roles_without_the_model(deployment: Disco
         assert (told.content, told.origin.seen_by) == ("You have now: sailor.", deployment.ben)
         assert sailor.id in guild.members[deployment.ben.id].roles
         assert len(deployment.requests) == asked
+
+
+@pytest.mark.proves("V21", "V-skill-server-management", "V-skill-user-management")
+async def test_a_server_and_its_members_are_managed_and_what_destroys_is_asked_about_though_the_observer_said_yes(
+    deployment: DiscordDeployment,
+) -> None:
+    guild = deployment.guild
+    rights = DiscordPermission.MANAGE_CHANNELS | DiscordPermission.MANAGE_NICKNAMES
+    guild.set_roles(deployment.ada.user, [guild.add_role("crew", permissions=rights)])
+    old = guild.add_channel("old")
+    deployment.configure(
+        conduct=[f'owners: ["{deployment.ana.id}"]'],
+        aliases={"watcher": "local/watcher"},
+        rest="tools: {server: {enabled: true}, members: {enabled: true}}\n"
+        "gate: {tiers: {create_channel: 1, set_nickname: 1}, observer: {model: watcher}}\n",
+    )
+    made = [
+        ModelCall("create_channel", {"name": "bow"}, id="c1"),
+        ModelCall("set_nickname", {"member": "Ben", "nickname": "Benny"}, id="c2"),
+    ]
+    deployment.script(
+        ModelAnswer(calls=made),
+        ModelAnswer(calls=[ModelCall("delete_channel", {"channel": "old"})]),
+        json.dumps({"decision": "approve", "reason": "it was asked for"}),
+        "All done.",
+    )
+    async with deployment.run():
+        deployment.ask(deployment.ana, "make a bow, call Ben Benny, and take the old one away")
+        await deployment.until(lambda: old.deleted or deployment.said())
+        assert not old.deleted
+        card = await deployment.find_card()
+        assert deployment.requests[2].body["model"] == "watcher"
+        assert "bow" in [channel.name for channel in guild.channels.values()]
+        assert guild.members[deployment.ben.id].nick == "Benny"
+        await deployment.press(deployment.ana, card, "Approve")
+        await deployment.until(lambda: "All done." in deployment.said())
+    assert old.deleted
+
+
+@pytest.mark.proves("V-skill-graph-renderer", "V-skill-table-renderer")
+async def test_a_chart_and_a_table_are_pictures_under_the_answer(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest="tools: {charts: {enabled: true}, tables: {enabled: true}}\n")
+    chart = {"kind": "bar", "series": [{"values": [3, 1]}], "labels": ["May", "June"], "title": "Boats"}
+    table = {"columns": ["Who", "How"], "rows": [["Ann", "\U0001f389"]], "title": "Crew"}
+    calls = [ModelCall("draw_chart", chart, id="c1"), ModelCall("draw_table", table, id="c2")]
+    deployment.script(ModelAnswer(calls=calls), "Here they are.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "how many boats, and who?")
+        await deployment.until(lambda: sum(len(post.body.embeds) for post in deployment.posts()) == 2)
+    assert deployment.said()[0] == "Here they are."
+    embeds = [embed for post in deployment.posts() for embed in post.body.embeds]
+    assert [embed["title"] for embed in embeds] == ["Boats", "Crew"]
+    for embed, file in zip(embeds, deployment.discord.store.files.by_id.values(), strict=True):
+        assert embed["image"]["url"].endswith(file.filename)
+        assert Image.open(io.BytesIO(file.content)).format == "PNG"
+    assert "base64" not in str(deployment.requests[-1].body)

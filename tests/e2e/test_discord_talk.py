@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from denizen.testing.discord import DiscordPermission, file
 from denizen.testing.discord.state.channels import SimOverwrite
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.discord import DiscordDeployment
+from tests.clock import OffsetClock
+from tests.e2e.discord import DiscordDeployment, open_deployment
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -305,3 +310,43 @@ async def test_a_participant_reads_a_text_file_that_a_colleague_attached(deploym
     told = re.sub(r"http://\S+/cdn/attachments/\d+/\d+/", "CDN/", first)
     assert "Ben: our plan [plan.txt, text/plain, 17 bytes, CDN/plan.txt]\n> 1. sail\n> 2. anchor\n[log.txt, " in told
     assert "262145 bytes, CDN/log.txt]\nAna: " in told, "what is larger than 256 KB is only named"
+
+
+@pytest.mark.proves("C-config-message-limit", "C14", "C21")
+@pytest.mark.parametrize(("conduct", "limit"), [((), 2000), (("message_limit: 900",), 900)])
+async def test_a_long_answer_is_split_at_the_limit_and_its_first_part_is_the_reply(
+    conduct: tuple[str, ...], limit: int, deployment: DiscordDeployment
+) -> None:
+    words = " ".join(f"word{number}" for number in range(600))
+    deployment.configure(conduct=conduct)
+    deployment.script(words)
+    async with deployment.run():
+        question = deployment.ask(deployment.ana, "tell me all")
+        await deployment.until(lambda: " ".join(deployment.said()) == words)
+    assert [len(text) > limit - 10 for text in deployment.said()[:-1]] == [True] * (len(words) // limit)
+    assert max(map(len, deployment.said())) <= limit
+    references = [post.reference and post.reference.message_id for post in deployment.posts()]
+    assert references == [question.id] + [None] * (len(words) // limit)
+
+
+@pytest.mark.proves("C-config-timestamps", "C13")
+async def test_the_time_stands_where_talk_has_paused_in_the_zone_that_is_configured(
+    home: Home, provider: Provider
+) -> None:
+    clock = OffsetClock(timedelta(minutes=-31))
+    async with open_deployment(home, provider, clock=clock) as deployment:
+        deployment.configure(agents={"ada": "context: transcript, timestamps: {enabled: true, zone: Asia/Tokyo}"})
+        deployment.script("Yes.")
+        said = []
+        async with deployment.run():
+            for minutes, text in ((-31, "one"), (-22, "two"), (-11, "three")):
+                clock.offset = timedelta(minutes=minutes)
+                said.append(deployment.world.say(deployment.ben, deployment.general, text))
+            clock.offset = timedelta()
+            deployment.ask(deployment.ana, "four")
+            await deployment.until(lambda: deployment.said() == ["Yes."])
+    first, _, third = [f"{post.timestamp.astimezone(ZoneInfo('Asia/Tokyo')):%Y-%m-%d %H:%M}" for post in said]
+    told = "\n".join(str(each["content"]) for each in deployment.requests[0].body["messages"])
+    assert re.sub(r"\[[^]]*\]\nAna", "[now]\nAna", told) == (
+        f"[{first} Asia/Tokyo]\nBen: one\nBen: two\n[{third}]\nBen: three\n[now]\nAna: @Ada four\nada:"
+    )

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from tests.e2e.home import Home, get_completion_text
+from tests.e2e.home import Home, Server, get_completion_text
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
@@ -31,7 +31,8 @@ def test_a_question_in_a_fresh_home_is_answered_without_key_server_or_configurat
 
 @pytest.mark.proves("P6", "V1")
 def test_a_home_without_configuration_is_served_at_once_and_nobody_is_asked(home: Home) -> None:
-    with home.serve() as server:
+    with home.start_in_terminal("run", "--port", "0") as running:  # where a question would find somebody
+        server = Server(running, running.out.await_text(r"Denizen is ready: (http://\S+)")[1])
         with urllib.request.urlopen(server.url, timeout=HANG_LIMIT_S) as page:
             assert (page.status, page.headers.get_content_type()) == (200, "text/html")
         assert server.get("/health").body["provider"] == "builtin"

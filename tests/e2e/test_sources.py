@@ -218,7 +218,7 @@ def test_without_a_key_a_channel_is_skipped_with_a_note_and_nothing_fails(home: 
     assert "it was skipped" in home.do("sources", "list").out
 
 
-@pytest.mark.proves("S24", "S30", "S-http-snapshot-config-get", "S-http-snapshot-config-put")
+@pytest.mark.proves("S24", "S29", "S30", "S-http-snapshot-config-get", "S-http-snapshot-config-put")
 def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comments(
     home: Home, provider: Provider, docs: Path, tmp_path: Path
 ) -> None:
@@ -235,6 +235,8 @@ def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comment
         wait_until(lambda: any(run["ended_at"] for run in server.get("/api/sync").body))
         [run] = server.get("/api/sync").body
         assert (run["id"], run["status"], run["failed"]) == (told.body["run"], "done", {})
+        status = server.get("/api/snapshot/status").body
+        assert (status["current"], status["latest"], status["needs_sync"]) == (run["snapshot"], run["snapshot"], False)
         assert server.get("/api/snapshot/config").body["repository"] == str(tmp_path / "mirror")
     mirror = Repository(tmp_path / "mirror")
     assert "docs/site/guide/a.md" in mirror.git("ls-tree", "-r", "--name-only", "kept").splitlines()

@@ -256,7 +256,7 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V29",
         "1.7",
-        "A search asks the archive first and the platform's API only when the archive has nothing.",
+        "A search asks the archive first and the platform's API only for a room of which the archive has nothing.",
         status="covered",
         issue="discord",
     ),

@@ -93,6 +93,7 @@ async def test_the_line_stays_away_without_sources_and_tells_when_nothing_can_be
         assert told["seen"][0]["title"] == "HTTP 403" and len(told["waits"]) == 2
 
 
+@pytest.mark.proves("S29")
 async def test_only_owners_and_admins_have_the_line(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server, server.web.client() as client:
         for key, has in (("key-of-olga", True), ("key-of-ada", True), ("key-of-ann", False)):

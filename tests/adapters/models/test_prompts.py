@@ -200,15 +200,17 @@ async def test_a_second_turn_begins_with_the_bytes_of_the_first(
 @each_wire()
 @pytest.mark.proves("V14")
 async def test_the_results_of_one_step_follow_its_calls(server: ModelServer, wire: Wire) -> None:
-    step = assistant("Both.", call("look", "a", at="1"), call("look", "b", at="2"))
+    first: JsonObject = {"at": "1", "deep": {"ü": [1, 2.5, True, None, {}]}}
+    step = assistant("Both.", ToolCallPart(CallId("a"), "look", first), call("look", "b", at="2"))
     failed = PromptMessage(Role.TOOL, (ToolResultPart(CallId("b"), "look", "no such place", is_error=True),))
     body = await send_request(server, wire, make_request("hi", step, results("a"), failed, "and?", tools=(LOOK,)))
     if wire is ANTHROPIC:
         answers = body["messages"][2]["content"]
         assert [block["tool_use_id"] for block in answers] == ["a", "b"]
         assert [block["is_error"] for block in answers] == [False, True]
-        assert [block["input"] for block in body["messages"][1]["content"][1:]] == [{"at": "1"}, {"at": "2"}]
+        asked = [block["input"] for block in body["messages"][1]["content"][1:]]
     elif wire is RESPONSES:
+        asked = [json.loads(item["arguments"]) for item in body["input"] if item.get("type") == "function_call"]
         outputs = [item for item in body["input"] if item.get("type") == "function_call_output"]
         assert [(item["call_id"], item["output"]) for item in outputs] == [("a", "seen a"), ("b", "no such place")]
     else:
@@ -217,6 +219,9 @@ async def test_the_results_of_one_step_follow_its_calls(server: ModelServer, wir
             ("a", "seen a"),
             ("b", "no such place"),
         ]
+        calls = next(message["tool_calls"] for message in body["messages"] if message["role"] == "assistant")
+        asked = [json.loads(each["function"]["arguments"]) for each in calls]
+    assert asked == [first, {"at": "2"}]
 
 
 @each_wire()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from denizen.domain.ids import CallId
+from denizen.domain.json import JsonObject
 from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, join_text
 from denizen.ports.model import RAW_ARGS, ThinkingDelta
 from denizen.testing.model_server import AnswerTokens, ModelAnswer, ModelCall, ModelServer, RawAnswer
@@ -79,10 +80,11 @@ async def test_several_texts_of_a_reply_stand_on_lines_of_their_own_in_the_strea
 async def test_one_tool_call_keeps_its_id_name_and_arguments(
     server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:
-    server.script(ModelAnswer(text="I look.", calls=[ModelCall("look", {"at": "the ünïcode moon"}, id="abc")]))
+    args: JsonObject = {"at": "the ünïcode moon", "deep": {"ü": [1, 2.5, True, None, {}]}}
+    server.script(ModelAnswer(text="I look.", calls=[ModelCall("look", args, id="abc")]))
     models = build(wire)
     heard = await read_stream(models.get(wire.name), make_request("hi", tools=(LOOK,)))
-    assert heard.calls == (ToolCallPart(CallId("abc"), "look", {"at": "the ünïcode moon"}),)
+    assert heard.calls == (ToolCallPart(CallId("abc"), "look", args),)
     assert heard.text == "I look."
     assert heard.reply.finish_reason == "tool_calls"
 

@@ -183,7 +183,7 @@ def test_two_processes_may_open_a_new_postgres_database_at_once(postgres_url: st
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("P8")
+@pytest.mark.proves("P8", "V4")
 async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     tmp_path: Path, history: Callable[[str], MigrationHistory], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -260,6 +260,28 @@ def test_an_unused_provider_without_its_key_is_a_warning_and_can_be_used_later(h
     assert "b" in settings.models.providers
 
 
+@pytest.mark.proves("C-config-secret-names")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "models: {providers: {p: {kind: groq, api_key: SECRET}}, aliases: {balanced: p/x}}",
+        "channels: {discord: {accounts: {denizen: SECRET}}}",
+        "channels: {discord: {accounts: {denizen: {token: SECRET}}}}",
+        "channels: {github: {accounts: {denizen: {token: SECRET}}}}",
+        "channels: {github: {accounts: {denizen: {token: '${OTHER}', webhook_secret: SECRET}}}}",
+        "channels: {github: {accounts: {denizen: {app_id: 7, private_key: SECRET}}}}",
+        "server: {api_keys: [{name: a, key: SECRET}]}",
+        "knowledge: {youtube: {api_key: SECRET}}",
+    ],
+)
+def test_a_secret_is_given_by_the_name_of_its_variable_and_its_value_is_refused(place: str, home: Home):
+    value = "a-value-of-enough-characters"
+    settings = home.load(place.replace("SECRET", "'${SOME_KEY}'"), SOME_KEY=value, OTHER="another")
+    assert settings.secrets.mask(value) == "***"
+    refused = home.refuse(place.replace("SECRET", value), OTHER="another")
+    assert "must not stand in this file" in refused.message and "${" in refused.fix
+
+
 def test_an_unused_provider_that_cannot_even_be_described_is_left_out_with_a_warning(home: Home):
     text = """\
 models:

@@ -13,7 +13,8 @@ from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
 from tests.engine.engine_fixture import NAME, open_engine, strip_date
-from tests.engine.platform_fixture import open_platform
+from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.prompt.transcript_fixture import ask, list_blocks, mirror_everything, model, write_posts
 
 
 def agent(home: Home, keys: str = "") -> Agent:
@@ -45,12 +46,30 @@ async def test_a_participant_is_sent_nothing_but_the_talk_and_an_assistant_its_s
     assert "helpful member" in prompted.segments[0].text
 
 
+@pytest.mark.proves("C-config-blocks")
 def test_every_key_of_the_transcript_is_read(home: Home):
     sizes = "budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25, max_messages: 50"
     keys = f", transcript: {{{sizes}}}"
     assert agent(home, keys).history.transcript == TranscriptBudget(20_000, 500, 3000, 0.25, 50)
     settings = home.load()
     assert home.load(render_settings(settings)).agents == settings.agents
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("C-config-blocks")
+@pytest.mark.parametrize(("keys", "size", "count"), [("", 30_000, 1), (", block_tokens: 12000", 12_000, 2)])
+async def test_a_block_closes_at_30000_tokens_or_as_many_as_are_configured(
+    keys: str, size: int, count: int, home: Home
+):
+    found = agent(home, f", transcript: {{separate_blocks: true{keys}}}")
+    world = World()
+    write_posts(world, 330, words="x" * 390)
+    async with open_platform(world, model(), agents={ADA: found}, prepare=mirror_everything(world)) as fixture:
+        blocks = list_blocks(await ask(fixture))
+        async with fixture.store.work(write=False) as work:
+            closed = await work.transcripts.list_blocks(world.general.place)
+    assert len(blocks) == len(closed) == count
+    assert all(size <= each.tokens < size + 110 for each in closed)  # with one line of that length less, below it
 
 
 @pytest.mark.proves("C28")

@@ -255,9 +255,11 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
         assert (await run(generation, "read_skill", name="how-to", file="../../denizen.yaml")).is_error
 
 
-async def test_a_manifest_that_is_wrong_names_the_key_and_the_remedy(home: Home) -> None:
+@pytest.mark.proves("VW6")
+async def test_a_skill_whose_manifest_is_wrong_is_not_loaded_and_the_key_and_the_remedy_are_told(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
     async with open_home(home, enable_skills(home, "echo")) as denizen:
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
         (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
 

@@ -25,6 +25,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import ManualClock
 from tests.engine.gate.gate_fixture import ANA, OWNER, WATCHED, GateFixture, call, reply, scope, spec, verdict
+from tests.timing import controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -84,14 +85,19 @@ async def test_whatever_is_no_clear_verdict_denies(says: str) -> None:
 
 @pytest.mark.proves("V20")
 async def test_an_observer_that_takes_too_long_denies() -> None:
-    async def consult(scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
-        await anyio.sleep_forever()
-        raise AssertionError
+    limit_s = 9.0
+    policy = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=limit_s))
+    with controlled_clock() as clock:
 
-    gate_fixture = GateFixture()
-    observer = Observer(gate_fixture.store, gate_fixture.clock, consult)
-    short_policy = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
-    opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), short_policy)
+        async def consult(scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
+            assert anyio.current_effective_deadline() - anyio.current_time() <= limit_s
+            clock.advance(limit_s)
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        gate_fixture = GateFixture()
+        observer = Observer(gate_fixture.store, gate_fixture.clock, consult)
+        opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), policy)
     assert opinion is not None
     assert (opinion.opined, opinion.decided_by) == (ObserverVerdict.DENY, "observer-fault")
 

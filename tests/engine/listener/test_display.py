@@ -276,9 +276,10 @@ async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
 @pytest.mark.proves("C13", "C-config-timestamps")
 async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    agent = Agent(ADA, history=HistorySettings(recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600)))
+    # Not the gap that is usual.
+    agent = Agent(ADA, history=HistorySettings(recent_messages=0, timestamps=TimestampPolicy("America/New_York", 540)))
     async with open_platform(model=model, agents={ADA: agent}) as fixture:
-        for minute in (0, 5, 15, 24):
+        for minute in (0, 5, 14, 22):
             fixture.world.clock.time = START.replace(minute=minute)
             fixture.world.platform.say(fixture.world.general, "ana", f"@ada minute {minute}")
             await fixture.settled()
@@ -286,8 +287,8 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     assert said == [
         "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
         "Ana: minute 5",
-        "[2026-11-01 07:15]\nAna: minute 15",
-        "Ana: minute 24",
+        "[2026-11-01 07:14]\nAna: minute 14",
+        "Ana: minute 22",
     ]
     assert list_texts(model.requests[0])[-1] == said[0]
 

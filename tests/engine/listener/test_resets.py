@@ -50,6 +50,17 @@ async def test_a_reset_reaches_those_who_are_named_and_everybody_where_nobody_is
         assert await find_those_who_know(fixture, thread) == set(), "also after a restart"
 
 
+@pytest.mark.proves("C11", "C19")
+async def test_a_reset_holds_for_an_agent_that_had_not_spoken_there_also_after_a_restart() -> None:
+    world = World()
+    thread = open_thread(world)
+    async with open_platform(world, model(), agents=make_agents()) as fixture:
+        await ask(fixture, f"@ada {SECRET}", room=thread)
+        assert await say(fixture, "/reset", thread) == [("bot-ada", "✅")]
+    async with open_platform(world, model(), agents=make_agents()) as fixture:
+        assert await find_those_who_know(fixture, thread) == set()
+
+
 @pytest.mark.proves("C19")
 async def test_a_reset_that_fails_is_marked_with_a_warning() -> None:
     world = World()

@@ -123,8 +123,8 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
     async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("r" * 45_000)
 
-    large = Usage(input_tokens=40_001, output_tokens=5, requests=1)
-    looks = [ScriptedReply(calls=[call("look", q=str(at))]) for at in range(2)]
+    usual, large = (Usage(input_tokens=tokens, output_tokens=5, requests=1) for tokens in (30_000, 40_001))
+    looks = [ScriptedReply(calls=[call("look", q=str(at))], usage=usual) for at in range(2)]
     later = [
         ScriptedReply("two"),
         ScriptedReply("three"),
@@ -132,14 +132,15 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
         ScriptedReply("five"),
         ScriptedReply("six"),
     ]
-    model = ScriptedModel(*looks, ScriptedReply("one"), *later)
+    model = ScriptedModel(*looks, ScriptedReply("one", usage=usual), *later)
     async with open_engine(
         model, ToolsetFixture(run=find), agent=Agent(NAME, limits=TurnLimits(max_history_tokens=60_000))
     ) as engine:
         for number in range(1, 7):
             await engine.say(f"q{number}")
         stored = await engine.session()
-    assert [message.meta.get(USED) for message in stored if message.text == "four"] == [40_001]
+    # Each request counts by itself, not the sum of a turn's.
+    assert [(message.text, message.meta[USED]) for message in stored if USED in message.meta] == [("four", 40_001)]
     assert len([message for message in stored if message.role is Role.TOOL]) == 2  # in the store they stay
     assert [len(list_results(request)) for request in model.requests[3:]] == [2, 2, 2, 0, 0]
     before, after = list_conversation(model.requests[-2]), list_conversation(model.requests[-1])
