@@ -7,6 +7,9 @@ a server is to be quick, so what it does not need is imported elsewhere.
 from __future__ import annotations
 
 import json
+import os
+import select
+import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -56,6 +59,9 @@ if TYPE_CHECKING:
 
 STOPPED = "Stopped."
 
+PIPE_GRACE_S = 1.0
+"""So long a pipe may be empty: a program that starts this one may have left it its own, in which nobody writes."""
+
 
 @click.command()
 @click.argument("text", nargs=-1)
@@ -79,12 +85,16 @@ def command(  # noqa: PLR0913 - one for each option
     wait: bool,
     stream: bool | None,
 ) -> int:
-    """Ask one question. TEXT of '-' or none reads standard input. A `denizen run` of this home answers, if there is one
-    and no model is named.
+    """Ask one question. A `denizen run` of this home answers, if there is one and no model is named.
+
+    What is piped in, or a file as standard input, goes behind the words of TEXT. A pipe through which nothing comes
+    within a second is left alone: '-' as a word, or no words, wait for it. In a loop that reads from a pipe itself, add
+    `</dev/null`.
 
     \b
     denizen ask "What time is it in Tokyo?"
-    git diff | denizen ask "Summarise this change" -
+    git diff | denizen ask "Summarise this change"
+    curl -s https://example.org/slow | denizen ask "Summarise this page" -
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
     message = plan_message(read_question(text), agent, session, waits=wait)
@@ -101,14 +111,32 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def read_question(words: tuple[str, ...]) -> str:
-    """The words of the command line, and standard input where they ask for it. Raises InvalidInput for none."""
+    """The words of the command line, and what standard input has for them. Raises InvalidInput for none."""
     parts = [" ".join(word for word in words if word != "-")]
-    if not sys.stdin.isatty() and (not words or "-" in words):
+    wants_input = not words or "-" in words
+    if not sys.stdin.isatty() if wants_input else _has_input():
         parts.append(sys.stdin.read())
     question = "\n\n".join(part.strip() for part in parts if part.strip())
     if not question:
         raise InvalidInput("There is no question.", fix='Write it behind the command: denizen ask "..."')
     return question
+
+
+def _has_input() -> bool:
+    """Whether standard input is a pipe or a file for this question. A file that was begun is somebody else's, such as
+    the loop's that this command stands in.
+    """
+    descriptor = sys.stdin.fileno()
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.lseek(descriptor, 0, os.SEEK_CUR) == 0
+    if not stat.S_ISFIFO(mode):
+        return False
+    if select.select([descriptor], [], [], PIPE_GRACE_S)[0]:
+        return True
+    waited = f"Nothing came through the pipe within {PIPE_GRACE_S:.0f} s"
+    echo(f"[{waited}: the question goes without it. With - as a word it is waited for.]", err=True)
+    return False
 
 
 def plan_message(question: str, agent: str, session: str, *, waits: bool = False) -> TerminalMessage:
