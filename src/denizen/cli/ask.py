@@ -35,6 +35,7 @@ from denizen.cli.terminal import (
     stop_on_interrupt,
 )
 from denizen.cli.terminal_client import TerminalClient, find_server
+from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
@@ -99,15 +100,16 @@ def command(  # noqa: PLR0913 - one for each option
     """
     message = plan_message(read_question(text), agent, session, waits=wait)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
-    printer = AnswerPrinter(live=live, as_json=as_json)
     server = find_server(home) if choice == ModelChoice() else None
-    if server is not None:
-        return _ask_server(server, message, printer)
+    with open_waiting_line(shows_text=live) as line, line.watch():
+        printer = AnswerPrinter(live=live, as_json=as_json, line=line)
+        if server is not None:
+            return _ask_server(server, message, printer)
 
-    import anyio
+        import anyio
 
-    # Without uvloop: one turn is not worth importing it.
-    return anyio.run(_ask_here, home, choice, message, printer)
+        # Without uvloop: one turn is not worth importing it.
+        return anyio.run(_ask_here, home, choice, message, printer)
 
 
 def read_question(words: tuple[str, ...]) -> str:
@@ -158,6 +160,7 @@ def _ask_server(server: TerminalClient, message: TerminalMessage, printer: Answe
     events = iter(stream)
     with stop_on_interrupt(lambda: server.cancel(message)):
         for event in events:
+            printer.line.take(event)
             match event:
                 case ApprovalRequestedEvent() if can_prompt():
                     events = chain([event], events)
@@ -183,7 +186,8 @@ async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, p
     from denizen.app.terminal import TerminalService
     from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
+    opening = OpenOptions(choice, report=printer.line.give_way(show_weights_progress))
+    async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
         return await _show(terminal.stream(message), terminal, message, printer)
@@ -201,6 +205,7 @@ async def _show(
     async def show() -> int:
         async with aclosing(events):
             async for event in events:
+                printer.line.take(event)
                 people.take(event)
                 if isinstance(event, TurnFinishedEvent | TurnFailedEvent):
                     return printer.finish(event)
@@ -214,10 +219,12 @@ async def _show(
 class AnswerPrinter:
     """The answer to standard output, what the agent does to standard error.
 
-    `live` prints text as it grows; words before a tool call are then printed too, on lines of their own.
+    `live` prints text as it grows; words before a tool call are then printed too, on lines of their own. `line` is to
+    be told of an event before it is shown.
     """
 
-    def __init__(self, *, live: bool, as_json: bool) -> None:
+    def __init__(self, *, live: bool, as_json: bool, line: WaitingLine | None = None) -> None:
+        self.line = line or WaitingLine()
         self._live = live
         self._as_json = as_json
         self._line_open = False
