@@ -233,12 +233,19 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(home: Home, provider: P
         await_logged_turn(server, said["turn"])
 
 
-def test_the_first_server_of_a_home_keeps_its_terminals(home: Home, provider: Provider) -> None:
+def test_the_first_server_of_a_home_keeps_its_terminals_and_a_second_one_says_so(
+    home: Home, provider: Provider
+) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="One."))
     with home.serve() as first:
         with home.serve() as second:
-            second.running.err.await_text("terminals cannot use this server")
+            told = second.running.err.await_text("terminals cannot use this server").string
+            assert told.startswith(
+                f"warning: Another Denizen runs on {home.folder} already (process {first.running.pid}).\n"
+                "why: Both answer, each message once. `denizen ask` and `denizen chat` stay with the first.\n"
+                f"fix: If only one is to run, stop the other: kill {first.running.pid}\n"
+            )
             assert second.running.stop(signal.SIGTERM).code == 0
         said = json.loads(home.do("ask", "--json", "Hello").out)
         await_logged_turn(first, said["turn"])
