@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.adapters.models.failures import FailureContext
-from denizen.adapters.models.providers import EndpointSource, ProviderSpec
+from denizen.adapters.models.providers import EndpointSource, ProviderSpec, cut_to_origin
 from denizen.adapters.models.request import build_tools
 from denizen.adapters.models.vendors import NO_KEY, ProviderAccess, build_vendor_model, load_vendor
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
@@ -155,7 +155,8 @@ class ProviderConnection:
         """Returns the names that errors use, and the secrets that they must not show."""
         secrets = (access.api_key, *self.spec.headers.values())
         kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
-        return FailureContext(name, self.spec.name, self.spec.key_name, kept)
+        origin = cut_to_origin(access.base_url)
+        return FailureContext(name, self.spec.name, origin, key_name=self.spec.key_name, secrets=kept)
 
     async def aclose(self) -> None:
         """Closes the connections. The provider must not be used afterwards."""
