@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,11 @@ agents:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     (tmp_path / "denizen.yaml").write_text(CONFIG, encoding="utf-8")
-    return tmp_path
+    with Path(os.devnull).open(encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield tmp_path
 
 
 def denizen(home: Path, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:

@@ -152,7 +152,7 @@ def test_a_server_that_is_not_there_is_said_to_be_unreachable(home: Home) -> Non
     with hold_unused_port() as port:
         answered = home.do("ask", "--base-url", f"http://127.0.0.1:{port}/v1", "--model", "tiny", "Hello")
     assert answered.ending == (4, "")
-    assert "error: The provider 'chosen' cannot be reached." in answered.err
+    assert f"cannot be reached. (There is no connection to http://127.0.0.1:{port}: " in answered.told[-2]
     assert answered.told[-1] == "fix: Check the network and the provider's base_url."
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
@@ -74,3 +76,24 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(home: Home, provider: Provi
     assert "Traceback" not in chat.out.text
     asked = [strip_date(body["messages"][-1]["content"]) for body in provider.server.bodies]
     assert asked == ["Tell me a story", "And now?"]
+
+
+@pytest.mark.parametrize("beside_server", [False, True])
+def test_in_a_terminal_a_long_wait_for_the_answer_is_told(beside_server: bool, home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    waiting = r"\[waiting for the answer: \d+ s\]"
+    with ExitStack() as opened:
+        if beside_server:
+            opened.enter_context(home.serve())
+        answer = provider.hold(ModelAnswer(text="Hello."))
+        asked = opened.enter_context(home.start_in_terminal("ask", "Hello"))
+        asked.out.await_text(waiting)
+        answer.release()
+        assert asked.finish().out.endswith("\rHello.\r\n")
+        answer = provider.hold(ModelAnswer(text="Good morning."))
+        chat = opened.enter_context(home.start_in_terminal("chat"))
+        chat.out.await_text("> ")
+        chat.type("Good morning\r")
+        chat.out.await_text(waiting)
+        answer.release()
+        chat.out.await_text(r"\rGood morning\.")

@@ -143,13 +143,17 @@ def test_ctrl_c_stops_an_answer_of_the_server_and_the_chat_goes_on(home: Home, p
     assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.DONE, TurnStatus.CANCELLED]
 
 
-def test_ctrl_c_stops_a_question_in_the_server(home: Home, provider: Provider) -> None:
+def test_ctrl_c_stops_a_question_in_the_server_that_was_asked_beside_a_silent_pipe(
+    home: Home, provider: Provider
+) -> None:
     home.configure(provider.server.openai_url)
     provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2))
     with home.serve(), home.start("ask", "--stream", "Tell me a story") as asking:
         asking.out.await_text("Once")
         ended = asking.stop(signal.SIGINT)
-        assert (ended.ending, ended.told) == ((130, "Once upo\n"), ["Stopped."])
+        [without_pipe, stopped] = ended.told
+        assert (ended.ending, stopped) == ((130, "Once upo\n"), "Stopped.")
+        assert without_pipe.startswith("[Nothing came through the pipe within 1 s")
         assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.CANCELLED]
 
 
@@ -205,7 +209,7 @@ def test_a_server_that_goes_away_leaves_word_where_its_answer_will_be(
         server.running.stop(number)
         ended = asking.finish()
     assert ended.code == 4
-    [error, why, fix] = ended.told
+    [error, why, fix] = ended.told[-3:]
     assert error == "error: Denizen went away before the answer was complete."
     assert "The turn goes on when Denizen runs again." in why
     shows = re.search(r"`denizen (trace turn_\w+)` shows the answer", fix)
@@ -229,12 +233,19 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(home: Home, provider: P
         await_logged_turn(server, said["turn"])
 
 
-def test_the_first_server_of_a_home_keeps_its_terminals(home: Home, provider: Provider) -> None:
+def test_the_first_server_of_a_home_keeps_its_terminals_and_a_second_one_says_so(
+    home: Home, provider: Provider
+) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="One."))
     with home.serve() as first:
         with home.serve() as second:
-            second.running.err.await_text("terminals cannot use this server")
+            told = second.running.err.await_text("terminals cannot use this server").string
+            assert told.startswith(
+                f"warning: Another Denizen runs on {home.folder} already (process {first.running.pid}).\n"
+                "why: Both answer, each message once. `denizen ask` and `denizen chat` stay with the first.\n"
+                f"fix: If only one is to run, stop the other: kill {first.running.pid}\n"
+            )
             assert second.running.stop(signal.SIGTERM).code == 0
         said = json.loads(home.do("ask", "--json", "Hello").out)
         await_logged_turn(first, said["turn"])

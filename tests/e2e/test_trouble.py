@@ -36,13 +36,13 @@ def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path
     ):
         why = f"why: database is locked ({store.folder / 'denizen.db'})"
         ended = first.finish()
-        assert (ended.ending, ended.err.splitlines()) == (
+        assert (ended.ending, ended.err.splitlines()[-3:]) == (
             (4, ""),
             ["error: The database is busy.", why, "fix: Try again."],
         )
         ended = second.finish()
     assert ended.ending == (4, "")
-    assert ended.told[:2] == [
+    assert ended.told[-3:-1] == [
         "error: The durable log is in use by another process.",
         "why: Another process holds the database locked.",
     ]

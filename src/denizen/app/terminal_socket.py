@@ -12,6 +12,8 @@ import json
 import logging
 import os
 import socket
+import struct
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict
@@ -74,7 +76,10 @@ def open_terminal_socket(home: Path) -> Generator[socket.socket | None]:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listener:
         try:
-            _remove_stale(path)
+            if find_server_process(home) is not None:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            if path.is_socket():  # that of a killed server
+                path.unlink()
             listener.bind(str(path))
             path.chmod(0o600)  # before anybody can connect
             listener.listen()
@@ -91,17 +96,22 @@ def open_terminal_socket(home: Path) -> Generator[socket.socket | None]:
                 path.unlink()
 
 
-def _remove_stale(path: Path) -> None:
-    """Removes a socket that nobody answers. Raises OSError when somebody does."""
+def find_server_process(home: Path) -> int | None:
+    """Returns the id of the process that serves terminals of the home folder, 0 where the system does not tell it;
+    None when there is no such process. Raises OSError when that cannot be found out.
+    """
+    path = home / SOCKET
     if not path.is_socket():
-        return
+        return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
-            path.unlink()
-        else:
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            return None
+        if sys.platform != "linux":
+            return 0
+        ids = struct.Struct("3i")
+        return ids.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, ids.size))[0]
 
 
 def create_terminal_app(service: TerminalService) -> Starlette:

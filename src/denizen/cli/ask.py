@@ -7,6 +7,9 @@ a server is to be quick, so what it does not need is imported elsewhere.
 from __future__ import annotations
 
 import json
+import os
+import select
+import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -32,6 +35,7 @@ from denizen.cli.terminal import (
     stop_on_interrupt,
 )
 from denizen.cli.terminal_client import TerminalClient, find_server
+from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
@@ -56,6 +60,9 @@ if TYPE_CHECKING:
 
 STOPPED = "Stopped."
 
+PIPE_GRACE_S = 1.0
+"""So long a pipe may be empty: a program that starts this one may have left it its own, in which nobody writes."""
+
 
 @click.command()
 @click.argument("text", nargs=-1)
@@ -79,36 +86,59 @@ def command(  # noqa: PLR0913 - one for each option
     wait: bool,
     stream: bool | None,
 ) -> int:
-    """Ask one question. TEXT of '-' or none reads standard input. A `denizen run` of this home answers, if there is one
-    and no model is named.
+    """Ask one question. A `denizen run` of this home answers, if there is one and no model is named.
+
+    What is piped in, or a file as standard input, goes behind the words of TEXT. A pipe through which nothing comes
+    within a second is left alone: '-' as a word, or no words, wait for it. In a loop that reads from a pipe itself, add
+    `</dev/null`.
 
     \b
     denizen ask "What time is it in Tokyo?"
-    git diff | denizen ask "Summarise this change" -
+    git diff | denizen ask "Summarise this change"
+    curl -s https://example.org/slow | denizen ask "Summarise this page" -
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
     message = plan_message(read_question(text), agent, session, waits=wait)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
-    printer = AnswerPrinter(live=live, as_json=as_json)
     server = find_server(home) if choice == ModelChoice() else None
-    if server is not None:
-        return _ask_server(server, message, printer)
+    with open_waiting_line(shows_text=live) as line, line.watch():
+        printer = AnswerPrinter(live=live, as_json=as_json, line=line)
+        if server is not None:
+            return _ask_server(server, message, printer)
 
-    import anyio
+        import anyio
 
-    # Without uvloop: one turn is not worth importing it.
-    return anyio.run(_ask_here, home, choice, message, printer)
+        # Without uvloop: one turn is not worth importing it.
+        return anyio.run(_ask_here, home, choice, message, printer)
 
 
 def read_question(words: tuple[str, ...]) -> str:
-    """The words of the command line, and standard input where they ask for it. Raises InvalidInput for none."""
+    """The words of the command line, and what standard input has for them. Raises InvalidInput for none."""
     parts = [" ".join(word for word in words if word != "-")]
-    if not sys.stdin.isatty() and (not words or "-" in words):
+    wants_input = not words or "-" in words
+    if not sys.stdin.isatty() if wants_input else _has_input():
         parts.append(sys.stdin.read())
     question = "\n\n".join(part.strip() for part in parts if part.strip())
     if not question:
         raise InvalidInput("There is no question.", fix='Write it behind the command: denizen ask "..."')
     return question
+
+
+def _has_input() -> bool:
+    """Whether standard input is a pipe or a file for this question. A file that was begun is somebody else's, such as
+    the loop's that this command stands in.
+    """
+    descriptor = sys.stdin.fileno()
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.lseek(descriptor, 0, os.SEEK_CUR) == 0
+    if not stat.S_ISFIFO(mode):
+        return False
+    if select.select([descriptor], [], [], PIPE_GRACE_S)[0]:
+        return True
+    waited = f"Nothing came through the pipe within {PIPE_GRACE_S:.0f} s"
+    echo(f"[{waited}: the question goes without it. With - as a word it is waited for.]", err=True)
+    return False
 
 
 def plan_message(question: str, agent: str, session: str, *, waits: bool = False) -> TerminalMessage:
@@ -130,6 +160,7 @@ def _ask_server(server: TerminalClient, message: TerminalMessage, printer: Answe
     events = iter(stream)
     with stop_on_interrupt(lambda: server.cancel(message)):
         for event in events:
+            printer.line.take(event)
             match event:
                 case ApprovalRequestedEvent() if can_prompt():
                     events = chain([event], events)
@@ -155,7 +186,8 @@ async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, p
     from denizen.app.terminal import TerminalService
     from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
+    opening = OpenOptions(choice, report=printer.line.give_way(show_weights_progress))
+    async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
         return await _show(terminal.stream(message), terminal, message, printer)
@@ -173,6 +205,7 @@ async def _show(
     async def show() -> int:
         async with aclosing(events):
             async for event in events:
+                printer.line.take(event)
                 people.take(event)
                 if isinstance(event, TurnFinishedEvent | TurnFailedEvent):
                     return printer.finish(event)
@@ -186,10 +219,12 @@ async def _show(
 class AnswerPrinter:
     """The answer to standard output, what the agent does to standard error.
 
-    `live` prints text as it grows; words before a tool call are then printed too, on lines of their own.
+    `live` prints text as it grows; words before a tool call are then printed too, on lines of their own. `line` is to
+    be told of an event before it is shown.
     """
 
-    def __init__(self, *, live: bool, as_json: bool) -> None:
+    def __init__(self, *, live: bool, as_json: bool, line: WaitingLine | None = None) -> None:
+        self.line = line or WaitingLine()
         self._live = live
         self._as_json = as_json
         self._line_open = False

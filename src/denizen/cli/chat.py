@@ -19,6 +19,7 @@ from denizen.cli.exit_codes import DONE
 from denizen.cli.options import model_options
 from denizen.cli.terminal import IN_THE_END, can_prompt, describe_picture, printable, stoppable
 from denizen.cli.terminal_client import find_server
+from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import fresh
 from denizen.web.http.problems import read_problem
@@ -75,20 +76,23 @@ async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> in
     from rich.console import Console
 
     console = Console(highlight=False)
-    async with _open_terminal(home, choice) as terminal:
-        chat = TerminalChat(terminal, console, session=session)
-        console.print(f"{await chat.choose_agent(agent)}. /help lists the commands.")
-        read = _reader(home, console)
-        while (line := await read()) is not None:
-            if not line.strip():
-                continue
-            if not await chat.handle(line.strip()):
-                break
+    with open_waiting_line() as waiting:
+        async with _open_terminal(home, choice, waiting) as terminal:
+            chat = TerminalChat(terminal, console, session=session, waiting=waiting)
+            console.print(f"{await chat.choose_agent(agent)}. /help lists the commands.")
+            read = _reader(home, console)
+            while (line := await read()) is not None:
+                if not line.strip():
+                    continue
+                if not await chat.handle(line.strip()):
+                    break
     return DONE
 
 
 @asynccontextmanager
-async def _open_terminal(home: Path, choice: ModelChoice) -> AsyncGenerator[TerminalService | ServerTerminal]:
+async def _open_terminal(
+    home: Path, choice: ModelChoice, waiting: WaitingLine
+) -> AsyncGenerator[TerminalService | ServerTerminal]:
     """The server that runs on the home folder; where there is none, the folder is opened for the chat."""
     server = find_server(home) if choice == ModelChoice() else None
     if server is not None:
@@ -101,7 +105,8 @@ async def _open_terminal(home: Path, choice: ModelChoice) -> AsyncGenerator[Term
     from denizen.app.terminal import TerminalService
     from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
+    opening = OpenOptions(choice, report=waiting.give_way(show_weights_progress))
+    async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
         yield terminal
@@ -148,8 +153,11 @@ def private_file(file: Path) -> Path:
 class TerminalChat:
     """One conversation in the terminal and its few commands."""
 
-    def __init__(self, terminal: TerminalService | ServerTerminal, console: Console, *, session: str) -> None:
+    def __init__(
+        self, terminal: TerminalService | ServerTerminal, console: Console, *, session: str, waiting: WaitingLine
+    ) -> None:
         self._terminal = terminal
+        self._waiting = waiting
         self._console = console
         self._session = session
         self._model = ""
@@ -258,13 +266,15 @@ class TerminalChat:
 
     async def _show(self, message: TerminalMessage) -> None:
         view = TurnView(self._console)
-        async with (
-            prompt_for_approvals(self._terminal.decide) as people,
-            aclosing(self._terminal.stream(message)) as events,
-        ):
-            async for event in events:
-                view.show(event)
-                people.take(event)
+        with self._waiting.watch():
+            async with (
+                prompt_for_approvals(self._terminal.decide) as people,
+                aclosing(self._terminal.stream(message)) as events,
+            ):
+                async for event in events:
+                    self._waiting.take(event)
+                    view.show(event)
+                    people.take(event)
 
 
 class TurnView:

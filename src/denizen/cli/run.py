@@ -59,6 +59,7 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
     from denizen.cli.log import choose_level
     from denizen.cli.terminal import show_weights_progress
 
+    _tell_if_another_runs(wishes.home)
     async with AsyncExitStack() as stack:
         simulation = await _simulate(wishes.home, stack) if wishes.simulate else None
         opening = OpenOptions(rescue=True, report=show_weights_progress, simulation=simulation)
@@ -92,6 +93,24 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
         )
     click.echo("Stopped.", err=True)
     return denizen.restart.wanted.is_set()
+
+
+def _tell_if_another_runs(home: Path) -> None:
+    """Two may run on one home folder, as when one takes over from the other; most often it is a mistake."""
+    from denizen.app.terminal_socket import find_server_process
+
+    try:
+        process = find_server_process(home)
+    except OSError:  # it has no socket for terminals either, which the log tells
+        return
+    if process is None:
+        return
+    click.echo(
+        f"warning: Another Denizen runs on {home} already{f' (process {process})' if process else ''}.\n"
+        "why: Both answer, each message once. `denizen ask` and `denizen chat` stay with the first.\n"
+        f"fix: If only one is to run, stop the other{f': kill {process}' if process else '.'}",
+        err=True,
+    )
 
 
 async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:

@@ -51,7 +51,9 @@ def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.option("--non-interactive", is_flag=True, help="Ask nothing: take the options, or the built-in model.")
 @click.option("--if-missing", is_flag=True, help="Do nothing when there is a configuration already.")
-@click.option("--force", is_flag=True, help="Write fresh files; the old denizen.yaml is kept as denizen.yaml.bak.")
+@click.option(
+    "--force", is_flag=True, help="Write fresh files; denizen.yaml and persona files as they were are kept as NAME.bak."
+)
 @click.option("--no-verify", is_flag=True, help="Write the files without asking the model for a completion first.")
 @click.option("--store-key", is_flag=True, help="Keep the key's value in secrets.env, which other terminals read too.")
 @_given_options

@@ -27,7 +27,7 @@ OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
     after=st.text(max_size=400),
 )
 def test_no_words_of_a_provider_show_a_secret(secret: str, before: str, after: str) -> None:
-    target = FailureContext("p/m", "p", "KEY", (secret,))
+    target = FailureContext("p/m", "p", "http://p", "KEY", (secret,))
     shown = target.clean(f"{before}{secret}{after} Bearer {secret} {secret}")
     assert secret not in shown
     assert len(shown) <= 300
@@ -43,7 +43,7 @@ def test_no_words_of_a_provider_show_a_secret(secret: str, before: str, after: s
     ],
 )
 def test_what_looks_like_a_key_is_not_shown_though_nobody_told(said: str, shown: str) -> None:
-    assert FailureContext("p/m", "p", "KEY", ()).clean(said) == shown
+    assert FailureContext("p/m", "p", "http://p", "KEY", ()).clean(said) == shown
 
 
 @given(OBJECTS)

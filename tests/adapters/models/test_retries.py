@@ -238,9 +238,11 @@ async def test_a_server_that_is_not_there_is_tried_three_times(
     server: ModelServer, build: BuildCatalog, wire: Wire, unused_port: int
 ) -> None:
     pauses = RecordingSleep()
-    error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{unused_port}")
+    error = await fail(build, wire, pauses=pauses, base_url=f"http://me:hidden@127.0.0.1:{unused_port}?key=hidden")
     assert isinstance(error, Unavailable)
     assert error.code == "model_unreachable"
+    assert error.why.startswith(f"There is no connection to http://127.0.0.1:{unused_port}: ")
+    assert "hidden" not in error.explain()
     assert len(pauses.slept) == 2
 
 

@@ -94,7 +94,14 @@ def test_what_the_owner_wrote_is_kept_unless_forced(home: Home):
     forced = write_setup(home.path, SetupAnswers(), environment={}, force=True)
     assert home.config in forced.written
     assert "# mine" in (home.path / "denizen.yaml.bak").read_text(encoding="utf-8")
-    assert (home.path / "agents/denizen/SOUL.md").read_text(encoding="utf-8") != "mine"
+    persona = home.path / "agents/denizen"
+    assert (persona / "SOUL.md").read_text(encoding="utf-8") != "mine"
+    assert (persona / "SOUL.md.bak").read_text(encoding="utf-8") == "mine"
+    assert persona / "SOUL.md.bak" in forced.written
+    write_setup(home.path, SetupAnswers(), environment={}, force=True)
+    assert (persona / "SOUL.md.bak").read_text(encoding="utf-8") == "mine", "what was not changed needs no copy"
+    assert "# mine" in (home.path / "denizen.yaml.bak").read_text(encoding="utf-8")
+    assert not (persona / "RULES.md.bak").exists()
 
 
 def test_a_provider_of_the_same_name_with_other_settings_is_a_conflict(home: Home):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from denizen.adapters.models.failures import FailureContext
-from denizen.adapters.models.providers import ProviderSpec
+from denizen.adapters.models.providers import ProviderSpec, cut_to_origin
 from denizen.ports.model import Capabilities, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 
 NO_KEY = "none"
@@ -48,7 +48,8 @@ class ModelTarget:
         """The names that errors use, and the secrets that they must not show."""
         secrets = (self.access.api_key, *self.spec.headers.values())
         kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
-        return FailureContext(self.name, self.spec.name, self.spec.key_name, kept)
+        origin = cut_to_origin(self.access.base_url)
+        return FailureContext(self.name, self.spec.name, origin, key_name=self.spec.key_name, secrets=kept)
 
 
 class ModelClient(Protocol):

@@ -38,10 +38,13 @@ _TOO_LONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """A failed request. `key_name` is the variable or setting of the key; `secrets` must not be shown."""
+    """A failed request. `key_name` is the variable or setting of the key; `secrets` must not be shown. Of the
+    provider's address `origin` is the part that holds none.
+    """
 
     model: str
     provider: str
+    origin: str
     key_name: str
     secrets: tuple[str, ...] = field(repr=False)
 
@@ -250,7 +253,7 @@ def _unreachable(target: FailureContext, said: str) -> DenizenError:
     return Unavailable(
         f"The provider '{target.provider}' cannot be reached.",
         code=UNREACHABLE,
-        why=target.clean(said),
+        why=f"There is no connection to {target.origin}: {target.clean(said)}",
         fix="Check the network and the provider's base_url.",
         model=target.model,
     )
@@ -271,7 +274,7 @@ def _timed_out(target: FailureContext) -> DenizenError:
     return Unavailable(
         f"The provider '{target.provider}' did not answer in time.",
         code="model_timeout",
-        why="Nothing arrived within the time-out.",
+        why=f"Nothing arrived from {target.origin} within the time-out.",
         fix="Try again later, or raise the provider's time-outs if the model is known to be slow.",
         model=target.model,
     )

@@ -7,6 +7,7 @@ protocol is one more entry. The module imports no vendor, since the command line
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -229,6 +230,12 @@ if TYPE_CHECKING:
 else:
     # The configuration accepts exactly the names of the table. A type checker cannot follow that.
     ProviderKind = Literal[tuple(PROVIDERS)]
+
+
+def cut_to_origin(url: str) -> str:
+    """Returns scheme, host and port of an address; what else it has may be secret."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,7 +185,7 @@ def write_setup(
 ) -> SetupReport:
     """Writes a home folder. Raises InvalidInput when the answers do not make a usable configuration, Conflict when the
     provider exists with other settings; nothing is written then. `force` replaces what is there by the fresh files;
-    the old `denizen.yaml` stays beside it as `denizen.yaml.bak`.
+    each that was different stays beside it with `.bak` at its end.
     """
     with edit_lock(home):
         plan = _plan_setup(
@@ -216,10 +216,8 @@ def _plan_setup(
     wrong = [problem for problem in finding.problems if not problem.variable]
     if wrong:
         raise config_error(wrong)
-    if force and old.strip():
-        files.append(_FilePlan(home / f"{CONFIG_FILE}.bak", old, edited=True))
-    files.append(_FilePlan(home / CONFIG_FILE, text, edited=text != old))
-    files += _plan_persona(home, text, force=force)
+    fresh = [_FilePlan(home / CONFIG_FILE, text, edited=text != old), *_plan_persona(home, text, force=force)]
+    files += (_plan_backups(fresh) if force else []) + fresh
     unset = {token_variable} if token_variable and secrets.find(token_variable) is None else set[str]()
     return _SetupPlan(tuple(files), finding, frozenset(unset))
 
@@ -314,6 +312,16 @@ def _plan_persona(home: Path, text: str, *, force: bool) -> list[_FilePlan]:
         return []
     folder = home / AGENTS_FOLDER / DEFAULT_AGENT
     return [_FilePlan(folder / name, content, edited=force) for name, content in PERSONA_TEMPLATES.items()]
+
+
+def _plan_backups(fresh: Sequence[_FilePlan]) -> list[_FilePlan]:
+    """Returns copies, beside them, of the files that are to be replaced by something else."""
+    there = [(each, each.file.read_text(encoding="utf-8")) for each in fresh if each.file.exists()]
+    return [
+        _FilePlan(each.file.with_name(f"{each.file.name}.bak"), old, edited=True)
+        for each, old in there
+        if old.strip() and old != each.text
+    ]
 
 
 def _write(plan: Sequence[_FilePlan]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
