@@ -53,7 +53,7 @@ ACTIONS: dict[str, ActionFunction] = {
         *(channels.list_channels, channels.create_channel, channels.edit_channel, channels.delete_channel),
         channels.set_channel_permission,
         *(roles.list_roles, roles.create_role, roles.edit_role, roles.delete_role),
-        *(server.server_info, server.create_emoji, server.delete_emoji),
+        *(server.server_info, server.check_emoji, server.create_emoji, server.delete_emoji),
         *(invites_webhooks.create_invite, invites_webhooks.list_invites, invites_webhooks.delete_invite),
         *(invites_webhooks.create_webhook, invites_webhooks.list_webhooks, invites_webhooks.delete_webhook),
         *(server.create_event, server.list_events, server.cancel_event),
