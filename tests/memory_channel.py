@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -32,7 +32,14 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames, MessageMentions, ReactionChange
+from denizen.ports.channel import (
+    ChannelListener,
+    EnterRoom,
+    IncomingMessage,
+    MentionNames,
+    MessageMentions,
+    ReactionChange,
+)
 from tests.memory_platform import MemoryPlatform, Person, PlatformPost, select_page
 
 MAX_CHARS = 2000
@@ -77,6 +84,11 @@ class _Failure:
     error: DenizenError
     times: int
     after: bool
+
+
+def enter_at_once(*_: object) -> AbstractAsyncContextManager[None]:
+    """The place in a room where nobody else posts."""
+    return nullcontext()
 
 
 class MemoryChannel:
@@ -285,13 +297,13 @@ class MemoryChannel:
                 readers |= {self._find_user_id(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
 
-    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
         """The platform in memory has no actions."""
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
 
     async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
-        await self.act(action, warrant)
+        await self.act(action, warrant, enter=enter_at_once)
 
     async def is_open(self, room: Room) -> bool:
         """Whether nobody is left out: a room without readers of its own, or below one."""

@@ -110,8 +110,9 @@ class SyncProgress:
 class SyncInfo:
     """One sync. `status` is running, done, partial (some sources could not be read, and keep what was last read) or
     failed; the sync is over once `ended_at` is set. `failed` maps sources (and `(remote)`, the repository for
-    snapshots) to the reason; `skipped` does so for sources that were not read. `progress` has each source that the
-    answering process has begun to read. `snapshot` is the current snapshot at the end of the sync.
+    snapshots, or `(snapshot)` where none could be made) to the reason; `skipped` does so for sources that were not
+    read. `progress` has each source that the answering process has begun to read. `snapshot` is the current snapshot at
+    the end of the sync, empty where none could be made.
     """
 
     id: str

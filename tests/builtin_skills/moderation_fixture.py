@@ -22,6 +22,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimUser, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running
+from tests.memory_channel import enter_at_once
 from tests.skill_fixture import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
@@ -109,7 +110,7 @@ def _services(built: ModerationFixture, channels: ConnectedAccounts) -> SkillSer
     return replace(
         plain,
         clock=SystemClock(),
-        scoped=ScopedServices(open_platform=PlatformActionRunner(channels).open),
+        scoped=ScopedServices(open_platform=PlatformActionRunner(channels, enter_at_once).open),
         folders=replace(plain.folders, shared={"moderation": built.folder / "shared"}.get),
         download=built.download,
     )

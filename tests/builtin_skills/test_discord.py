@@ -19,6 +19,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts, Platfo
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimMessage, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running
+from tests.memory_channel import enter_at_once
 from tests.skill_fixture import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
@@ -67,7 +68,7 @@ async def fixture(folder: Path) -> AsyncGenerator[DiscordFixture]:
             channels.add(account)
             services = replace(
                 ServicesFixture(folder).services(),
-                scoped=ScopedServices(open_platform=PlatformActionRunner(channels).open),
+                scoped=ScopedServices(open_platform=PlatformActionRunner(channels, enter_at_once).open),
             )
             toolsets = [SkillToolset(load_builtin(name), services) for name in ("discord", "components")]
             yield DiscordFixture(sim, {spec.name: each for each in toolsets for spec in await each.list_tools()})

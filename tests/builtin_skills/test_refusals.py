@@ -34,7 +34,7 @@ CALLS: list[tuple[str, JsonObject, str]] = [
     ("create_role", {"name": "new"}, "Manage Roles"),
     ("edit_role", {"role": "crew", "name": "old"}, "Manage Roles"),
     ("delete_role", {"role": "crew"}, "Manage Roles"),
-    ("create_emoji", {"name": "wave", "url": "https://x.example/wave.png"}, ""),
+    ("create_emoji", {"name": "wave", "url": "https://x.example/wave.png"}, "Create Expressions"),
     ("create_invite", {}, ""),
     ("create_event", {"name": "e", "start": tomorrow(), "end": tomorrow(), "location": "here"}, "Create Events"),
     ("create_webhook", {"name": "hook"}, "Manage Webhooks"),
@@ -71,6 +71,20 @@ async def test_a_check_of_a_call_that_may_be_made_changes_nothing(tmp_path: Path
         assert {each.method for each in it.sim.discord.requests[before:]} == {"GET"}
         assert not [path for path in tmp_path.rglob("*") if path.is_file()]
         assert await it.do(it.sim.ana, "create_role", name="new")
+
+
+async def test_an_emoji_with_a_bad_name_or_without_a_place_is_refused_before_its_picture_is_loaded(
+    tmp_path: Path,
+) -> None:
+    async with open_moderation(tmp_path) as it:
+        picture = "https://x.example/wave.png"
+        assert "name" in await it.find_refusal(it.sim.ana, "create_emoji", name="größe", url=picture)
+        for number in range(50):
+            it.sim.guild.add_emoji(f"still{number}")
+        assert not await it.find_refusal(it.sim.ana, "create_emoji", name="wave", url=picture), "one that moves may fit"
+        for number in range(50):
+            it.sim.guild.add_emoji(f"moving{number}", animated=True)
+        assert "can have no more" in await it.find_refusal(it.sim.ana, "create_emoji", name="wave", url=picture)
 
 
 async def test_what_the_asker_may_not_do_is_told_too(tmp_path: Path) -> None:

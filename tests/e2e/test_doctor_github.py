@@ -18,6 +18,7 @@ async def test_doctor_says_what_works_and_what_does_not(github_deployment: GitHu
     told = [line for line in done.out.splitlines() if "github ada" in line]
     assert told[0] == "ok    github ada: The credentials belong to the App Denizen (denizen[bot])."
     assert (done.code, [line for line in told if not line.startswith("ok")]) == (0, [])
+    assert "warn  nobody is told of calls that wait for owners: ada on github\n      fix: Set gate.obs" in done.out
     github_deployment.app.permissions["issues"] = "read"
     done = await to_thread.run_sync(github_deployment.home.do, "doctor")
     assert "FAIL  github ada: The App may not write in: Issues." in done.out

@@ -37,6 +37,9 @@ def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, prov
         "scribe   terminal  ask      work  2",
     ]
     assert told[0].startswith("last message ")
+    newest = home.do("sessions", "--limit", "1")
+    assert newest.out.splitlines() == [told[0], told[1]]
+    assert "There are more" in newest.err
     (of_scribe,) = (json.loads(line) for line in home.do("sessions", "--agent", "scribe", "--json").out.splitlines())
     assert (of_scribe["platform"], of_scribe["channel"], of_scribe["name"]) == ("terminal", "ask", "work")
     assert home.do("sessions", "--platform", "web").out == "There are no sessions.\n"

@@ -243,7 +243,7 @@ def _build_denizen(
         recall=SessionHistorySearch(store),
         call_tool=NestedCalls(runtime, services.gate),
         open_archive=platforms.lookup.open,
-        open_platform=PlatformActionRunner(channels).open,
+        open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),

@@ -195,17 +195,22 @@ async def delete_role(context: ToolContext, role: str, reason: Reason = "") -> s
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def create_emoji(
-    context: ToolContext, name: Annotated[str, Param(pattern=r"^\w{2,32}$")], url: Annotated[str, "of a picture"]
+    context: ToolContext,
+    name: Annotated[str, Param(pattern=r"^[A-Za-z0-9_]{2,32}$")],
+    url: Annotated[str, "of a picture"],
 ) -> str:
     """Makes an emoji from a picture of at most 256 KB."""
     if context.download is None:
         raise ToolError("Pictures cannot be loaded here.")
+    since = await find_first_attempt(context)
+    if not since:  # an earlier attempt may have taken the last place
+        await act(context, "check_emoji", name=name)
     picture = await context.download(url, max_bytes=MAX_PICTURE_BYTES)
     if picture.status != 200 or picture.truncated:
         what = "has more than 256 KB" if picture.truncated else f"could not be loaded: HTTP {picture.status}"
         raise ToolError(f"The picture {what}.")
     data = base64.b64encode(picture.data).decode()
-    made = await act(context, "create_emoji", name=name, picture=data, since=await find_first_attempt(context))
+    made = await act(context, "create_emoji", name=name, picture=data, since=since)
     return f"Made the emoji :{made['name']}:."
 
 

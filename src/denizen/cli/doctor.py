@@ -97,6 +97,7 @@ def _checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
         HealthCheck("tools", lambda: _tools(denizen)),
         HealthCheck("memory", lambda: _memory(denizen, offline=offline)),
     ]
+    checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
     checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
     if not offline:
@@ -204,6 +205,26 @@ async def _tools(denizen: Denizen) -> str:
         for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
             echo(f"warn  {format_path(each.path)}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
+
+
+async def _approvals(denizen: Denizen) -> str:
+    """Calls that owners decide wait for them also where nobody tells them, and where there is no owner."""
+    current = denizen.runtime.current
+    untold, orphans = list[str](), list[str]()
+    for (platform, account), policy in current.account_policies.items():
+        if not policy.style.asks_here and current.policy.observer.alert_place is None:
+            untold.append(f"{account} on {platform}")
+        elif policy.style.asks_here and not policy.staff.owners:
+            orphans.append(f"{account} on {platform}")
+    if untold:
+        fix = "Set gate.observer.alert_channel to a channel on Discord, or look at `denizen approvals list`."
+        echo(f"warn  nobody is told of calls that wait for owners: {', '.join(untold)}\n{_indent(f'fix: {fix}')}")
+    if orphans:
+        fix = (
+            "Set channels.discord.owners. Without it, such calls are decided on the page and with `denizen approvals`."
+        )
+        echo(f"warn  nobody is an owner, who decides dangerous calls: {', '.join(orphans)}\n{_indent(f'fix: {fix}')}")
+    return "some reach no owner" if untold or orphans else "those who decide can be asked"
 
 
 async def _memory(denizen: Denizen, *, offline: bool) -> str:

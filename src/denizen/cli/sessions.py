@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("-a", "--agent", default="", help="Only those of this agent.")
 @click.option("--platform", default="", help="Only those on this platform: terminal, web, api, discord, ...")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each session, a line each.")
 @with_denizen
 async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as_json: bool) -> None:
@@ -26,7 +26,8 @@ async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as
     Sessions of the terminal are continued by name: denizen chat --session NAME, denizen ask --session NAME.
     Questions that stood alone are not listed.
     """
-    rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
+    found = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit + 1)
+    rows = found[:limit]
     if as_json:
         for fields in map(_fields, rows):
             click.echo(printable_json(fields))
@@ -37,6 +38,8 @@ async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             echo("  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip())
+    if len(found) > limit:
+        echo(f"There are more: --limit {2 * limit} shows older ones.", err=True)
 
 
 def _cells(row: RecentSession) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from denizen.domain.tool import Taint, Tier
 GRANT_TIME = timedelta(hours=1)
 """How long a call that was approved for a while needs no further word."""
 MAX_NOTE_CHARS = 500
+OTHER_WAYS = "with `denizen approvals`, on the page or over the API"
+"""How people decide where there is no card for them, in the middle of a sentence."""
 TIMEOUT = "timeout"
 """Stands for who decided where nobody did and the rule grants then."""
 

@@ -179,12 +179,14 @@ class SyncStatus(StrEnum):
     PARTIAL = "partial"
     """Some sources could not be read; of those the last good reading stays."""
     FAILED = "failed"
+    """No source could be read, or no snapshot be made of what was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRun:
-    """One sync. `failed` maps sources (and `(remote)`, to which snapshots are pushed) to what was wrong, `skipped`
-    those that were left as they are to why; `snapshot` is what was current when it ended.
+    """One sync. `failed` maps sources (and `(remote)`, to which snapshots are pushed, or `(snapshot)` where none could
+    be made) to what was wrong, `skipped` those that were left as they are to why; `snapshot` is what was current when
+    it ended, empty where none could be made.
     """
 
     id: str

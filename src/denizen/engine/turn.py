@@ -92,6 +92,8 @@ class TurnRunner:
         self._services = services
         self._queues = queues or TurnQueues()
         self._resumed = ResumedTurns(self._is_over)
+        self.left_open: frozenset[TurnId] = frozenset()
+        """Turns that were open when this process began: whoever showed them then is gone."""
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
@@ -370,6 +372,7 @@ class TurnRunner:
         """Lets the turns that an earlier process left open go before new ones. Called before any run is taken up."""
         async with self._services.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+        self.left_open = frozenset(turn.id for turn in turns)
         self._resumed.expect((turn_queue_key(turn), turn.id) for turn in turns)
 
     async def _is_over(self, key: TurnId) -> bool:

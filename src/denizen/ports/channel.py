@@ -35,6 +35,9 @@ LoadEarlier = Callable[[], Awaitable[Sequence["IncomingMessage"]]]
 message. Called only for messages that are answered. Messages that cannot be loaded are left out.
 """
 
+EnterRoom = Callable[[Place], AbstractAsyncContextManager[None]]
+"""Waits until nobody else of this process posts at the place, and keeps others waiting until the block ends."""
+
 
 async def _nothing_earlier() -> Sequence[IncomingMessage]:
     return ()
@@ -313,9 +316,10 @@ class Channel(Protocol):
         """Returns the role ids of these users there; unknown users are missing."""
         ...
 
-    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
         """Does something on the platform, within what both the asker and the account may do there at this moment, and
-        returns the result. Raises NotAllowed for everything else, and InvalidInput for an unknown action.
+        returns the result. A message is posted within `enter` of its place. Raises NotAllowed for everything else, and
+        InvalidInput for an unknown action.
         """
         ...
 

@@ -83,8 +83,12 @@ class SessionRepository(Protocol):
         """Returns the agent's sessions of a conversation, newest first."""
         ...
 
-    async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
-        """Returns open sessions that have messages, by their last message, newest first."""
+    async def list_recent(
+        self, *, platform: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
+    ) -> Sequence[RecentSession]:
+        """Returns open sessions that have messages, by their last message, newest first; without those whose thread
+        begins with `except_prefix`.
+        """
         ...
 
 

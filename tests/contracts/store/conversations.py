@@ -127,6 +127,10 @@ class ConversationContract:
             of_discord = await work.sessions.list_recent(platform="discord", agent="denizen")
             assert await work.sessions.list_recent(agent="scribe") == []
             assert await work.sessions.list_recent(limit=1) == recent[:1]
+            for prefix, left in (("on", [talk, web]), ("1", [talk]), ("1 ", [talk, web]), ("%", [talk, web])):
+                others = await work.sessions.list_recent(except_prefix=prefix)
+                assert {row.session.id for row in others} == {session.id for session in left}
+            assert await work.sessions.list_recent(except_prefix="1", limit=1) == recent[1:]
         assert recent == [
             RecentSession(web, Place("web", "\ufdd0", "1"), 1, at(3)),
             RecentSession(talk, PLACE, 2, at(2)),

@@ -12,7 +12,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.ports.toolset import CallScope
-from tests.memory_channel import MemoryChannel
+from tests.memory_channel import MemoryChannel, enter_at_once
 from tests.memory_platform import MemoryPlatform
 from tests.skill_fixture import scope
 
@@ -28,7 +28,7 @@ def make_scope(account: MemoryChannel) -> CallScope:
 
 async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() -> None:
     channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
-    platform = PlatformActionRunner(channels).open(make_scope(account))
+    platform = PlatformActionRunner(channels, enter_at_once).open(make_scope(account))
     answers: list[str] = []
 
     async def act() -> None:
@@ -47,8 +47,9 @@ async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() 
 
 async def test_an_account_that_stays_away_is_an_error_after_a_while() -> None:
     account = MemoryChannel(MemoryPlatform(), ADA)
+    runner = PlatformActionRunner(ConnectedAccounts(), enter_at_once, patience_s=0)
     with pytest.raises(Unavailable, match="not connected"):
-        await PlatformActionRunner(ConnectedAccounts(), patience_s=0).open(make_scope(account)).act("wave")
+        await runner.open(make_scope(account)).act("wave")
 
 
 async def test_nobody_acts_who_is_not_on_a_platform() -> None:
@@ -57,4 +58,4 @@ async def test_nobody_acts_who_is_not_on_a_platform() -> None:
     local = replace(make_scope(account), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
     for where in (local, replace(make_scope(account), account=None)):
         with pytest.raises(NotAllowed, match="on a platform"):
-            await PlatformActionRunner(channels).open(where).act("wave")
+            await PlatformActionRunner(channels, enter_at_once).open(where).act("wave")

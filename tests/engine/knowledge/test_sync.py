@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceChange, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
+from denizen.engine.knowledge.reading import ReadingOutcome
 from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
 from denizen.engine.knowledge.sync import SyncState, follow_sync
 from denizen.ports.source import ReadingProgress
@@ -178,6 +179,31 @@ async def test_publishing_is_tried_three_times_more(
         with pytest.raises(Unavailable):
             await engine.run()
     assert (tried, engine.clock.sleeps) == (4, [2, 4, 6])
+
+
+async def test_a_sync_that_cannot_publish_or_breaks_while_it_reads_ends_as_failed_with_the_reason(
+    engine: KnowledgeFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> Snapshot:
+        raise NeedsAttention("The disk is full.", why="No space left on device", fix="Make room.")
+
+    async def break_down(*_: object, **__: object) -> ReadingOutcome:
+        raise ValueError("a bug")
+
+    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+    await engine.add(tmp_path / "missing")
+    for part, method, breaks in ((engine.library, "publish", refuse), (engine.reading, "read", break_down)):
+        with monkeypatch.context() as patched:
+            patched.setattr(part, method, breaks)
+            with pytest.raises(DenizenError) as caught:
+                await engine.run()
+        ended = (await engine.sync.list_runs())[0]
+        assert (ended.status, ended.ended_at) == (SyncStatus.FAILED, engine.clock.now())
+        assert caught.value.message in ended.failed["(snapshot)"] and caught.value.fix in ended.failed["(snapshot)"]
+        assert ("missing" in ended.failed) is (method == "publish")
+        assert engine.sync.progress(ended.id) == {}
+        async with aclosing(follow_sync(engine.sync, ended.id, lambda: None, sleep=engine.clock.sleep)) as states:
+            assert [state.is_over async for state in states] == [True]
 
 
 @pytest.mark.proves("S25-limits")

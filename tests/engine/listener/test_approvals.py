@@ -204,6 +204,34 @@ async def test_owners_are_pinged_by_a_card_in_an_open_room_but_not_about_their_o
     assert await list_cards(world, "bob", world.general, OWNERS) == {world.general.place: frozenset()}
 
 
+@pytest.mark.parametrize("staff", [AccountStaff(), AccountStaff(owners=frozenset({"bob"}))])
+async def test_where_nobody_is_an_owner_the_card_says_who_decides_then(staff: AccountStaff) -> None:
+    policy = AccountPolicy(style=ReplyStyle(preview=False), staff=staff)
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=OWNERS, account_policy=policy) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        await fixture.until(lambda: bool(fixture.ada.sent))
+        told = "Nobody here has that role: whoever runs me decides, with `denizen approvals`"
+        assert (told in fixture.ada.sent[0].content.text) is not bool(staff.owners)
+
+
+async def test_where_nobody_is_shown_a_call_its_asker_hears_who_may_decide_and_the_log_says_how_to_tell_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    policy = AccountPolicy(style=ReplyStyle(preview=False, asks_here=False), staff=BOB_OWNS.staff)
+    model = ScriptedModel(otherwise=answer)
+    async with open_platform(model=model, gate=OWNERS, account_policy=policy) as fixture:
+        fixture.turns.approvals.poll_s = 0.001
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        [approval] = await wait_for_approvals(fixture.store)
+        assert approval.expires_at is not None
+        fixture.world.clock.time = approval.expires_at
+        assert await fixture.said() == ["Refused."]
+    told = "people with the role 'owner' may decide, with `denizen approvals`, on the page or over the API"
+    assert f"Denied: nobody approved it in time; {told}" in str(model.requests[-1].messages[-1])
+    [warned] = [record for record in caplog.records if "nobody is told" in record.message]
+    assert "gate.observer.alert_channel" in vars(warned)["fix"]
+
+
 async def test_a_call_waits_for_owners_who_cannot_be_written_to() -> None:
     world = World()
     talk = world.direct("ana")

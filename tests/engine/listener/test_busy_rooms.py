@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
+from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.intake.turn_queue import MAX_WAITING
 from denizen.engine.listener import turn_display
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
@@ -51,6 +55,7 @@ async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_mes
 
 
 HOURGLASS = ("bot-ada", "\N{HOURGLASS WITH FLOWING SAND}")
+EYES, THUMBS_UP = ("bot-ada", "\N{EYES}"), ("bot-ada", "\N{THUMBS UP SIGN}")
 
 
 @pytest.mark.proves("T34")
@@ -76,12 +81,49 @@ async def test_a_question_that_waits_behind_others_has_a_sign_and_no_preview_unt
         assert await fixture.said() == ["One.", "Two."]
 
 
-async def test_the_sign_of_a_process_that_died_is_taken_away_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+@pytest.fixture
+async def interrupted() -> tuple[World, str]:
+    """A world in which a process died while it answered a question, and the id of that, with the signs it left."""
     gate, world = ReplyGate(), World()
     async with open_platform(world, ScriptedModel(ScriptedReply("never", before=gate))):
         asked = world.platform.say(world.general, "ana", "@ada hello?")
         await gate.reached.wait()
-    world.platform.reactions[asked.id] = [HOURGLASS]
+    world.platform.reactions[asked.id] = [HOURGLASS, EYES]
+    return world, asked.id
+
+
+async def test_the_sign_of_a_process_that_died_is_taken_away_by_the_next_while_its_turn_still_runs(
+    interrupted: tuple[World, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    (world, asked), gate = interrupted, ReplyGate()
+    async with open_platform(world, ScriptedModel(ScriptedReply("Hello.", before=gate))) as fixture:
+        await gate.reached.wait()
+        await fixture.until(lambda: HOURGLASS not in world.platform.reactions[asked])
+        gate.open.set()
+        await fixture.until(lambda: world.platform.reactions[asked] == [THUMBS_UP])
+
+
+async def test_the_sign_of_a_process_that_died_is_taken_away_from_a_turn_that_ends_soon(
+    interrupted: tuple[World, str],
+) -> None:
+    world, asked = interrupted
     async with open_platform(world) as fixture:
-        await fixture.until(lambda: HOURGLASS not in world.platform.reactions[asked.id])
+        await fixture.until(lambda: world.platform.reactions[asked] == [THUMBS_UP])
+
+
+async def test_the_sign_of_a_process_that_died_is_taken_away_from_a_turn_that_ended_before_the_account_connected(
+    interrupted: tuple[World, str],
+) -> None:
+    world, asked = interrupted
+    async with open_platform(world, connect=False) as fixture, anyio.create_task_group() as group:
+        while not await list_turns(fixture, TurnStatus.DONE):
+            await anyio.lowlevel.checkpoint()
+        await group.start(fixture.ada.run, fixture.listener)
+        await fixture.until(lambda: world.platform.reactions[asked] == [THUMBS_UP])
+        group.cancel_scope.cancel()
+
+
+async def list_turns(fixture: PlatformFixture, status: TurnStatus) -> Sequence[Turn]:
+    async with fixture.store.work(write=False) as work:
+        return await work.turns.list_turns(status=status)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import pytest
 
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy
+from denizen.domain.delivery import MessageContent
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.turn import TurnStatus
+from denizen.engine.accounts import connected_accounts
+from denizen.engine.accounts.connected_accounts import PlatformActionRunner
 from denizen.engine.listener import turn_display
 from denizen.engine.outbox import room_order
+from denizen.ports.channel import EnterRoom
 from denizen.ports.model import ModelRequest
+from denizen.skill import PlatformActions
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.gated_channel import GatedChannel, PostGate
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
+from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +115,55 @@ async def test_the_answers_of_two_agents_in_one_room_do_not_mix() -> None:
         ada.gated.gate.open.set()
         await fixture.settled()
         assert find_runs(fixture) == ["long"] * PIECES + ["Short."]
+
+
+class SayingChannel(GatedChannel):
+    """An account with one action, which posts a message at the place of the asker."""
+
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
+        async with enter(warrant.place):
+            return {"message": await self.post(warrant.place, MessageContent("Tool."), nonce=warrant.key)}
+
+
+def open_actions(fixture: PlatformFixture) -> PlatformActions:
+    """The platform for a call of somebody in the general room."""
+    asker = Principal(PrincipalKind.PLATFORM_USER, f"{fixture.ada.platform}:bob", "Bob")
+    where = replace(scope(key="call"), principal=asker, place=fixture.world.general.place, account=ADA)
+    return PlatformActionRunner(fixture.channels, fixture.outbox.rooms.enter).open(where)
+
+
+@pytest.mark.proves("V11")
+async def test_what_a_tool_posts_does_not_stand_between_the_pieces_of_an_answer() -> None:
+    world = World()
+    ada = SayingChannel(world.platform, ADA)
+    ada.gated = PostGate(lambda content: content.text.startswith("Piece 1"))
+    async with open_platform(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: ada}) as fixture:
+        world.platform.say(world.general, "ana", "@ada tell me at length")
+        await ada.gated.gate.reached.wait()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(open_actions(fixture).act, "say")
+            await answers_wait(fixture, 1)
+            ada.gated.gate.open.set()
+        await fixture.settled()
+        assert find_runs(fixture) == ["long"] * PIECES + ["Tool."]
+
+
+async def test_what_a_tool_posts_waits_for_a_stuck_answer_no_longer_than_ten_seconds() -> None:
+    world = World()
+    ada = SayingChannel(world.platform, ADA)
+    ada.gated = PostGate(lambda content: content.text.startswith("Piece 1"))
+    async with open_platform(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: ada}) as fixture:
+        world.platform.say(world.general, "ana", "@ada tell me at length")
+        await ada.gated.gate.reached.wait()
+        with controlled_clock() as clock:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(open_actions(fixture).act, "say")
+                await answers_wait(fixture, 1)
+                assert find_runs(fixture) == ["long"]
+                clock.advance(connected_accounts.ROOM_PATIENCE_S)
+        assert find_runs(fixture) == ["long", "Tool."]
+        ada.gated.gate.open.set()
+        await fixture.settled()
 
 
 @pytest.mark.proves("P1", "V11")

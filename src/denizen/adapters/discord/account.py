@@ -52,7 +52,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
-from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames
+from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
@@ -203,8 +203,8 @@ class DiscordAccount:
         await anyio.lowlevel.checkpoint()
         return audience.find_roles(self._get_login().client, room_id, user_ids)
 
-    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
-        return await perform_action(self._get_login().client, action, warrant)
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
+        return await perform_action(self._get_login().client, action, warrant, enter=enter)
 
     async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
         await check_action(self._get_login().client, action, warrant)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -36,7 +36,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames, MessageMentions
+from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames, MessageMentions
 from denizen.ports.hosting import HostedRepository
 
 EARLIER_COMMENTS = 10
@@ -302,11 +302,11 @@ class GitHubAccount:
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         raise NotAllowed("There are no threads to open on GitHub.", code="github_no_threads")
 
-    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
         raise NotAllowed("An agent only writes on GitHub; it does nothing else there.", code="github_no_actions")
 
     async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
-        await self.act(action, warrant)
+        await self.act(action, warrant, enter=lambda _: nullcontext())
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -138,7 +138,7 @@ _LAST_MESSAGE = (
 
 
 @cache
-def _recent_sessions(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
+def _recent_sessions(*, of_platform: bool, of_agent: bool, but_some: bool) -> sa.Select[Any]:
     found = (
         sa.select(sessions, conversations.c.platform, conversations.c.channel, conversations.c.thread)
         .add_columns(_LAST_MESSAGE.label("last_at"))
@@ -152,6 +152,9 @@ def _recent_sessions(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
         found = found.where(conversations.c.platform == sa.bindparam("where"))
     if of_agent:
         found = found.where(sessions.c.agent == sa.bindparam("whose"))
+    if but_some:
+        prefix = sa.bindparam("but", type_=sa.String)
+        found = found.where(sa.func.substr(conversations.c.thread, 1, sa.func.length(prefix)) != prefix)
     # Messages are counted only in the sessions that are returned.
     few = found.subquery("few")
     count = sa.select(sa.func.count()).where(_messages.c.session_id == few.c.id).scalar_subquery()
@@ -190,9 +193,11 @@ class SqlSessions(SqlRepository):
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
         return await self._list(_read_session, _ALL_SESSIONS, {"conversation": conversation_id, "whose": agent})
 
-    async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
-        statement = _recent_sessions(of_platform=bool(platform), of_agent=bool(agent))
-        bounds = {"where": platform, "whose": agent, "most": max(limit, 0)}
+    async def list_recent(
+        self, *, platform: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
+    ) -> Sequence[RecentSession]:
+        statement = _recent_sessions(of_platform=bool(platform), of_agent=bool(agent), but_some=bool(except_prefix))
+        bounds = {"where": platform, "whose": agent, "but": except_prefix, "most": max(limit, 0)}
         return await self._list(_read_recent, statement, bounds)
 
 

@@ -5,14 +5,16 @@ The one who runs an account adds it when it is ready and removes it when it is g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
 
 from denizen.domain.action import OnBehalfOf, PlatformAction
+from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, NotAllowed, Unavailable
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
 from denizen.engine.events.signal import Signal
@@ -55,13 +57,21 @@ class ConnectedAccounts:
 
 PATIENCE_S = 20.0
 """How long an account may take to connect: a call that runs again after a restart is there before it."""
+ROOM_PATIENCE_S = 10.0
+"""How long the message of a tool waits for the answers that are being posted in its room."""
+
+EnterRoomFor = Callable[[Place, TurnId], AbstractAsyncContextManager[None]]
+"""`RoomOrder.enter`, for a message of that turn."""
 
 
 class PlatformActionRunner:
-    """One for a process."""
+    """One for a process. What actions post has its place in the order of its room (`enter_room`)."""
 
-    def __init__(self, channels: ConnectedAccounts, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, channels: ConnectedAccounts, enter_room: EnterRoomFor, *, patience_s: float = PATIENCE_S
+    ) -> None:
         self._channels = channels
+        self._enter_room = enter_room
         self._patience_s = patience_s
 
     def open(self, scope: CallScope) -> PlatformActions:
@@ -78,6 +88,16 @@ class PlatformActionRunner:
                 await added.wait()
         return None
 
+    @asynccontextmanager
+    async def enter(self, place: Place, turn_id: TurnId) -> AsyncGenerator[None]:
+        """The place where the call of that turn posts. Nothing is waited for without end, since a call has a time limit
+        and an answer may be stuck: after a while it is posted all the same.
+        """
+        async with AsyncExitStack() as entered:
+            with anyio.move_on_after(ROOM_PATIENCE_S):
+                await entered.enter_async_context(self._enter_room(place, turn_id))
+            yield
+
 
 @dataclass(frozen=True, slots=True)
 class _ScopedPlatform:
@@ -86,7 +106,10 @@ class _ScopedPlatform:
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
         channel, asker = await self._find()
-        return await channel.act(PlatformAction(action, details), asker)
+        turn_id = self.scope.turn_id
+        return await channel.act(
+            PlatformAction(action, details), asker, enter=lambda place: self.runner.enter(place, turn_id)
+        )
 
     async def check(self, action: str, /, **details: Json) -> None:
         channel, asker = await self._find()

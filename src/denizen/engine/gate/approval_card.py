@@ -11,7 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
-from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, Deciders, describe_deciders, describe_end
+from denizen.domain.approval import (
+    OTHER_WAYS,
+    Approval,
+    ApprovalChoice,
+    ApprovalStatus,
+    Deciders,
+    describe_deciders,
+    describe_end,
+)
 from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.json import Json
 from denizen.domain.taint import describe_taint
@@ -67,14 +75,17 @@ def mask_secrets(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
     return [(name, _masked(name, value)) for name, value in args.items()]
 
 
-def plan_card(approval: Approval, pings: Sequence[str] = ()) -> MessageContent:
-    """With its buttons. `pings` are the ids of users who are told of it."""
+def plan_card(approval: Approval, pings: Sequence[str] = (), *, is_orphan: bool = False) -> MessageContent:
+    """With its buttons. `pings` are the ids of users who are told of it. `is_orphan`: nobody on this platform may
+    decide, so it says who can.
+    """
     who, asker = describe_deciders(approval.rule), _code(approval.request.requester_name)
+    absent = f"Nobody here has that role: whoever runs me decides, {OTHER_WAYS}. " if is_orphan else ""
     lines = [
         *([" ".join(f"<@{user}>" for user in pings)] if pings else []),
         f"\N{RAISED HAND} **Approval needed** for `{_code(approval.request.tool)}`, asked by `{asker}`",
         _block(approval.request.preview),
-        f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
+        f"-# {who[0].upper()}{who[1:]} may decide. {absent}{_until(approval)}{_mark(approval)}",
     ]
     buttons = [MessageButton("Approve", action=card_action(approval, ApprovalChoice.ONCE))]
     if approval.rule.deciders is not Deciders.QUORUM:

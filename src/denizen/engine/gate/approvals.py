@@ -259,21 +259,27 @@ class ApprovalQueue:
                 cards.append((account, DeliveryTarget(alert_place), others))
         elif owed is not None:
             cards += [(owed.account, DeliveryTarget(place), False) for place in direct]
-        return [
-            Delivery(
-                id=_card_id(approval, number),
-                turn_id=turn.id,
-                position=first + number,
-                kind=DeliveryKind.CARD,
-                agent=account,
-                target=target,
-                content=plan_card(
-                    approval, self._list_deciders(asked.rule, target.place.platform, account) if is_pinged else ()
-                ),
-                created_at=approval.created_at,
+        if owed is not None and others and not cards:
+            fix = "Set gate.observer.alert_channel, or look at `denizen approvals list`."
+            extra = {"tool": approval.request.tool, "approval": approval.id, "fix": fix}
+            _log.warning("a call waits for people, and nobody is told", extra=extra)
+        deliveries: list[Delivery] = []
+        for number, (account, target, is_pinged) in enumerate(cards):
+            named = self._list_deciders(asked.rule, target.place.platform, account)
+            is_orphan = others and not named and not asked.rule.people and asked.rule.role == RoleName.OWNER
+            deliveries.append(
+                Delivery(
+                    id=_card_id(approval, number),
+                    turn_id=turn.id,
+                    position=first + number,
+                    kind=DeliveryKind.CARD,
+                    agent=account,
+                    target=target,
+                    content=plan_card(approval, named if is_pinged else (), is_orphan=is_orphan),
+                    created_at=approval.created_at,
+                )
             )
-            for number, (account, target, is_pinged) in enumerate(cards)
-        ]
+        return deliveries
 
     def _wake_all(self) -> None:
         """The cards may be of any account here; one that has nothing to send sleeps on."""

@@ -15,7 +15,16 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from denizen.domain.approval import Approval, ApprovalGrant, ApprovalStatus, describe_deciders, describe_end, meets_rule
+from denizen.domain.approval import (
+    OTHER_WAYS,
+    Approval,
+    ApprovalGrant,
+    ApprovalStatus,
+    Deciders,
+    describe_deciders,
+    describe_end,
+    meets_rule,
+)
 from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
@@ -330,6 +339,10 @@ def _refusal(approval: Approval) -> str:
     """Why people's answer is no, for the model."""
     if approval.status is ApprovalStatus.DENIED and not approval.decision.note:
         return f"{describe_end(approval)}, who gave no reason"
+    is_late = approval.status is ApprovalStatus.EXPIRED and not approval.decision.note
+    if is_late and approval.rule.deciders is not Deciders.REQUESTER:
+        who = describe_deciders(approval.rule)
+        return f"{describe_end(approval)}; {who} may decide, {OTHER_WAYS}, if it is asked for again"
     return describe_end(approval)
 
 

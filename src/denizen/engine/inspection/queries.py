@@ -109,9 +109,6 @@ def _with_texts(prompts: Sequence[PromptUse], turn: Turn) -> list[PromptUse]:
 ALONE = "once_"
 """The name of a session that is asked one question begins so."""
 
-LATEST_SESSIONS = 500
-"""So many are looked at, for there may be many questions that stood alone."""
-
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
@@ -180,11 +177,10 @@ class Queries:
             current = next((session for session in sessions if session.closed_at is None), None)
             return await work.messages.list_tail(current.id, limit=limit) if current else []
 
-    async def list_sessions(self, *, platform: str = "", agent: str = "", limit: int = 50) -> list[RecentSession]:
+    async def list_sessions(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
         """Open ones, by their last message, newest first; without questions that stood alone."""
         async with self._services.store.work(write=False) as work:
-            found = await work.sessions.list_recent(platform=platform, agent=agent, limit=max(limit, LATEST_SESSIONS))
-        return [row for row in found if not row.place.thread.startswith(ALONE)][:limit]
+            return await work.sessions.list_recent(platform=platform, agent=agent, except_prefix=ALONE, limit=limit)
 
     async def get_turn(self, turn_id: TurnId) -> TurnTrace:
         """Everything that is recorded of it. Raises NotFound."""

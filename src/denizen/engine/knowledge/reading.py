@@ -99,7 +99,7 @@ class SourceReadings:
 
     async def _miss(self, source: Source, error: DenizenError, report: ReportProgress) -> ReadingOutcome:
         """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
-        said = _in_full(error)
+        said = describe_in_line(error)
         is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
         async with self._store.work() as work:
             state = await _find_state(work, source.id)
@@ -192,7 +192,7 @@ async def _find_state(work: UnitOfWork, source_id: str) -> SourceState:
     return states.get(source_id, SourceState(source_id=source_id))
 
 
-def _in_full(error: DenizenError) -> str:
+def describe_in_line(error: DenizenError) -> str:
     """Returns the whole error in one line: whoever reads a list of sources sees nothing else of it."""
     parts = (part.strip() for part in (error.message, error.why, error.fix))
     return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)

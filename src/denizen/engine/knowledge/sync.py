@@ -21,7 +21,14 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
-from denizen.engine.knowledge.reading import RETRIES, ReadingOutcome, Sleep, SourceReadings, retry_unavailable
+from denizen.engine.knowledge.reading import (
+    RETRIES,
+    ReadingOutcome,
+    Sleep,
+    SourceReadings,
+    describe_in_line,
+    retry_unavailable,
+)
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import source_not_found
 from denizen.ports.durable import DurableExecution
@@ -60,14 +67,17 @@ class SnapshotPush:
             await retry_unavailable(push, RETRIES, self._sleep)
         except DenizenError as error:
             _log.warning("the snapshot was not pushed", extra=error.fields)
-            return f"{error.message} {error.why} {error.fix}".strip()
+            return describe_in_line(error)
         return ""
 
 
 WORKFLOW = "knowledge_sync"
 PUBLISH_RETRIES = 3
 REMOTE = "(remote)"
-"""Stands among the sources for the repository that snapshots are pushed to; no source can have such an id."""
+SNAPSHOT = "(snapshot)"
+"""They stand among the sources for the repository that snapshots are pushed to, and for the snapshot itself; no source
+can have such an id.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +211,21 @@ class KnowledgeSync:
 
     async def _run(self, payload: JsonObject) -> Json:
         order = _Order.of_json(payload)
+        told: list[ReadingOutcome] = []
         await self._durable.step("open", partial(self._open, order))
-        outcomes = await self._durable.gather(
-            *((f"read {each}", partial(self._read, order, each)) for each in order.sources)
-        )
-        told = [ReadingOutcome(**cast("dict[str, Any]", outcome)) for outcome in outcomes]
-        snapshot = await self._durable.step("publish", partial(self._publish, order))
-        pushed = await self._durable.step("push", self._pushing.push) if order.push and snapshot else ""
-        return await self._durable.step("end", partial(self._end, order, told, str(snapshot), str(pushed)))
+        try:
+            outcomes = await self._durable.gather(
+                *((f"read {each}", partial(self._read, order, each)) for each in order.sources)
+            )
+            told = [ReadingOutcome(**cast("dict[str, Any]", outcome)) for outcome in outcomes]
+            snapshot = await self._durable.step("publish", partial(self._publish, order))
+            pushed = await self._durable.step("push", self._pushing.push) if order.push and snapshot else ""
+        except DenizenError as error:
+            # Who looks at the store must not see a run that goes on for ever; who waits for it gets the error itself.
+            await self._durable.step("end", partial(self._end, order, told, "", {SNAPSHOT: describe_in_line(error)}))
+            raise
+        failed = {REMOTE: str(pushed)} if pushed else {}
+        return await self._durable.step("end", partial(self._end, order, told, str(snapshot), failed))
 
     def _leave(self, run_id: str) -> None:
         self._begun.pop(run_id, None)
@@ -235,20 +252,22 @@ class KnowledgeSync:
         self._on_published()
         return "" if made is None else made.id
 
-    async def _end(self, order: _Order, outcomes: Sequence[ReadingOutcome], snapshot: str, not_pushed: str) -> Json:
+    async def _end(
+        self, order: _Order, outcomes: Sequence[ReadingOutcome], snapshot: str, faults: Mapping[str, str]
+    ) -> Json:
         skipped = {outcome.source_id: outcome.error for outcome in outcomes if outcome.skipped}
         failed = {outcome.source_id: outcome.error for outcome in outcomes if outcome.error and not outcome.skipped}
         status = SyncStatus.DONE
-        if failed or not_pushed:
-            status = SyncStatus.FAILED if failed and len(failed) == len(outcomes) else SyncStatus.PARTIAL
-        failed |= {REMOTE: not_pushed} if not_pushed else {}
+        if failed or faults:
+            is_lost = SNAPSHOT in faults or (failed and len(failed) == len(outcomes))
+            status = SyncStatus.FAILED if is_lost else SyncStatus.PARTIAL
         ended = replace(
             order.run,
             ended_at=self._clock.now(),
             status=status,
             snapshot=snapshot,
             changed=tuple(outcome.source_id for outcome in outcomes if outcome.changed),
-            failed=failed,
+            failed={**failed, **faults},
             skipped=skipped,
         )
         async with self._store.work() as work:

@@ -279,6 +279,8 @@ class AccountConnection:
         on.channels.add(context.channel)
         async with context.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+            ended = context.turns.left_open - {turn.id for turn in turns}  # before the account was there
+            turns = [*turns, *[await work.turns.get(key) for key in ended]]
             places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}
         self._is_resumed = True
         on.background.start_forever("sending", context.outbox.run, context.channel)

@@ -101,10 +101,11 @@ class _PreviewState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DisplayedTurn:
     """A turn with the style that held when it started. `asked` is the message that it answers; empty for none.
-    `is_resumed`: an earlier process may have shown it.
+    `status` is that of the start. `is_resumed`: an earlier process may have shown it.
     """
 
     turn_id: TurnId
+    status: TurnStatus
     place: Place
     asked: str
     style: ReplyStyle
@@ -125,13 +126,16 @@ class TurnDisplay:
         self._background = background
 
     def show(self, started: StartedTurn, *, is_resumed: bool = False) -> None:
-        """Shows the turn in the background until it ends."""
-        if started.turn.status.is_final:
+        """Shows the turn in the background until it ends. Of one that has ended already, only what an earlier process
+        showed is taken away.
+        """
+        if started.turn.status.is_final and not is_resumed:
             return
         # A turn that may end in silence shows nothing before it ends.
         asked = "" if _allows_silence(started.turn) else started.asked
         shown = _DisplayedTurn(
             turn_id=started.turn.id,
+            status=started.turn.status,
             place=started.place,
             asked=asked,
             style=self._context.account_policy.style,
@@ -162,17 +166,20 @@ class TurnDisplay:
     async def _show(self, shown: _DisplayedTurn) -> TurnStatus | None:
         """Returns the status with which the turn ended; None when its end will not be seen here."""
         reactions = shown.style.reactions
-        seen = reactions.seen if shown.asked else ""
-        if seen:
-            await self._react(shown, seen, on=True)
+        seen, status = reactions.seen if shown.asked else "", shown.status
         try:
-            status = await self._watch(shown)
+            if not status.is_final:
+                if seen:
+                    await self._react(shown, seen, on=True)
+                status = await self._watch(shown)
         except DenizenError as error:  # the process is closing, or the store is away: the turn goes on later
             _log.info("turn is not shown any more", extra={"turn": shown.turn_id, **error.fields})
             return None
         await self._clear_preview(shown)
-        if seen:
-            await self._react(shown, seen, on=False)
+        # The turn may have ended before its sign of an earlier process was looked at.
+        stale = reactions.waiting if shown.is_resumed and shown.asked else ""
+        for sign in filter(None, (seen, stale)):
+            await self._react(shown, sign, on=False)
         if status is TurnStatus.DONE and reactions.done and shown.asked:
             await self._react(shown, reactions.done, on=True)
         return status

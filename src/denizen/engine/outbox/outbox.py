@@ -79,7 +79,8 @@ class DeliveryOutbox:
         self._channels = channels
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
-        self._rooms = RoomOrder(runtime, store)
+        self.rooms = RoomOrder(runtime, store)
+        """Others who post in a room wait for their place here, too."""
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ class DeliveryOutbox:
                     if not mine:
                         return
                     turn_id = mine[0].turn_id
-                    async with self._rooms.enter(place, turn_id):
+                    async with self.rooms.enter(place, turn_id):
                         for delivery in (each for each in mine if each.turn_id == turn_id):
                             await self._send(channel, delivery)
                     await self.clear_preview(channel, turn_id)
@@ -340,7 +341,7 @@ class DeliveryOutbox:
     def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
         """The turn's live preview, which gives way to its answer."""
         return self._previews.setdefault(
-            turn_id, LivePreview(self._store, channel, self._rooms, turn_id, place, reply_to=reply_to)
+            turn_id, LivePreview(self._store, channel, self.rooms, turn_id, place, reply_to=reply_to)
         )
 
     async def _keep_sweeping(self, channel: Channel) -> None:

@@ -19,6 +19,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.testing.discord import SimChannel, SimMessage, SimUser
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
+from tests.memory_channel import enter_at_once
 
 _numbers = count(1)
 
@@ -63,7 +64,9 @@ def bind_action(sim: AccountFixture, account: DiscordAccount) -> RunAction:
     async def act(who: SimUser | ActionRequest, name: str, /, **details: Json) -> JsonObject:
         asked = who if isinstance(who, ActionRequest) else ActionRequest(who)
         return await account.act(
-            PlatformAction(name, details), build_on_behalf_of(sim, asked.who, asked.where, asked.key)
+            PlatformAction(name, details),
+            build_on_behalf_of(sim, asked.who, asked.where, asked.key),
+            enter=enter_at_once,
         )
 
     return act

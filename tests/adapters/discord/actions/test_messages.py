@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from denizen.domain.action import PlatformAction
+from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.testing.discord import DiscordPermission, SimUser
@@ -16,6 +20,7 @@ from tests.adapters.discord.actions.action_fixture import (
     get_posted_message,
     open_actions,
 )
+from tests.memory_channel import enter_at_once
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
@@ -171,6 +176,31 @@ async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messag
     assert notice.state.deleted
 
 
+async def test_a_message_is_posted_when_its_room_is_free_and_nothing_else_waits_for_that(sim: AccountFixture) -> None:
+    thread = sim.world.open_thread(sim.ana, sim.general, "talk", text="hi")
+    entered: list[Place] = []
+
+    @asynccontextmanager
+    async def enter(place: Place) -> AsyncGenerator[None]:
+        entered.append(place)
+        room = sim.general if not place.thread else thread
+        before = len(sim.mine(room))
+        yield
+        assert len(sim.mine(room)) == before + 1
+
+    async with running(sim) as (account, _):
+        for action in (
+            PlatformAction("send_message", {"text": "hello"}),
+            PlatformAction("send_message", {"text": "hello", "channel": str(thread.id)}),
+            PlatformAction("create_poll", {"question": "Tea?", "answers": ["yes", "no"]}),
+        ):
+            warrant = build_on_behalf_of(sim, sim.ana)
+            await account.check_action(action, warrant)
+            told = await account.act(action, warrant, enter=enter)
+            await account.act(PlatformAction("read_reactions", {"message": told["link"]}), warrant, enter=enter)
+    assert entered == [sim.place(), Place("discord", str(sim.general.id), str(thread.id)), sim.place()]
+
+
 @pytest.mark.proves("P2")
 async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(sim: AccountFixture) -> None:
     buttons = (MessageButton("Approve", action="once:1"), MessageButton("Deny", action="no:1", asks_why=True))
@@ -178,7 +208,11 @@ async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(sim: Ac
         card = await account.post(sim.place(), MessageContent("Delete everything?", buttons=buttons), nonce="card")
         for name, more in (("edit_message", {"text": "Say hello?"}), ("delete_message", {})):
             with pytest.raises(NotAllowed, match="it stays as it is"):
-                await account.act(PlatformAction(name, {"message": card, **more}), build_on_behalf_of(sim, sim.ana))
+                await account.act(
+                    PlatformAction(name, {"message": card, **more}),
+                    build_on_behalf_of(sim, sim.ana),
+                    enter=enter_at_once,
+                )
     assert [each.content for each in sim.mine()] == ["Delete everything?"]
 
 

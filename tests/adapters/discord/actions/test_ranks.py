@@ -16,6 +16,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind
 from tests.adapters.discord.guild.random_guild import GUILD, ME, OWNER, ROLES, SEEDS, client_with, random_guild
+from tests.memory_channel import enter_at_once
 
 pytestmark = pytest.mark.proves("V-skill-moderation", "V-skill-server-management", "V-skill-user-management")
 
@@ -46,7 +47,16 @@ def list_contexts(guild: discord.Guild, client: discord.Client) -> list[ActionCo
     here = guild.text_channels[0] if guild.text_channels else guild.channels[0]
     warrant = OnBehalfOf(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
     return [
-        ActionContext(client=client, guild=guild, asker=each, me=guild.me, here=here, key="k", warrant=warrant)
+        ActionContext(
+            client=client,
+            guild=guild,
+            asker=each,
+            me=guild.me,
+            here=here,
+            key="k",
+            warrant=warrant,
+            enter=enter_at_once,
+        )
         for each in guild.members
         if each.id != ME
     ]

@@ -17,6 +17,7 @@ from tests.adapters.discord.actions.action_fixture import (
     open_actions,
     open_actions_and_listener,
 )
+from tests.memory_channel import enter_at_once
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
@@ -199,7 +200,7 @@ async def test_without_the_members_intent_somebody_is_found_by_name_too(sim: Acc
     thread = sim.world.open_thread(sim.ana, sim.general, "talk", text="hi")
     async with running(sim, members_intent=False) as (account, _):
         action = PlatformAction("add_to_thread", {"thread": str(thread.id), "member": "ben"})
-        await account.act(action, build_on_behalf_of(sim, sim.ana))
+        await account.act(action, build_on_behalf_of(sim, sim.ana), enter=enter_at_once)
     assert thread.thread is not None
     assert sim.ben.id in thread.thread.members
 

@@ -21,6 +21,7 @@ from denizen.adapters.discord.messages.conversion import get_channel
 from denizen.domain.action import OnBehalfOf
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import derive
+from denizen.ports.channel import EnterRoom
 
 GuildPlace: TypeAlias = discord.abc.GuildChannel | discord.Thread
 
@@ -33,7 +34,7 @@ class ActionContext:
     """The guild in which an action was asked for, the member who asked, and the account as a member.
 
     `here` is the channel in which they asked. `key` identifies the action: it is the same when the action is
-    retried.
+    retried. Messages are posted within `enter` of their place, so that they stand between the answers of the room.
     """
 
     client: discord.Client
@@ -43,6 +44,7 @@ class ActionContext:
     here: GuildPlace
     key: str
     warrant: OnBehalfOf
+    enter: EnterRoom
 
     @property
     def nonce(self) -> str:
@@ -130,7 +132,7 @@ class ActionContext:
         return text[:500]
 
 
-async def open_context(client: discord.Client, warrant: OnBehalfOf, key: str) -> ActionContext:
+async def open_context(client: discord.Client, warrant: OnBehalfOf, *, key: str, enter: EnterRoom) -> ActionContext:
     """Builds the context. Raises NotAllowed outside of guilds and for strangers, Unavailable for an unknown guild."""
     place = warrant.place.thread or warrant.place.channel
     user_id = parse_user_id(warrant.asker)
@@ -146,7 +148,9 @@ async def open_context(client: discord.Client, warrant: OnBehalfOf, key: str) ->
     asker = await find_member(client, guild, user_id)
     if asker is None:
         raise NotAllowed("I cannot see what you may do in this server.", code="discord_unknown_member")
-    return ActionContext(client=client, guild=guild, asker=asker, me=guild.me, here=here, key=key, warrant=warrant)
+    return ActionContext(
+        client=client, guild=guild, asker=asker, me=guild.me, here=here, key=key, warrant=warrant, enter=enter
+    )
 
 
 def _require(member: discord.Member, who: str, permission: str, where: GuildPlace | None) -> None:

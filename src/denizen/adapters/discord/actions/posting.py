@@ -18,6 +18,7 @@ from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
 from denizen.adapters.discord.client.settings import PLATFORM, POST_LINK
 from denizen.adapters.discord.guild.members import find_names
 from denizen.adapters.discord.messages.content import to_embed
+from denizen.adapters.discord.messages.conversion import to_room
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import EmbedCard
 from denizen.domain.errors import InvalidInput
@@ -94,8 +95,9 @@ async def post_message(context: ActionContext, where: GuildPlace, written: Outgo
         message_reference=reference or discord.utils.MISSING,
         allowed_mentions=worded.pings,
     )
-    with params:
-        sent = cast("Mapping[str, Any]", await context.client.http.send_message(where.id, params=params))
+    async with context.enter(to_room(where).place):
+        with params:
+            sent = cast("Mapping[str, Any]", await context.client.http.send_message(where.id, params=params))
     return describe_message(context, where.id, int(sent["id"]))
 
 

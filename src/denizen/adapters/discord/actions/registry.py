@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from inspect import Parameter, signature
 from typing import Any, TypeAlias, cast
 
@@ -31,6 +31,7 @@ from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.json import JsonObject
+from denizen.ports.channel import EnterRoom
 
 ActionFunction: TypeAlias = Callable[..., Awaitable[JsonObject]]
 """Performs one action. It gets an `ActionContext` and the details by name; the tool gets the result."""
@@ -52,7 +53,7 @@ ACTIONS: dict[str, ActionFunction] = {
         *(channels.list_channels, channels.create_channel, channels.edit_channel, channels.delete_channel),
         channels.set_channel_permission,
         *(roles.list_roles, roles.create_role, roles.edit_role, roles.delete_role),
-        *(server.server_info, server.create_emoji, server.delete_emoji),
+        *(server.server_info, server.check_emoji, server.create_emoji, server.delete_emoji),
         *(invites_webhooks.create_invite, invites_webhooks.list_invites, invites_webhooks.delete_invite),
         *(invites_webhooks.create_webhook, invites_webhooks.list_webhooks, invites_webhooks.delete_webhook),
         *(server.create_event, server.list_events, server.cancel_event),
@@ -61,7 +62,9 @@ ACTIONS: dict[str, ActionFunction] = {
 """The actions by the names of their functions."""
 
 
-async def perform_action(client: discord.Client, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
+async def perform_action(
+    client: discord.Client, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom
+) -> JsonObject:
     """Performs the action. Raises the errors of a channel, and InvalidInput for unknown actions or details."""
     deed = ACTIONS.get(action.name)
     if deed is None:
@@ -70,14 +73,14 @@ async def perform_action(client: discord.Client, action: PlatformAction, warrant
         raise InvalidInput(f"Discord has no action '{action.name}'.", code="discord_no_action", fix=hint)
     _check_details(deed, action)
     with translate_errors(action.name.replace("_", " ")), anyio.fail_after(RESPONSE_TIMEOUT_S):
-        context: ActionContext = await open_context(client, warrant, _derive_key(action, warrant))
+        context: ActionContext = await open_context(client, warrant, key=_derive_key(action, warrant), enter=enter)
         return await cast("Any", deed)(context, **action.details)
 
 
 async def check_action(client: discord.Client, action: PlatformAction, warrant: OnBehalfOf) -> None:
     """Performs the action up to its first request that would change something. Raises what it raised until then."""
     with changing_nothing(), suppress(ChangeAttempted):
-        await perform_action(client, action, warrant)
+        await perform_action(client, action, warrant, enter=lambda _: nullcontext())
 
 
 def _derive_key(action: PlatformAction, warrant: OnBehalfOf) -> str:

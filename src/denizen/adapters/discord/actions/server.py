@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,7 @@ from denizen.domain.json import Json, JsonObject
 
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _MAX_PICTURE_BYTES = 256 * 1024
+_EMOJI_NAME = re.compile(r"[A-Za-z0-9_]{2,32}")
 
 
 async def server_info(context: ActionContext) -> JsonObject:
@@ -38,11 +40,25 @@ async def server_info(context: ActionContext) -> JsonObject:
     }
 
 
+async def check_emoji(context: ActionContext, name: str) -> JsonObject:
+    """Raises what is wrong with a new emoji, whatever its picture: a right, its name, or that no place is left."""
+    _require_emoji(context, name)
+    kinds = Counter(each.animated for each in await context.guild.fetch_emojis())
+    limit = context.guild.emoji_limit
+    if min(kinds[False], kinds[True]) >= limit:
+        raise InvalidInput(
+            f"This server has {limit} emojis of each kind, and can have no more.",
+            code="discord_emojis_full",
+            fix="Delete one first.",
+        )
+    return {}
+
+
 async def create_emoji(context: ActionContext, name: str, picture: str, since: str = "") -> JsonObject:
     """Creates an emoji. `picture` is base64 of a PNG, JPEG, GIF or WebP file of at most 256 KB. `since` (an ISO time)
     makes a retry safe: a younger emoji of the same name counts as the one that an earlier try created.
     """
-    context.require("create_expressions")
+    _require_emoji(context, name)
     try:
         data = base64.b64decode(picture, validate=True)
     except binascii.Error:
@@ -56,6 +72,16 @@ async def create_emoji(context: ActionContext, name: str, picture: str, since: s
     if made is None:
         made = await context.guild.create_custom_emoji(name=name, image=data, reason=context.reason())
     return {"id": str(made.id), "name": made.name}
+
+
+def _require_emoji(context: ActionContext, name: str) -> None:
+    context.require("create_expressions")
+    if not _EMOJI_NAME.fullmatch(name):
+        raise InvalidInput(
+            f"'{name[:50]}' cannot be the name of an emoji.",
+            code="discord_bad_name",
+            fix="Use 2 to 32 letters from A to Z, digits and underscores.",
+        )
 
 
 async def delete_emoji(context: ActionContext, emoji: str, reason: str = "") -> JsonObject:
