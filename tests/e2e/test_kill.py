@@ -62,8 +62,9 @@ def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_
 
 
 def finish_after_restart(home: Home, provider: Provider, *, requests: int) -> None:
-    """Another process answers the message `m1` and the same once more; the model is asked no more often than that."""
+    """Another process answers the message `m1` unasked, and the same once more; the model is asked no more often."""
     with home.serve() as server:
+        provider.requests.await_count(requests)  # nobody has to ask again
         assert [said(server.ask("Hello", key="m1")) for _ in range(2)] == ["Done."] * 2
     assert len(provider.requests) == requests
     [(turn, talk)] = read_turns(home.store_url)
