@@ -337,7 +337,7 @@ async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_i
     assert [f"q{number} " in text for number, text in enumerate(texts[::2])] == [True] * 5
 
 
-@pytest.mark.proves("T11", "T8")
+@pytest.mark.proves("T11", "T8", "T-config-limits")
 async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> None:
     can = Capabilities(context_tokens=1400)
 
