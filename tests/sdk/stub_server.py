@@ -25,7 +25,7 @@ FILES = {"ls": "shared\n", "cat gone": "", "cat shared/rules.md": "No shoes.\n"}
 
 @dataclass
 class StubServer:
-    """Its shell knows three commands; everything else is refused. Each session id is new unless one of its own is given."""
+    """Its shell knows three commands and refuses all others. A session id is new unless one of its own is given."""
 
     heard: list[tuple[str, str, Any]] = field(default_factory=list[tuple[str, str, Any]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
