@@ -206,7 +206,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert (await GateFixture().about(spec(), denied)).decision is Decision.DENY
 
 
-@pytest.mark.proves("T-approval-timeout", "TW8")
+@pytest.mark.proves("T-approval-timeout")
 async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dangerous() -> None:
     approval = ApprovalRule(Deciders.QUORUM, "admin", 3, timeout_s=60.0, grant_on_timeout=True)
     policy = GatePolicy(rules=(ToolRule("look", Decision.ASK, approval=approval),))
@@ -240,6 +240,15 @@ async def test_where_silence_approves_it_approves_nothing_that_could_do_harm() -
     assert not await is_granted(spec(flow=DataFlow(effects=frozenset({Effect.MEMORY}))), scope(ANA, Taint.WEB))
     assert not await is_granted(spec(tier=Tier.SENSITIVE))
     assert not await is_granted(spec(tier=Tier.SENSITIVE), opinion="escalate")
+
+
+@pytest.mark.proves("TW8")
+async def test_where_a_rule_asks_an_owner_decides_about_tier_3_whatever_the_observer_said() -> None:
+    policy = replace(WATCHED, rules=(ToolRule("look", Decision.ASK),))
+    for tier, deciders in ((Tier.SENSITIVE, Deciders.REQUESTER), (Tier.DANGEROUS, Deciders.ROLE)):
+        judged = await GateFixture([verdict("approve")]).about(spec(tier=tier), policy)
+        assert judged.decision is Decision.ASK and judged.rule is not None
+        assert (judged.rule.deciders, judged.rule.role) == (deciders, "owner")
 
 
 @pytest.mark.proves("TW8")
