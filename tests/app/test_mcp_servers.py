@@ -60,7 +60,7 @@ async def test_a_server_goes_on_through_changes_that_are_not_its_own(home: Home)
             await anyio.lowlevel.checkpoint()
 
 
-@pytest.mark.proves("T4")
+@pytest.mark.proves("T4", "TW19")
 async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_it(home: Home):
     configure(home)
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:

@@ -31,7 +31,7 @@ def get_last_request(provider: Provider) -> str:
     return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
 
 
-@pytest.mark.proves("T-approval-terminal", "P2")
+@pytest.mark.proves("T-approval-terminal", "T-approval-rules", "P2")
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -53,9 +53,9 @@ def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provide
     assert told in get_last_request(provider)
 
 
-@pytest.mark.proves("T-approval-terminal")
+@pytest.mark.proves("T-approval-terminal", "T-approval-modes")
 def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
-    home.configure(provider.server.openai_url, rest=ASKS)
+    home.configure(provider.server.openai_url, rest="gate: {modes: {calculator: ask}}\n")
     provider.script(SUM, ModelAnswer(text="It is 36."), ModelAnswer(text="Of course."))
     with home.start_in_terminal("chat") as chat:
         chat.out.await_text("> ")

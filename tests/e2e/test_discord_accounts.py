@@ -104,26 +104,32 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
-@pytest.mark.proves("T4", "T1", "T35", "L-config-guild", "V2")
+@pytest.mark.proves("T4", "T1", "T35", "T35-commands", "L-config-guild", "V2")
 async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
-    def names(guild: int | None = None) -> set[str]:
-        found = deployment.world.store.interactions.commands.values()
-        return {each.name for each in found if each.guild_id == guild}
+    def list_options(guild: int | None = None) -> dict[str, list[str]]:
+        found = [each for each in deployment.world.store.interactions.commands.values() if each.guild_id == guild]
+        return {each.name: [option["name"] for option in each.fields.get("options", [])] for each in found}
 
     deployment.configure()
     async with deployment.run():
-        await deployment.until(lambda: "help" in names())
-        commands = "commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n"
-        deployment.configure(agents={"ada": "sampling: {temperature: 0.125}"}, rest=commands)
-        await deployment.until(lambda: {"new", "agent", "help", "compact", "context", "motto"} <= names())
+        await deployment.until(lambda: "help" in list_options())
+        motto = "motto: {description: Says the motto., prompt: Say the motto.}"
+        rhyme = 'rhyme: {description: Makes a rhyme., prompt: "Rhyme on {{input}}."}'
+        deployment.configure(
+            agents={"ada": "sampling: {temperature: 0.125}"}, rest=f"commands:\n  {motto}\n  {rhyme}\n"
+        )
+        await deployment.until(
+            lambda: {"new", "agent", "help", "compact", "context", "motto", "rhyme"} <= list_options().keys()
+        )
+        assert (list_options()["motto"], list_options()["rhyme"]) == ([], ["input"])
         deployment.script("Hello.")
         deployment.ask(deployment.ana, "hello?")
         await deployment.until(lambda: deployment.said() == ["Hello."])
         assert deployment.requests[-1].body["temperature"] == 0.125
         deployment.configure()
-        await deployment.until(lambda: "motto" not in names())
+        await deployment.until(lambda: not {"motto", "rhyme"} & list_options().keys())
         deployment.configure(conduct=[f"commands_guild: {deployment.guild.id}"])
-        await deployment.until(lambda: "help" in names(deployment.guild.id))
+        await deployment.until(lambda: "help" in list_options(deployment.guild.id))
 
 
 COMMANDS = """\

@@ -128,7 +128,10 @@ async def test_what_a_member_wants_in_private_is_asked_of_the_owner_in_private(d
         await deployment.until(lambda: "approved by" in card.content)
 
 
-async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDeployment) -> None:
+@pytest.mark.proves("TW8")
+async def test_the_owner_is_pinged_by_a_card_in_a_channel_and_only_the_owner_decides(
+    deployment: DiscordDeployment,
+) -> None:
     deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest="gate: {tiers: {append_note: 3}}\n")
     deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with deployment.run():
@@ -136,6 +139,8 @@ async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDep
         card = await deployment.find_card()
         assert card.content.startswith(deployment.ana.mention)
         assert card.mentioned.users == [deployment.ana]
+        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, "Approve")
+        assert not read_notes(deployment)
         await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
 

@@ -155,7 +155,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
         assert not any("have changed" in message.text for message in await engine.session())
 
 
-@pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8")
+@pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8", "T-config-limits")
 @pytest.mark.parametrize("steps", [3, 5])
 async def test_the_last_two_steps_are_without_tools(steps: int) -> None:
     model = ScriptedModel(
