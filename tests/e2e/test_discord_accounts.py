@@ -46,14 +46,21 @@ async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(depl
         deployment.script("Hello.")
         beas.script(ModelAnswer(text="Hi."))
         held = deployment.discord.faults.hold("GET", "/users/@me", times=1)
-        async with deployment.run(ready=1) as denizen:  # the login of one does not wait for that of the other
+
+        async def release() -> None:
             await held.wait_reached()
+            await deployment.until(lambda: deployment.discord.sessions.all)  # the other one does not wait for it
             held.release()
-            await deployment.until(lambda: len(denizen.lines("account ready")) == 2)
-            assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
-            deployment.ask(deployment.ana, "hello")
-            deployment.ask(deployment.ben, "hello", of=bea)
-            await deployment.until(lambda: (deployment.said(), deployment.said(by=bea)) == (["Hello."], ["Hi."]))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(release)
+            async with deployment.run(ready=2) as denizen:
+                assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
+                assert "so 'cleo' stays away from Discord" in denizen.log
+                assert not denizen.lines("account left off"), "it did not try to log in"
+                deployment.ask(deployment.ana, "hello")
+                deployment.ask(deployment.ben, "hello", of=bea)
+                await deployment.until(lambda: (deployment.said(), deployment.said(by=bea)) == (["Hello."], ["Hi."]))
 
 
 @pytest.mark.proves("V2")

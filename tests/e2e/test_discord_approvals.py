@@ -170,3 +170,25 @@ async def test_what_the_observer_escalates_alerts_the_owners_channel_and_runs_on
         await deployment.press(deployment.ana, alert, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
         assert read_notes(deployment) == "- milk\n"
+
+
+@pytest.mark.proves("V19", "V20")
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        ('{"decision": "deny", "reason": "notes are for ever"}', "Denied: notes are for ever."),
+        ("I approve.", "Denied: the observer could not review the call"),
+    ],
+)
+async def test_what_the_observer_denies_or_has_no_clear_verdict_on_does_not_run_and_the_model_reads_why(
+    verdict: str, reason: str, deployment: DiscordDeployment
+) -> None:
+    gate = "gate: {tiers: {append_note: 2}, observer: {model: watcher}}\n"
+    deployment.configure(aliases={"watcher": "local/watcher"}, rest=gate)
+    deployment.script(ModelAnswer(calls=[NOTE]), verdict, "I may not.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "put milk on the list")
+        await deployment.until(deployment.said)
+    assert deployment.said() == ["I may not."]
+    assert not read_notes(deployment)
+    assert reason in deployment.requests[-1].body["messages"][-1]["content"]
