@@ -117,7 +117,7 @@ def test_a_client_of_the_api_that_does_not_ask_to_wait_is_answered_at_once(home:
         assert get_completion_text(server.ask("What is 6 * 6?", key="k1")) == "I may not."
     assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
     told = get_last_request(provider)
-    assert "'calculator' may do what cannot be undone, so whoever runs this server has to agree." in told
+    assert "the owner of this server asks for approval of 'calculator'." in told
     assert "nobody can be asked here" in told
 
 

@@ -65,6 +65,23 @@ async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> No
         assert (judged.rule.deciders, judged.rule.role) == (Deciders.ROLE, "owner")
 
 
+@pytest.mark.parametrize(
+    ("tool", "raised", "floor", "why"),
+    [
+        (spec(tier=Tier.DANGEROUS), None, Tier.HARMLESS, "'look' may do what cannot be undone, so"),
+        (spec(tier=Tier.SENSITIVE), None, Tier.HARMLESS, "'look' may change what belongs to others, so"),
+        (spec(), Tier.DANGEROUS, Tier.HARMLESS, "the owner of this server asks for approval of 'look'"),
+        (spec(), Tier.SENSITIVE, Tier.HARMLESS, "the owner of this server asks for approval of 'look'"),
+        (spec(), None, Tier.DANGEROUS, "'look' is used by a tool that may do what cannot be undone, so"),
+    ],
+)
+async def test_people_read_whether_the_tool_is_dangerous_or_the_owner_says_so(
+    tool: ToolSpec, raised: Tier | None, floor: Tier, why: str
+) -> None:
+    policy = GatePolicy(tiers=() if raised is None else (("look", raised),))
+    assert (await GateFixture().about(tool, policy=policy, floor=floor)).reason.startswith(why)
+
+
 async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
     assert ToolSpec("new", "", {}).tier is Tier.DANGEROUS
 
