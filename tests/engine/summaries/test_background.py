@@ -347,9 +347,10 @@ async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_star
 
 
 @pytest.mark.proves("TW12")
-async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole() -> None:
+@pytest.mark.parametrize("length", [8000, 18_000])
+async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole(length: int) -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=Capabilities(context_tokens=8192))
-    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * 8000),)))
+    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * length),)))
     async with open_engine(model, agent=agent) as engine:
         for number in range(5):
             await engine.say(f"q{number} {LONG}")
