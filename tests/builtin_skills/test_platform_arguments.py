@@ -1,4 +1,4 @@
-"""What a model gives to a tool of a platform reaches the platform's action of that name, whole."""
+"""What a model gives to a tool of a platform reaches the platform's action, whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from tests.skill_fixture import ServicesFixture, run
 
-SKILLS = ("server", "members", "components")
+SKILLS = ("server", "members", "components", "discord")
+CHOOSING = frozenset({"unpin", "remove"})
+"""Parameters that choose the action, and are set here."""
+ACTIONS = {"delete_own_message": "delete_message", "pin_message": "unpin_message", "react": "remove_reaction"}
+"""Those that have another name than their tool."""
+LOADED = frozenset({"url"})
+"""Parameters whose picture is given on in their place."""
 TOOLS = [(skill, spec) for skill in SKILLS for spec in load_builtin(skill).specs()]
 TIME = "2026-11-01T20:00:00+00:00"
 
@@ -45,7 +51,8 @@ def make_value(name: str, schema: Mapping[str, Any]) -> Json:
     """A value that the schema allows and that is not the default."""
     match schema["type"]:
         case "object":
-            return {key: make_value(key, each) for key, each in schema["properties"].items()}
+            known = schema.get("properties") or {"some key": schema["additionalProperties"]}
+            return {key: make_value(key, each) for key, each in known.items()}
         case "array":
             return [make_value(name, schema["items"])]
         case "boolean":
@@ -62,7 +69,7 @@ async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("V-skill-server-management", "V-skill-user-management", "V-skill-components")
+@pytest.mark.proves("V-skill-server-management", "V-skill-user-management", "V-skill-components", "V-skill-discord")
 @pytest.mark.parametrize(("skill", "spec"), TOOLS, ids=[spec.name for _, spec in TOOLS])
 async def test_all_that_a_model_gives_reaches_the_action(skill: str, spec: ToolSpec, tmp_path: Path) -> None:
     actions = RecordingActions()
@@ -72,6 +79,6 @@ async def test_all_that_a_model_gives_reaches_the_action(skill: str, spec: ToolS
     given = {name: make_value(name, schema) for name, schema in properties.items()}
     await run(SkillToolset(load_builtin(skill), services), spec.name, given)
     [(action, details)] = actions.asked
-    assert action == spec.name
-    wanted = {name: value for name, value in given.items() if name != "url"}
+    assert action == ACTIONS.get(spec.name, spec.name)
+    wanted = {name: value for name, value in given.items() if name not in CHOOSING | LOADED}
     assert {name: details.get(name) for name in wanted} == wanted
