@@ -142,6 +142,25 @@ async def test_the_comments_of_a_stream_say_that_a_call_waits_and_how_it_ended()
     assert [comment for comment in comments if "keep-alive" not in comment][1:] == [": weather: approved by ann"]
 
 
+async def test_a_stored_call_still_says_how_long_it_ran_and_who_approved_it() -> None:
+    model = ScriptedModel(*(ScriptedReply(calls=[call("weather", city="Paris")]), ScriptedReply("Done.")) * 2)
+    async with open_web(model, keys=[ANN], policy=asks()) as web, web.serve() as address:
+        for decision, note in (("approve", ""), ("deny", "too dear")):
+            ann = ChatUser(web, "ann", address)
+            with anyio.fail_after(HANG_LIMIT_S):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ann.chat)
+                    await ann.waits.wait()
+                    await post(web, "ann", f"/api/approvals/{ann.approval.id}", decision=decision, reason=note)
+        rows = await get(web, "ann", "/api/sessions/default/messages")
+    first, second = (call for row in rows for call in row["calls"])
+    assert (first["approval"]["status"], first["approval"]["decision"]["by"]) == ("approved", "ann")
+    assert (second["approval"]["status"], second["approval"]["decision"]["note"]) == ("denied", "too dear")
+    assert "Asked because it costs money." in first["approval"]["call"]["preview"]
+    assert isinstance(first["duration_ms"], int)
+    assert (first["is_error"], second["is_error"]) == (False, True)
+
+
 async def test_a_vote_of_a_stranger_does_not_count_and_a_second_vote_changes_nothing() -> None:
     async with open_web(script(), keys=[ANN, BEN], policy=asks()) as web, web.serve() as address:
         ann = ChatUser(web, "ann", address)
