@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from denizen.testing.model_server import ModelAnswer, ModelCall
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home, get_completion_text, receive
 from tests.e2e.provider import Provider
 from tests.timing import wait_until
@@ -51,6 +51,49 @@ def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provide
         asked.out.await_text("So be it.")
         assert asked.finish().code == 0
     assert told in get_last_request(provider)
+
+
+def test_ctrl_c_at_the_question_denies_the_call_and_ends_the_turn(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer())
+    with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
+        asked.out.await_text("Allow it")
+        asked.type("\x03")
+        asked.out.await_text("Stopped")
+        assert asked.finish().code == 130
+    [approval] = [json.loads(line) for line in home.do("approvals", "list", "--all", "--json").out.splitlines()]
+    assert (approval["status"], approval["decision"]["by"]) == ("denied", "operator")
+
+
+def test_ctrl_c_at_the_question_ends_the_turn_of_a_chat_and_at_its_prompt_twice_the_chat(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer())
+    with home.start_in_terminal("chat") as chat:
+        chat.out.await_text("> ")
+        chat.type("What is 6 * 6?\r")
+        chat.out.await_text("Allow it")
+        chat.type("\x03")
+        stopped = chat.out.await_text("stopped")
+        chat.out.await_text("> ", after=stopped.end())
+        chat.type("\x03")
+        told = chat.out.await_text(r"Ctrl-C once more leaves\.")
+        chat.out.await_text("> ", after=told.end())
+        chat.type("\x03")
+        assert chat.finish().code == 0
+
+
+def test_ctrl_c_stops_a_turn_in_which_somebody_was_asked(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2))
+    with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
+        asked.out.await_text("Allow it")
+        asked.type("y\r")
+        asked.out.await_text("Once")
+        asked.type("\x03")
+        asked.out.await_text("Stopped")
+        assert asked.finish().code == 130
 
 
 @pytest.mark.proves("T-approval-terminal", "T-approval-modes")
