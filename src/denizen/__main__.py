@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
@@ -18,6 +19,7 @@ def main() -> None:
     gc.disable()
     from denizen.cli.main import run
 
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - it was closed by who started this
     code = run(sys.argv[1:])
     # Python looks for garbage once more before it ends, for 0.15 s; everything goes now anyway.
     gc.freeze()
