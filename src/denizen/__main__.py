@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 START_OBJECTS = 200_000
@@ -22,6 +23,7 @@ def main() -> None:
     gc.set_threshold(START_OBJECTS, 5, 5)
     from denizen.cli.main import run
 
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - it was closed by who started this
     code = run(sys.argv[1:])
     # Python looks for garbage once more before it ends, for 0.15 s; everything goes now anyway.
     gc.freeze()

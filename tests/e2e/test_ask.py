@@ -176,6 +176,12 @@ def test_a_command_line_that_cannot_be_meant_is_explained(args: list[str], says:
     assert "Traceback" not in answered.err
 
 
+def test_without_a_standard_input_nothing_is_read_from_it(home: Home, provider: Provider) -> None:
+    provider.script(ModelAnswer(text="Hello."))
+    answered = home.do("ask", *configure_compatible_model(provider), "Good morning", before="os.close(0)")
+    assert (answered.ending, answered.told) == ((0, "Hello.\n"), [])
+
+
 @pytest.mark.proves("T-cli-home")
 def test_the_home_folder_is_the_users_own_unless_another_is_named(tmp_path: Path) -> None:
     for name in (".denizen", "variable", "option"):
