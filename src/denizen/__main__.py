@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 
+START_OBJECTS = 200_000
+"""More objects than are made while starting."""
+
 
 def main() -> None:
     """Runs the command line and exits with its code."""
@@ -13,9 +16,10 @@ def main() -> None:
 
         sys.stdout.write(f"denizen {__version__}\n")
         return
-    # What is made while starting stays, and looking for garbage among it takes a tenth of the start. `open_denizen`
-    # switches the collector on again; commands that open nothing end soon.
-    gc.disable()
+    # What is made while starting stays, and looking for garbage among it takes a tenth of the start, so the collector
+    # waits until there is much more than that. `open_denizen` sets it to its usual pace; a command that opens nothing,
+    # such as a benchmark, may run for long, too.
+    gc.set_threshold(START_OBJECTS, 5, 5)
     from denizen.cli.main import run
 
     code = run(sys.argv[1:])

@@ -82,13 +82,17 @@ class ApprovalInfo:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call in a stored message, with its result if that is known."""
+    """A tool call in a stored message, with its result if that is known, how long it ran, and what people decided about
+    it if they were asked.
+    """
 
     call_id: str
     tool: str
     args: Json
     text: str = ""
     is_error: bool = False
+    duration_ms: int | None = None
+    approval: ApprovalInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

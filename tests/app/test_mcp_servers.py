@@ -14,6 +14,7 @@ from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.tool import Tier
 from tests.app.home_folder import Home
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
@@ -56,11 +57,12 @@ async def test_a_server_goes_on_through_changes_that_are_not_its_own(home: Home)
         assert (await reloader.reload()).changed
         await tiers(denizen)
         assert starts(home) == 2
-        while toolset.server.state.why != "It was stopped.":
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while toolset.server.state.why != "It was stopped.":
+                await anyio.lowlevel.checkpoint()
 
 
-@pytest.mark.proves("T4")
+@pytest.mark.proves("T4", "TW19")
 async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_it(home: Home):
     configure(home)
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
@@ -72,8 +74,9 @@ async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_i
             assert denizen.mcp_toolsets == ()
             result = await toolset.server.call_tool("pid", {}, print)
             assert os.kill(int(result.content[0].text), 0) is None  # pyright: ignore[reportAttributeAccessIssue]
-        while toolset.server.state.why != "It was stopped.":
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while toolset.server.state.why != "It was stopped.":
+                await anyio.lowlevel.checkpoint()
 
 
 async def test_a_change_that_is_refused_starts_nothing(home: Home):

@@ -14,6 +14,8 @@ from denizen.app.reload import Reloader
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import ToolMode, ToolModes, ToolRule
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import LAB, Home, open_home
 from tests.timing import HANG_LIMIT_S
@@ -40,6 +42,25 @@ async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) 
         assert (policy.rate_limits.per_user, policy.results.keep_s) == ((RateLimit(3, HOUR_S),), 7 * 60)
         assert denizen.runtime.current.models.get("balanced").name == "lab/two"
         assert "weather" not in await list_all(denizen.runtime.current.toolsets)
+
+
+@pytest.mark.proves("T-approval-modes", "T-approval-rules", "T-approval-timeout", "TW8", "T35-commands")
+async def test_the_gate_and_the_commands_of_the_configuration_are_in_force(home: Home) -> None:
+    text = """\
+gate:
+  modes: {weather: ask}
+  rules: [{tool: remind, action: deny}]
+  roles: {calculator: [admin]}
+  approvals: {timeout_s: 7}
+commands: {motto: {description: Says the motto., prompt: Say the motto.}}
+"""
+    async with open_home(home, LAB + text) as denizen:
+        now = denizen.runtime.current
+    assert now.policy.modes == ToolModes(by_tool=(("weather", ToolMode.ASK),))
+    assert now.policy.rules == (ToolRule("remind", Decision.DENY),)
+    assert now.policy.roles == (("calculator", frozenset({"admin"})),)
+    assert (now.policy.approval.timeout_s, now.policy.owners.timeout_s) == (7, 7)
+    assert [command.name for command in now.commands.commands] == ["motto"]
 
 
 @pytest.mark.proves("T6")

@@ -108,6 +108,7 @@ def list_refused(home: Home, text: str) -> list[tuple[str, str, str]]:
     return [(format_path(each.path), each.message, each.fix) for each in problems]
 
 
+@pytest.mark.proves("T-config-validation")
 @pytest.mark.parametrize(
     ("listed", "message", "fix"),
     [

@@ -83,3 +83,29 @@ def test_opening_a_home_for_a_question_imports_no_web_server() -> None:
 
 def test_a_heavy_import_is_found() -> None:
     assert "pydantic" in list_packages(modules_after("import pydantic"))
+
+
+GARBAGE = """
+import sys, weakref
+import denizen.cli.main
+from denizen.__main__ import main
+
+class Ring:
+    def __init__(self):
+        self.me = self
+
+def run(args):
+    first = weakref.ref(Ring())
+    for _ in range(1_000_000):
+        Ring()
+    print("kept" if first() else "freed")
+    return 0
+
+denizen.cli.main.run = run
+main()
+"""
+
+
+def test_a_command_that_opens_nothing_and_runs_for_long_frees_what_it_does_not_need() -> None:
+    done = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, check=True)
+    assert done.stdout == "freed\n"

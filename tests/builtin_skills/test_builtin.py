@@ -151,6 +151,7 @@ def test_an_unknown_skill_is_refused_with_those_there_are() -> None:
     assert "calculator" in caught.value.fix
 
 
+@pytest.mark.proves("TW8")
 @pytest.mark.parametrize("name", BUILTIN)
 def test_every_tool_has_the_tier_that_was_decided_for_it(name: str) -> None:
     decided = {tool: tier for tier, tools in TIERS[name].items() for tool in tools.split()}

@@ -30,19 +30,18 @@ def read_picture(result: ToolResult) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(str(image["url"]).partition(",")[2])))
 
 
-@pytest.mark.proves("V-skill-graph-renderer")
-@pytest.mark.parametrize("kind", get_args(KindName))
-async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
+async def draw(tmp_path: Path, kind: str) -> Image.Image:
     series: list[Json] = [{"name": "2025 \U0001f680", "values": [3, 1.5, 4]}]
     if not KINDS[kind].is_single:
         series.append({"name": "2026", "values": [2, 7, 1]})
-    image = read_picture(
-        await run(
-            charts(tmp_path),
-            "draw_chart",
-            {"kind": kind, "series": series, "labels": ["a", "b $1", "c"], "title": "$1", "axes": ["what", "how"]},
-        )
-    )
+    arguments: JsonObject = {"kind": kind, "series": series, "labels": ["a", "b $1", "c"], "title": "$1"}
+    return read_picture(await run(charts(tmp_path), "draw_chart", arguments | {"axes": ["what", "how"]}))
+
+
+@pytest.mark.proves("V-skill-graph-renderer")
+@pytest.mark.parametrize("kind", get_args(KindName))
+async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
+    image = await draw(tmp_path, kind)
     assert image.size == (1080, 648)
     found = image.convert("RGB").getcolors(maxcolors=1_000_000)
     assert found is not None
@@ -50,8 +49,9 @@ async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.proves("V-skill-graph-renderer")
-def test_there_are_twenty_kinds() -> None:
-    assert len(get_args(KindName)) == len(KINDS) == 20
+async def test_there_are_twenty_kinds_and_no_two_draw_the_same(tmp_path: Path) -> None:
+    pictures = {(await draw(tmp_path, kind)).tobytes() for kind in get_args(KindName)}
+    assert len(pictures) == len(KINDS) == 20
 
 
 @pytest.mark.parametrize(

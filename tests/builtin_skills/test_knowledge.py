@@ -111,6 +111,7 @@ async def test_folders_that_do_not_exist_are_empty(tmp_path: Path):
     assert (await library.ask("search_docs", query="x")).text.startswith("Nothing was found")
 
 
+@pytest.mark.proves("TW7")
 @pytest.mark.parametrize(
     "name",
     [

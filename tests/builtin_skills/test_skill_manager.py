@@ -66,12 +66,14 @@ async def test_nobody_but_an_owner_writes_skills_and_every_tool_has_the_highest_
     assert not (tmp_path / "skills").exists()
 
 
+@pytest.mark.proves("TW7")
 @pytest.mark.parametrize("name", ["../up", "", "A", "a/b", ".hidden"])
 async def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
     for tool, args in (("create_skill", {"files": {"skill.py": "x"}}), ("view_skill", {}), ("delete_skill", {})):
         assert (await manage(tmp_path, tool, name=name, **args)).is_error
 
 
+@pytest.mark.proves("TW7")
 @pytest.mark.parametrize("file", ["../x.py", "/etc/x", "a/../b", ".env", "a//b", "", "a/b/c/d/e.py", "x\0"])
 async def test_a_file_that_leads_elsewhere_is_refused(tmp_path: Path, file: str) -> None:
     assert (await manage(tmp_path, "create_skill", name="dice", files={file: "x"})).is_error
@@ -79,6 +81,7 @@ async def test_a_file_that_leads_elsewhere_is_refused(tmp_path: Path, file: str)
     assert (await manage(tmp_path, "edit_skill", name="dice", file=file, text="x")).is_error
 
 
+@pytest.mark.proves("TW7")
 async def test_a_skill_in_which_there_are_links_is_not_written_through(tmp_path: Path) -> None:
     await manage(tmp_path, "create_skill", name="dice", files=python_example("dice"))
     (tmp_path / "skills" / "dice" / "out.py").symlink_to(tmp_path / "target.py")

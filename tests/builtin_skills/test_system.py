@@ -108,7 +108,7 @@ async def test_a_program_that_fails_says_how(tmp_path: Path) -> None:
     assert "could not be started" in (await execute(tmp_path, "no-such-program", "no-such-program")).text
 
 
-@pytest.mark.proves("V-skill-system")
+@pytest.mark.proves("V-skill-system", "TW7")
 async def test_a_file_is_downloaded_into_the_agents_folder_once(tmp_path: Path) -> None:
     async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 1) -> DownloadedFile:
         return DownloadedFile(url, 200, "image/png", b"\x89PNG", truncated="large" in url)

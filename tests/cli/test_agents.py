@@ -84,6 +84,16 @@ def test_what_cannot_be_is_refused_with_what_would_do(
     assert said in told
 
 
+def test_an_alias_that_nobody_configured_is_refused_with_the_providers_that_there_are(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = 'models: {providers: {lab: {kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}}'
+    (home / "denizen.yaml").write_text(f"{lab}\nagents: {{denizen: {{model: lab/small}}}}\n", encoding="utf-8")
+    code, told = denizen(home, capsys, "agents", "settings", "--set", "default_model=quality")
+    assert code == 2
+    assert told.endswith("why: There is no model 'quality'.\nfix: Name it provider/model. Providers: lab.\n")
+
+
 def test_a_prompt_that_is_shown_begins_with_the_request_that_sorts_the_question(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

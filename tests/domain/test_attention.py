@@ -293,6 +293,7 @@ def test_owners_and_admins_are_answered_whatever_the_lists_say(account_policy: A
     assert decide_attention(asker, AccountPolicy(scope=listed.scope)).refusal is RefusalReason.NOT_ALLOWED
 
 
+@pytest.mark.proves("TW8")
 def test_an_owner_is_an_admin_too_and_everybody_is_a_member_with_the_roles_of_the_platform():
     staff = AccountStaff(owners=ids("1"), admins=ids("2"), admin_roles=ids("9"))
     assert assign_roles("1", ids(), staff) == {RoleName.OWNER, RoleName.ADMIN, RoleName.MEMBER}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from denizen.testing.model_server import ModelAnswer, ModelCall
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home, get_completion_text, receive
 from tests.e2e.provider import Provider
 from tests.timing import wait_until
@@ -31,7 +31,7 @@ def get_last_request(provider: Provider) -> str:
     return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
 
 
-@pytest.mark.proves("T-approval-terminal", "P2")
+@pytest.mark.proves("T-approval-terminal", "T-approval-rules", "P2")
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -53,9 +53,52 @@ def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provide
     assert told in get_last_request(provider)
 
 
-@pytest.mark.proves("T-approval-terminal")
-def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
+def test_ctrl_c_at_the_question_denies_the_call_and_ends_the_turn(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer())
+    with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
+        asked.out.await_text("Allow it")
+        asked.type("\x03")
+        asked.out.await_text("Stopped")
+        assert asked.finish().code == 130
+    [approval] = [json.loads(line) for line in home.do("approvals", "list", "--all", "--json").out.splitlines()]
+    assert (approval["status"], approval["decision"]["by"]) == ("denied", "operator")
+
+
+def test_ctrl_c_at_the_question_ends_the_turn_of_a_chat_and_at_its_prompt_twice_the_chat(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer())
+    with home.start_in_terminal("chat") as chat:
+        chat.out.await_text("> ")
+        chat.type("What is 6 * 6?\r")
+        chat.out.await_text("Allow it")
+        chat.type("\x03")
+        stopped = chat.out.await_text("stopped")
+        chat.out.await_text("> ", after=stopped.end())
+        chat.type("\x03")
+        told = chat.out.await_text(r"Ctrl-C once more leaves\.")
+        chat.out.await_text("> ", after=told.end())
+        chat.type("\x03")
+        assert chat.finish().code == 0
+
+
+def test_ctrl_c_stops_a_turn_in_which_somebody_was_asked(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2))
+    with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
+        asked.out.await_text("Allow it")
+        asked.type("y\r")
+        asked.out.await_text("Once")
+        asked.type("\x03")
+        asked.out.await_text("Stopped")
+        assert asked.finish().code == 130
+
+
+@pytest.mark.proves("T-approval-terminal", "T-approval-modes")
+def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="gate: {modes: {calculator: ask}}\n")
     provider.script(SUM, ModelAnswer(text="It is 36."), ModelAnswer(text="Of course."))
     with home.start_in_terminal("chat") as chat:
         chat.out.await_text("> ")
@@ -117,7 +160,7 @@ def test_a_client_of_the_api_that_does_not_ask_to_wait_is_answered_at_once(home:
         assert get_completion_text(server.ask("What is 6 * 6?", key="k1")) == "I may not."
     assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
     told = get_last_request(provider)
-    assert "'calculator' may do what cannot be undone, so whoever runs this server has to agree." in told
+    assert "the owner of this server asks for approval of 'calculator'." in told
     assert "nobody can be asked here" in told
 
 

@@ -154,6 +154,7 @@ def test_a_server_that_is_not_there_is_said_to_be_unreachable(home: Home) -> Non
     assert answered.ending == (4, "")
     assert f"cannot be reached. (There is no connection to http://127.0.0.1:{port}: " in answered.told[-2]
     assert answered.told[-1] == "fix: Check the network and the provider's base_url."
+    assert answered.err.count("There is no connection") == 1, "and not in the log as well"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_chat_through_a_pipe_answers_uses_tools_and_knows_its_commands(home: H
     assert nope[1:] == ["There is no command /nope. /help lists them."]
     assert "denizen trace --last --agent denizen" in why[1]
     assert "denizen memory list --agent denizen" in memory[1]
-    assert "/quit            leave (also Ctrl-D)" in help_
+    assert "/quit            leave (also Ctrl-D, or Ctrl-C twice)" in help_
     assert [len(body["messages"]) for body in provider.server.bodies] == [2, 4, 2], "/new begins without the old talk"
 
 

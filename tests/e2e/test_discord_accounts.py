@@ -46,14 +46,21 @@ async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(depl
         deployment.script("Hello.")
         beas.script(ModelAnswer(text="Hi."))
         held = deployment.discord.faults.hold("GET", "/users/@me", times=1)
-        async with deployment.run(ready=1) as denizen:  # the login of one does not wait for that of the other
+
+        async def release() -> None:
             await held.wait_reached()
+            await deployment.until(lambda: deployment.discord.sessions.all)  # the other one does not wait for it
             held.release()
-            await deployment.until(lambda: len(denizen.lines("account ready")) == 2)
-            assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
-            deployment.ask(deployment.ana, "hello")
-            deployment.ask(deployment.ben, "hello", of=bea)
-            await deployment.until(lambda: (deployment.said(), deployment.said(by=bea)) == (["Hello."], ["Hi."]))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(release)
+            async with deployment.run(ready=2) as denizen:
+                assert {each.application.name for each in deployment.discord.sessions.all} == {"Ada", "Bea"}
+                assert "so 'cleo' stays away from Discord" in denizen.log
+                assert not denizen.lines("account left off"), "it did not try to log in"
+                deployment.ask(deployment.ana, "hello")
+                deployment.ask(deployment.ben, "hello", of=bea)
+                await deployment.until(lambda: (deployment.said(), deployment.said(by=bea)) == (["Hello."], ["Hi."]))
 
 
 @pytest.mark.proves("V2")
@@ -104,26 +111,32 @@ async def test_accounts_come_and_go_with_the_configuration(deployment: DiscordDe
     assert deployment.said(by=bea) == ["I am new here."]
 
 
-@pytest.mark.proves("T4", "T1", "T35", "L-config-guild", "V2")
+@pytest.mark.proves("T4", "T1", "T35", "T35-commands", "L-config-guild", "V2")
 async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(deployment: DiscordDeployment) -> None:
-    def names(guild: int | None = None) -> set[str]:
-        found = deployment.world.store.interactions.commands.values()
-        return {each.name for each in found if each.guild_id == guild}
+    def list_options(guild: int | None = None) -> dict[str, list[str]]:
+        found = [each for each in deployment.world.store.interactions.commands.values() if each.guild_id == guild]
+        return {each.name: [option["name"] for option in each.fields.get("options", [])] for each in found}
 
     deployment.configure()
     async with deployment.run():
-        await deployment.until(lambda: "help" in names())
-        commands = "commands: {motto: {description: Says the motto., prompt: Say the motto.}}\n"
-        deployment.configure(agents={"ada": "sampling: {temperature: 0.125}"}, rest=commands)
-        await deployment.until(lambda: {"new", "agent", "help", "compact", "context", "motto"} <= names())
+        await deployment.until(lambda: "help" in list_options())
+        motto = "motto: {description: Says the motto., prompt: Say the motto.}"
+        rhyme = 'rhyme: {description: Makes a rhyme., prompt: "Rhyme on {{input}}."}'
+        deployment.configure(
+            agents={"ada": "sampling: {temperature: 0.125}"}, rest=f"commands:\n  {motto}\n  {rhyme}\n"
+        )
+        await deployment.until(
+            lambda: {"new", "agent", "help", "compact", "context", "motto", "rhyme"} <= list_options().keys()
+        )
+        assert (list_options()["motto"], list_options()["rhyme"]) == ([], ["input"])
         deployment.script("Hello.")
         deployment.ask(deployment.ana, "hello?")
         await deployment.until(lambda: deployment.said() == ["Hello."])
         assert deployment.requests[-1].body["temperature"] == 0.125
         deployment.configure()
-        await deployment.until(lambda: "motto" not in names())
+        await deployment.until(lambda: not {"motto", "rhyme"} & list_options().keys())
         deployment.configure(conduct=[f"commands_guild: {deployment.guild.id}"])
-        await deployment.until(lambda: "help" in names(deployment.guild.id))
+        await deployment.until(lambda: "help" in list_options(deployment.guild.id))
 
 
 COMMANDS = """\

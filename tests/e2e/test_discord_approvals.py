@@ -128,7 +128,10 @@ async def test_what_a_member_wants_in_private_is_asked_of_the_owner_in_private(d
         await deployment.until(lambda: "approved by" in card.content)
 
 
-async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDeployment) -> None:
+@pytest.mark.proves("TW8")
+async def test_the_owner_is_pinged_by_a_card_in_a_channel_and_only_the_owner_decides(
+    deployment: DiscordDeployment,
+) -> None:
     deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest="gate: {tiers: {append_note: 3}}\n")
     deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with deployment.run():
@@ -136,6 +139,8 @@ async def test_the_owner_is_pinged_by_a_card_in_a_channel(deployment: DiscordDep
         card = await deployment.find_card()
         assert card.content.startswith(deployment.ana.mention)
         assert card.mentioned.users == [deployment.ana]
+        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, "Approve")
+        assert not read_notes(deployment)
         await deployment.press(deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
 
@@ -165,3 +170,25 @@ async def test_what_the_observer_escalates_alerts_the_owners_channel_and_runs_on
         await deployment.press(deployment.ana, alert, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
         assert read_notes(deployment) == "- milk\n"
+
+
+@pytest.mark.proves("V19", "V20")
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        ('{"decision": "deny", "reason": "notes are for ever"}', "Denied: notes are for ever."),
+        ("I approve.", "Denied: the observer could not review the call"),
+    ],
+)
+async def test_what_the_observer_denies_or_has_no_clear_verdict_on_does_not_run_and_the_model_reads_why(
+    verdict: str, reason: str, deployment: DiscordDeployment
+) -> None:
+    gate = "gate: {tiers: {append_note: 2}, observer: {model: watcher}}\n"
+    deployment.configure(aliases={"watcher": "local/watcher"}, rest=gate)
+    deployment.script(ModelAnswer(calls=[NOTE]), verdict, "I may not.")
+    async with deployment.run():
+        deployment.ask(deployment.ben, "put milk on the list")
+        await deployment.until(deployment.said)
+    assert deployment.said() == ["I may not."]
+    assert not read_notes(deployment)
+    assert reason in deployment.requests[-1].body["messages"][-1]["content"]

@@ -20,13 +20,15 @@ from tests.e2e.provider import Provider
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
-@pytest.mark.proves("C14", "CW8", "LW7", "SW11")
+@pytest.mark.proves("C14", "CW7", "CW8", "LW7", "SW11")
 async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(
     deployment: DiscordDeployment,
 ) -> None:
     deployment.configure()
+    hook = deployment.world.add_person("j.r. Hook-Lee")
+    deployment.guild.join(hook)
     async with deployment.run():
-        answer = deployment.hold("Hello @Ana and @everyone.")
+        answer = deployment.hold("Hello @Ana, @J.R. Hook-Lee and @everyone.")
         question = deployment.ask(deployment.ana, "hello")
         await deployment.until(lambda: deployment.discord.typing(deployment.general))
         await deployment.until(lambda: deployment.requests)
@@ -35,10 +37,10 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
         await deployment.until(deployment.said)
     assert not deployment.guild.threads, "no thread where nobody asked for one"
     [reply] = deployment.posts()
-    assert reply.content == f"Hello {deployment.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
+    assert reply.content == f"Hello {deployment.ana.mention}, {hook.mention} and @\N{ZERO WIDTH SPACE}everyone."
     assert reply.reference is not None
     assert reply.reference.message_id == question.id
-    assert reply.mentioned.users == [deployment.ana]
+    assert reply.mentioned.users == [deployment.ana, hook]
     assert not reply.mentioned.everyone
     [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
     assert "hello" in asked

@@ -63,6 +63,16 @@ def test_a_server_warns_of_secrets_that_others_can_read(home: Home, provider: Pr
     assert f"secrets.env: other users of this machine can read it.\nfix: chmod 600 {home.folder}" in said
 
 
+def test_beside_a_server_the_doctor_loads_no_second_built_in_model(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1", rest="agent_defaults: {model: builtin/default}\n")
+    with home.serve() as server:
+        done = home.do("doctor")
+    assert done.code == 0, done.out
+    said = f"ok    model builtin/default: left to the Denizen that runs here (process {server.running.pid}), "
+    assert f"{said}since a second one takes memory; `denizen ask hello` shows whether it answers" in done.out
+    assert not (home.folder / "models").exists()
+
+
 def test_a_fallback_that_does_not_answer_is_a_warning(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(text="OK"), FailedAnswer(401))
     home.write(ALIAS.format(url=provider.server.openai_url, model="live/y", fallback="live/z"))

@@ -31,7 +31,8 @@ def test_a_question_in_a_fresh_home_is_answered_without_key_server_or_configurat
 
 @pytest.mark.proves("P6", "V1")
 def test_a_home_without_configuration_is_served_at_once_and_nobody_is_asked(home: Home) -> None:
-    with home.start_in_terminal("run", "--port", "0") as running:  # where a question would find somebody
+    with home.start_in_terminal("run", "--port", "0") as running:
+        running.type("\x04")  # a question would end the process
         server = Server(running, running.out.await_text(r"Denizen is ready: (http://\S+)")[1])
         with urllib.request.urlopen(server.url, timeout=HANG_LIMIT_S) as page:
             assert (page.status, page.headers.get_content_type()) == (200, "text/html")

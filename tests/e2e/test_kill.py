@@ -24,6 +24,7 @@ NOTE = "agents/denizen/notes/shopping.md"
 TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
+@pytest.mark.proves("P1")
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
 def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_restart(
     database: str, home: Home, provider: Provider, request: pytest.FixtureRequest
@@ -61,8 +62,9 @@ def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_
 
 
 def finish_after_restart(home: Home, provider: Provider, *, requests: int) -> None:
-    """Another process answers the message `m1` and the same once more; the model is asked no more often than that."""
+    """Another process answers the message `m1` unasked, and the same once more; the model is asked no more often."""
     with home.serve() as server:
+        provider.requests.await_count(requests)  # nobody has to ask again
         assert [said(server.ask("Hello", key="m1")) for _ in range(2)] == ["Done."] * 2
     assert len(provider.requests) == requests
     [(turn, talk)] = read_turns(home.store_url)
@@ -70,6 +72,7 @@ def finish_after_restart(home: Home, provider: Provider, *, requests: int) -> No
     assert [(role, text) for role, text in talk if text] == [(Role.USER, "Hello"), (Role.ASSISTANT, "Done.")]
 
 
+@pytest.mark.proves("P1")
 def test_a_message_written_down_but_not_begun_is_answered_after_the_restart(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="Done."))
@@ -98,6 +101,7 @@ def test_a_tool_whose_effect_was_not_recorded_has_it_once(home: Home, provider: 
     assert (home.folder / NOTE).read_text() == "- milk\n"
 
 
+@pytest.mark.proves("P1")
 def test_an_answer_that_was_not_written_down_is_not_asked_for_again(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     answer = provider.hold(ModelAnswer(text="Done."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import psutil
@@ -11,6 +12,7 @@ from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult, RunningProcess
 from tests.e2e.provider import Provider
+from tests.local_server import Exchange, serve
 from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -139,6 +141,7 @@ def test_the_wizard_writes_a_model_that_does_not_answer_only_with_consent(home: 
     questions = (
         (r"Number or name \[1\]: ", "openai-compatible"),
         (r"Address .*: ", "http://127.0.0.1:9/v1"),
+        (r"keep it with Enter\.\r\nAddress \[http://127.0.0.1:9/v1\]: ", ""),
         (r"API key.*: ", ""),
         (r"Model .*: ", "tiny"),
         (r"Discord too\? \[y/N\]: ", ""),
@@ -150,6 +153,42 @@ def test_the_wizard_writes_a_model_that_does_not_answer_only_with_consent(home: 
     with home.start_in_terminal("setup") as wizard:
         answer_questions(wizard, *questions, (r"Nothing is written yet\.[^:]*: ", "write"))
         assert wizard.finish().code == 0
+    assert files(home) == FILES
+
+
+def test_the_wizard_asks_again_for_an_address_where_nothing_answers_and_for_a_key_that_is_refused(home: Home) -> None:
+    def list_models(exchange: Exchange) -> None:
+        known = exchange.headers["authorization"] == "Bearer sk-well-typed"
+        exchange.say(json.dumps({"data": [{"id": "tiny"}]}) if known else "", status=200 if known else 401)
+
+    with serve({"/v1/models": list_models}) as server, home.start_in_terminal("setup", "--no-verify") as wizard:
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", "openai-compatible"),
+            (r"Address .*: ", "http://127.0.0.1:9/v1"),
+            (r"no connection to http://127.0.0.1:9: .*\r\nCorrect the address.*\r\nAddress .*: ", server.url("/v1")),
+            (r"API key.*: ", "sk-mistyped"),
+            (r"refused the key.*\r\nCorrect the key.*\r\nAPI key.*: ", "sk-well-typed"),
+            (r" 1  tiny\r\nModel .*: ", "1"),
+            (r"Discord too\? \[y/N\]: ", ""),
+        )
+        assert wizard.finish().code == 0
+    assert (home.folder / "secrets.env").read_text() == "OPENAI_COMPATIBLE_API_KEY=sk-well-typed\n"
+
+
+def test_the_wizard_asks_again_for_a_key_that_is_needed_and_leaves_a_model_without_one_alone(home: Home) -> None:
+    with home.start_in_terminal("setup") as wizard:
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", "anthropic"),
+            (r"API key.*: ", ""),
+            (r"'anthropic' needs a key.*set ANTHROPIC_API_KEY later\.\r\nAPI key.*: ", ""),
+            (r"Model .*: ", "claude-haiku-4-5"),
+            (r"Discord too\? \[y/N\]: ", ""),
+        )
+        assert wizard.finish().code == 0
+    assert "error" not in wizard.out.text
+    assert "warning: ANTHROPIC_API_KEY is not set; add it to" in wizard.out.text
     assert files(home) == FILES
 
 

@@ -44,6 +44,20 @@ def test_a_folder_may_be_named_as_it_is_here_unless_it_may_be_a_repository_on_gi
     assert refused.code == 2 and "./notes/club" in refused.err and "https://github.com/notes/club.git" in refused.err
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_path_where_no_folder_is_is_refused(is_file: bool, home: Home, tmp_path: Path) -> None:
+    path, other = tmp_path / "notse", tmp_path / "other"
+    other.mkdir()
+    if is_file:
+        path.write_text("# Notes")
+    assert home.do("sources", "add", str(other)).code == 0
+    for args in (("add", str(path)), ("add", str(path), "--kind", "git"), ("edit", "other", "--location", str(path))):
+        refused = home.do("sources", *args)
+        assert (refused.code, refused.told[0]) == (2, f"error: There is no folder {path}.")
+        assert refused.told[-1].startswith("fix: ")
+    assert len(home.do("sources", "list").out.splitlines()) == 1
+
+
 @pytest.mark.proves("SW7")
 def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Path, tmp_path: Path) -> None:
     refused = home.do("sources", "sync")

@@ -220,6 +220,23 @@ def test_a_server_that_goes_away_leaves_word_where_its_answer_will_be(
     assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.DONE]
 
 
+def test_a_chat_whose_server_ended_says_so_and_goes_on_with_the_next_one(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(ModelAnswer(text="One."))
+    with home.serve() as server, home.start_in_terminal("chat") as chat:
+        begun = chat.out.await_text("> ")
+        server.running.stop(signal.SIGTERM)
+        chat.type("Hello\r")
+        told = chat.out.await_text(r"The server of this home folder has ended\.[^>]*> ", after=begun.end())
+        assert "fix: Start `denizen run` in another terminal and say it again, or start this" in told[0]
+        with home.serve():
+            chat.type("Hello\r")
+            answer = chat.out.await_text(r"One\.", after=told.end())
+            chat.out.await_text("> ", after=answer.end())
+            chat.type("/quit\r")
+            assert chat.finish().code == 0
+
+
 def test_the_socket_of_a_killed_server_is_in_nobodys_way(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="One."), ModelAnswer(text="Two."))

@@ -309,12 +309,15 @@ async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_t
     async with open_engine(old_model) as engine:
         turn = await engine.turns.submit(message("1"))
         await gate.reached.wait()
-        new_tools, new_model = ToolsetFixture(), ScriptedModel(ScriptedReply("new"))
+        waiting = await engine.turns.submit(message("in the queue behind it"))
+        new_tools, new_model = ToolsetFixture(), ScriptedModel(otherwise=ScriptedReply("new"))
         await engine.runtime.swap(generation(new_model, new_tools, number=2))
         assert not engine.tools.closed
         gate.open.set()
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
+            await engine.durable.wait(waiting.id)
+            assert (await engine.turns.get(waiting.id)).result.reply == "new"
             assert (await engine.say("2")).reply == "new"
         assert engine.tools.closed and not new_tools.closed
 

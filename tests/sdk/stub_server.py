@@ -25,7 +25,7 @@ FILES = {"ls": "shared\n", "cat gone": "", "cat shared/rules.md": "No shoes.\n"}
 
 @dataclass
 class StubServer:
-    """Its shell knows three commands; everything else is refused. Each session id is new unless one is given."""
+    """Its shell knows three commands and refuses all others. A session id is new unless one of its own is given."""
 
     heard: list[tuple[str, str, Any]] = field(default_factory=list[tuple[str, str, Any]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -64,7 +64,8 @@ class StubServer:
             }
             for each in commands
         ]
-        session = body.get("sessionId") or f"sess_{self.sessions}"
+        known = {f"sess_{number}" for number in range(1, self.sessions)}
+        session = body["sessionId"] if body.get("sessionId") in known else f"sess_{self.sessions}"
         if "commands" in body:
             return JSONResponse({"sessionId": session, "results": rows})
         return JSONResponse({"sessionId": session, **{k: v for k, v in rows[0].items() if k != "command"}})

@@ -68,6 +68,7 @@ async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_s
         await client.bash_batch(["ls"])
         client.session_id = "sess_mine"
         await client.bash("ls")
+        assert client.session_id == "sess_3", "the server does not know that one"
         client.session_id = ""
         await client.bash_batch(["ls"], agent="scribe")
         assert client.session_id == "sess_4"

@@ -58,6 +58,8 @@ LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleNa
 """Whoever has a shell on this machine."""
 CHECKED_AT_START_BYTES = 100_000_000
 """The largest database that is looked through at each start of the server, which takes some tenths of a second."""
+COLLECTOR_PACE = (700, 10, 10)
+"""Python's own pace of looking for garbage."""
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -180,10 +182,10 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             stack.push_async_callback(adapters.durable.aclose)
         if options.rescue:
             await denizen.turns.resume()
-        # What is loaded now stays. Freezing it keeps the garbage collector, off since the program began, from walking
+        # What is loaded now stays. Freezing it keeps the garbage collector, slow since the program began, from walking
         # through it again and again.
         gc.freeze()
-        gc.enable()
+        gc.set_threshold(*COLLECTOR_PACE)
         yield denizen
 
 

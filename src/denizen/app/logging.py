@@ -160,6 +160,11 @@ class _Line:
     trace: str
 
 
+EXPLANATION = "explanation"
+"""The field of an error's whole explanation, which people read on lines of its own."""
+_EXPLAINED = frozenset({EXPLANATION, "why", "fix", "context"})
+
+
 class _Lines(logging.Formatter):
     """Formats records. Texts are masked before they are rendered, since that may escape or break them, and the result
     once more.
@@ -194,7 +199,9 @@ class _JsonLines(_Lines):
 
 
 class _ConsoleLines(_Lines):
-    """Formats records for people. A trace is indented, so that no line of it looks like a record."""
+    """Formats records for people. A trace and an explanation are indented, so that no line of them looks like a
+    record.
+    """
 
     def __init__(self, mask: Mask, *, colored: bool) -> None:
         super().__init__(mask)
@@ -204,10 +211,14 @@ class _ConsoleLines(_Lines):
         level = f"{line.level:{_LEVEL_WIDTH}}"
         if self._colored:
             level = f"\x1b[{_COLORS.get(line.level, '0')}m{level}\x1b[0m"
-        fields = " ".join(f"{key}={_shown(value)}" for key, value in sorted(line.fields.items()))
+        told, below = line.fields, [line.trace]
+        if EXPLANATION in told:
+            below.insert(0, str(told[EXPLANATION]))
+            told = {key: value for key, value in told.items() if key not in _EXPLAINED}
+        fields = " ".join(f"{key}={_shown(value)}" for key, value in sorted(told.items()))
         text = f"{line.time} [{level}] {_tame(line.event):{_EVENT_WIDTH}} {fields}".rstrip()
-        if line.trace:
-            text += "\n" + textwrap.indent(_tame(line.trace, keep="\n"), "    ", lambda _: True)
+        for block in filter(None, below):
+            text += "\n" + textwrap.indent(_tame(block, keep="\n"), "    ", lambda _: True)
         return text
 
 

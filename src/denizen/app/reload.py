@@ -25,6 +25,7 @@ from denizen.app.build import Denizen
 from denizen.app.generation import build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import SECRETS_FILE
+from denizen.app.logging import EXPLANATION
 from denizen.app.settings import CONFIG_FILE, Settings, load_settings, set_values
 from denizen.app.settings.problem import KeyPath
 from denizen.builtin_skills import BUILTIN
@@ -145,8 +146,7 @@ class Reloader:
 
 def _tell_refusal(error: Exception) -> None:
     if isinstance(error, DenizenError):
-        refused = error.fields | {"why": error.explain()}
-        _log.error("configuration refused, the old one stays", extra=refused)
+        _log.error("configuration refused, the old one stays", extra=error.fields | {EXPLANATION: error.explain()})
     else:
         _log.error("configuration could not be loaded, the old one stays", exc_info=error)
 

@@ -97,8 +97,8 @@ def open_terminal_socket(home: Path) -> Generator[socket.socket | None]:
 
 
 def find_server_process(home: Path) -> int | None:
-    """Returns the id of the process that serves terminals of the home folder, 0 where the system does not tell it;
-    None when there is no such process. Raises OSError when that cannot be found out.
+    """Returns the id of the process that serves terminals of the home folder, 0 where that cannot be found out; None
+    when there is no such process.
     """
     path = home / SOCKET
     if not path.is_socket():
@@ -108,6 +108,8 @@ def find_server_process(home: Path) -> int | None:
             probe.connect(str(path))
         except ConnectionRefusedError:
             return None
+        except OSError:  # another user's, perhaps
+            return 0
         if sys.platform != "linux":
             return 0
         ids = struct.Struct("3i")

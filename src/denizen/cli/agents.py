@@ -61,7 +61,7 @@ def settings(  # noqa: PLR0913 - each is an option
       additional_prompt     text at the end of its instructions
       response_style        concise, detailed, technical or friendly
       language              a code such as en, de or pt-BR
-      default_model         an alias, provider/model, or auto: chosen for each question
+      default_model         a name that `denizen models` shows, provider/model, or auto: chosen for each question
       max_steps_multiplier  0.5 to 3: how long it may work on a question
       temperature           0 to 2
       search_instructions   how it should look things up

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,21 +20,24 @@ from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalInfo, ApprovalReques
 
 QUESTION = "Allow it? [y]es, for an [h]our, [N]o, or a reason why not: "
 
-Read = Callable[[str], Awaitable[str]]
+Read = Callable[[str], Awaitable[str | None]]
 Decide = Callable[[str, ApprovalChoice, str], Awaitable[object]]
 """Takes the id of an approval, the decision and its reason."""
 
 
-async def read_line(question: str) -> str:
-    """A line from the terminal; empty when it is interrupted or at its end."""
+async def read_line(question: str) -> str | None:
+    """A line from the terminal; empty at its end, None after Ctrl-C."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.output import create_output
 
     session: PromptSession[str] = PromptSession(output=create_output(sys.stderr))
     try:
-        return await session.prompt_async(question)
-    except (EOFError, KeyboardInterrupt):
+        # It would take the signal for itself, and for good: Ctrl-C would not stop the turn any more.
+        return await session.prompt_async(question, handle_sigint=False)
+    except EOFError:
         return ""
+    except KeyboardInterrupt:
+        return None
 
 
 def read_answer(line: str) -> tuple[ApprovalChoice, str]:
@@ -81,11 +85,14 @@ class ApprovalPrompt:
         with scope:
             async with self._one:
                 echo(f"\nApproval needed: {approval.call.tool}\n{approval.call.preview}", err=True)
-                choice, note = read_answer(await self._read(QUESTION))
+                line = await self._read(QUESTION)
+            choice, note = read_answer(line or "")
             try:
                 await self._decide(approval.id, choice, printable(note))
             except DenizenError as error:
                 echo(error.explain(), err=True)
+            if line is None:
+                signal.raise_signal(signal.SIGINT)  # which ends the turn, as anywhere else in it
 
 
 @asynccontextmanager

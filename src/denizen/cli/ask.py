@@ -184,7 +184,10 @@ def _ask_server(server: TerminalClient, message: TerminalMessage, printer: Answe
 async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, printer: AnswerPrinter) -> int:
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.terminal import TerminalService
+    from denizen.cli.log import leave_to_command
     from denizen.cli.terminal import show_weights_progress
+
+    leave_to_command("denizen.turn")
 
     opening = OpenOptions(choice, report=printer.line.give_way(show_weights_progress))
     async with open_denizen(home, opening) as denizen:

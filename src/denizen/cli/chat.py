@@ -49,8 +49,8 @@ HELP = """\
 /observer WAY    enable, disable, reset or status of the model that looks at risky calls
 /context         how the next prompt's tokens divide
 /help            this list
-/quit            leave (also Ctrl-D)
-Ctrl-C stops an answer that is under way."""
+/quit            leave (also Ctrl-D, or Ctrl-C twice)
+Ctrl-C stops an answer that is under way; at a question about a call it denies the call as well."""
 
 _ELSEWHERE = {
     "compact": "/new begins afresh; with agents.{agent}.summaries old messages are summed up by themselves.",
@@ -103,7 +103,10 @@ async def _open_terminal(
 
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.terminal import TerminalService
+    from denizen.cli.log import leave_to_command
     from denizen.cli.terminal import show_weights_progress
+
+    leave_to_command("denizen.turn")
 
     opening = OpenOptions(choice, report=waiting.give_way(show_weights_progress))
     async with open_denizen(home, opening) as denizen:
@@ -132,13 +135,22 @@ def _reader(home: Path, console: Console) -> Read:
 
     prompt: PromptSession[str] = PromptSession(history=FileHistory(str(private_file(home / "chat_history"))))
 
+    is_leaving = False
+
     async def read_terminal() -> str | None:
+        nonlocal is_leaving
         try:
-            return await prompt.prompt_async("> ")
+            line = await prompt.prompt_async("> ")
         except EOFError:
             return None
         except KeyboardInterrupt:
+            if is_leaving:
+                return None
+            is_leaving = True
+            console.print("Ctrl-C once more leaves.")
             return ""
+        is_leaving = False
+        return line
 
     return read_terminal
 

@@ -265,7 +265,15 @@ async def _shell(denizen: Denizen) -> str:
 
 async def _model(denizen: Denizen, name: str) -> str:
     from denizen.app.models import verify_model
+    from denizen.app.terminal_socket import find_server_process
 
+    provider = denizen.settings.models.providers.get(name.partition("/")[0])
+    if provider is not None and provider.kind == "embedded":
+        process = find_server_process(denizen.home)
+        if process is not None:
+            server = f"the Denizen that runs here{f' (process {process})' if process else ''}"
+            why = "since a second one takes memory; `denizen ask hello` shows whether it answers"
+            return f"left to {server}, {why}"
     answered = await verify_model(denizen.runtime.current.models, name)
     return f"{answered.model} answers ({answered.duration_s:.1f} s)"
 

@@ -99,10 +99,7 @@ def _tell_if_another_runs(home: Path) -> None:
     """Two may run on one home folder, as when one takes over from the other; most often it is a mistake."""
     from denizen.app.terminal_socket import find_server_process
 
-    try:
-        process = find_server_process(home)
-    except OSError:  # it has no socket for terminals either, which the log tells
-        return
+    process = find_server_process(home)
     if process is None:
         return
     click.echo(

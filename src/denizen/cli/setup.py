@@ -129,17 +129,22 @@ def _require_answer(home: Path, answers: SetupAnswers, *, force: bool) -> None:
 
 
 def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> SetupAnswers | None:
-    """Asks until the model answers, or until what was typed is to be written all the same; None to give up."""
+    """Asks until the model answers, or until what was typed is to be written all the same; None to give up. A model
+    whose key is to be set later is not asked.
+    """
+    from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
     from denizen.cli.setup_questions import ask_discord, ask_model
 
     keys = _known_keys(home)
     answers = ask_model(answers, keys)
     answers = answers if answers.discord_token_env else ask_discord(answers)
-    while not no_verify:
+    while not no_verify and not keys.lack(answers):
         try:
             anyio.run(_verify, home, answers, force)
         except DenizenError as error:
-            echo(f"error: {error.explain()}", err=True)
+            is_asked_again = error.code in (KEY_REFUSED, UNREACHABLE)  # then no variable or setting has to be named
+            said = f"{error.message}\nwhy: {error.why}" if is_asked_again else error.explain()
+            echo(f"error: {said}", err=True)
         else:
             break
         click.echo("Nothing is written yet.")

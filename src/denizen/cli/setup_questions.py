@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
 from denizen.adapters.models.providers import PROVIDERS, ProviderSpec
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.model_choice import KINDS
@@ -48,6 +49,10 @@ class KnownKeys:
         """Returns the value that counts; empty for none."""
         return self.environment.get(variable) or self.stored.get(variable) or ""
 
+    def lack(self, answers: SetupAnswers) -> bool:
+        """Whether the provider of the answers needs a key that is nowhere yet."""
+        return bool(answers.variable) and not answers.api_key and not self.find(answers.variable)
+
 
 def ask_model(before: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
     """Asks for provider, address, key and model. What was answered `before` is offered again."""
@@ -62,12 +67,11 @@ def ask_model(before: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
         name = BUILTIN if (keys.home / CONFIG_FILE).exists() else ""  # what is there may name another provider
         return replace(before, kind=kind, name=name, model="", base_url="", api_key="")
     again = before if before.kind == kind else replace(before, model="", base_url="", api_key="")
-    base_url = ""
+    answers = replace(again, kind=kind, name="")
     if kind in ("openai-compatible", "ollama"):
-        base_url = click.prompt("Address", default=again.base_url or "http://127.0.0.1:11434/v1")
-    key = "" if kind == "ollama" else _ask_key(kind, again.api_key, keys)
-    answers = replace(again, kind=kind, name="", base_url=base_url, api_key=key)
-    return replace(answers, model=_ask_model_name(_list_models(answers, keys), again.model))
+        answers = _ask_address(answers, keys)
+    answers, names = _ask_key(answers, keys)
+    return replace(answers, model=_ask_model_name(names, again.model))
 
 
 def ask_discord(answers: SetupAnswers) -> SetupAnswers:
@@ -113,7 +117,46 @@ def _ask_model_name(names: Sequence[str], before: str) -> str:
             return shown[0]
 
 
-def _ask_key(kind: str, before: str, keys: KnownKeys) -> str:
+def _ask_address(answers: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
+    """Asks until something answers there, or the same is given again."""
+    tried = ""
+    while True:
+        address = click.prompt("Address", default=answers.base_url or "http://127.0.0.1:11434/v1").strip()
+        answers = replace(answers, base_url=address)
+        try:
+            _list_models(answers, keys)
+        except DenizenError as error:
+            if error.code == UNREACHABLE and address != tried:
+                echo(f"{error.message} ({error.why})\nCorrect the address, or keep it with Enter.", err=True)
+                tried = address
+                continue
+        return answers
+
+
+def _ask_key(answers: SetupAnswers, keys: KnownKeys) -> tuple[SetupAnswers, list[str]]:
+    """Asks until the provider takes the key, or the same is given again; returns the models that it lists, too."""
+    tried: SetupAnswers | None = None
+    while True:
+        if answers.kind != "ollama":
+            answers = replace(answers, api_key=_ask_for_key(answers.kind, answers.api_key, keys))
+        if answers == tried:
+            return answers, []
+        tried = answers
+        if keys.lack(answers):
+            later = f"or Enter once more, to set {answers.variable} later"
+            echo(f"The provider '{answers.provider}' needs a key. Type it, {later}.", err=True)
+            continue
+        try:
+            return answers, _list_models(answers, keys)
+        except DenizenError as error:
+            if error.code != UNREACHABLE or not answers.base_url:  # of which the question for the address told
+                echo(f"{error.message} ({error.why})", err=True)
+            if error.code != KEY_REFUSED:
+                return answers, []
+            echo("Correct the key, or keep it with Enter.", err=True)
+
+
+def _ask_for_key(kind: str, before: str, keys: KnownKeys) -> str:
     """Returns the key that is to be stored; empty where there is none, or it stays in the environment."""
     variable = PROVIDERS[kind].key_variable
     known = keys.find(variable)
@@ -133,13 +176,9 @@ def _ask_key(kind: str, before: str, keys: KnownKeys) -> str:
 
 
 def _list_models(answers: SetupAnswers, keys: KnownKeys) -> list[str]:
-    """Returns the models that the provider lists. Where it does not, says so and returns none."""
+    """Returns the models that the provider lists. Raises as `list_served_models` does."""
     from denizen.adapters.models.listing import list_served_models
 
     key = answers.api_key or keys.find(answers.variable)
     spec = ProviderSpec(name=answers.provider, kind=answers.kind, base_url=answers.base_url, api_key=lambda: key)
-    try:
-        return anyio.run(list_served_models, spec)
-    except DenizenError as error:
-        echo(f"{error.message} ({error.why})", err=True)
-        return []
+    return anyio.run(list_served_models, spec)

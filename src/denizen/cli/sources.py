@@ -201,12 +201,17 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
 
 def _full(location: str) -> str:
     """People write paths relative to where they are. Raises InvalidInput for what may be a folder here or a repository
-    on GitHub.
+    on GitHub, and NotFound for a path where no folder is.
     """
-    from denizen.domain.errors import InvalidInput
+    from denizen.domain.errors import InvalidInput, NotFound
     from denizen.domain.location import is_shorthand
 
-    if location.startswith(("./", "../", "~")) or location in (".", ".."):
+    is_path = location.startswith(("./", "../", "~", "/")) or location in (".", "..")
+    if is_path and not Path(location).expanduser().is_dir():
+        raise NotFound(
+            f"There is no folder {location}.", code="source_missing", fix="Correct the path, or make the folder first."
+        )
+    if is_path and not location.startswith("/"):
         return str(Path(location).expanduser().resolve())
     is_here = _is_here(location)
     if is_here and is_shorthand(location):

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from denizen.cli.terminal import echo
+from denizen.ports.source import WAITING
 
 if TYPE_CHECKING:
     from denizen.ports.source import ReadingProgress as Told
@@ -43,7 +44,7 @@ class _ProgressBars:
 
 @dataclass(frozen=True, slots=True)
 class ProgressLines:
-    """Progress as lines, for work that takes a while: the first look prints nothing."""
+    """Progress as lines, for work that takes a while: the first look prints nothing, unless a source cannot be read."""
 
     write: Callable[[str], None]
     seen: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
@@ -53,6 +54,8 @@ class ProgressLines:
             part = told.done * PARTS // told.total if told.total else 0
             stage, before = self.seen.get(source, ("", 0))
             self.seen[source] = (told.stage, part)
+            if told.stage.startswith(WAITING) and stage != told.stage:
+                self.write(f"{source}: {told.stage}")
             if 0 < told.done < told.total and stage == told.stage and part > before:
                 self.write(f"{source}: {_describe(told)}")
 

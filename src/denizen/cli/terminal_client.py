@@ -131,9 +131,10 @@ class _UnixConnection(HTTPConnection):
             self.sock.connect(str(self._path))
         except OSError as error:  # no socket, nobody behind it, or a path that is too long for one
             raise Unavailable(
-                "Denizen does not run on this home folder any more.",
+                "The server of this home folder has ended.",
                 code=_GONE,
-                fix="Start this command again: it does without.",
+                fix="Start `denizen run` in another terminal and say it again, or start this command again: it does "
+                "without a server.",
             ) from error
 
     def abort(self) -> None:

@@ -178,6 +178,11 @@ class ApprovalRuling:
     text: str
 
 
+def derive_approval_id(call_key: str) -> str:
+    """Returns the id of the approval of the call with that idempotency key."""
+    return derive("apr", call_key)
+
+
 def is_operator(voter: Principal) -> bool:
     """Somebody with a shell on the machine, who could do anything without asking."""
     return voter.kind is PrincipalKind.LOCAL and RoleName.OWNER in voter.roles

@@ -24,6 +24,11 @@ def derive(prefix: str, *parts: str) -> str:
     return f"{prefix}_{digest.hexdigest()[:24]}"
 
 
+def derive_call_key(turn_id: str, step: int, position: int) -> str:
+    """Returns the idempotency key of a call that a step of a turn makes."""
+    return derive("call", turn_id, f"{step}.{position}")
+
+
 def fresh(prefix: str) -> str:
     """A new random id."""
     return f"{prefix}_{secrets.token_hex(12)}"

@@ -59,7 +59,8 @@ class Fetcher(Protocol):
         host or port goes on without them, and no error repeats them.
 
         Raises NotAllowed for private, loopback, link-local and other special addresses, and for headers to a server
-        that nobody named; InvalidInput for a malformed URL or header; Unavailable for time-outs and network faults.
+        that nobody named; InvalidInput for a malformed URL or header; NotFound for a host that nobody has; Unavailable
+        for time-outs and network faults.
         The first two repeat nothing that a server sent, such as where a redirect leads.
         """
         ...

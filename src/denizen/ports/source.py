@@ -17,6 +17,9 @@ from typing import Protocol
 from denizen.domain.snapshot import RemoteRepository, Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceReading, SourceState, SyncRun
 
+WAITING = "waiting"
+"""The beginning of the stage between two attempts, which goes on with the reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:

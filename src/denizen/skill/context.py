@@ -69,7 +69,8 @@ class Fetch(Protocol):
     ) -> FetchedPage:
         """Returns the page. `headers` go only to servers whose address is in the skill's settings.
 
-        Raises NotAllowed, InvalidInput or Unavailable; a tool that does not catch them returns them as its error.
+        Raises NotAllowed, InvalidInput, NotFound for an unknown host, or Unavailable; a tool that does not catch them
+        returns them as its error.
         """
         ...
 

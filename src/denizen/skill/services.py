@@ -27,8 +27,8 @@ class Download(Protocol):
     """Downloads a file (`ports/fetch`): private addresses are out of reach."""
 
     async def __call__(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
-        """Returns the file. Raises NotAllowed, InvalidInput or Unavailable; a tool that does not catch them returns
-        them as its error.
+        """Returns the file. Raises NotAllowed, InvalidInput, NotFound or Unavailable; a tool that does not catch them
+        returns them as its error.
         """
         ...
 

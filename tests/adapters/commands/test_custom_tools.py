@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from denizen.adapters.commands import CustomToolset
@@ -14,7 +16,7 @@ from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Tier, ToolCall, ToolResult
 from tests.skill_fixture import scope
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -74,9 +76,30 @@ async def test_what_no_program_can_be_given_is_refused(tmp_path: Path, value: st
 
 
 @pytest.mark.proves("T-tool-custom")
-async def test_it_is_stopped_when_its_time_is_over(tmp_path: Path) -> None:
-    result = await run(toolset(tmp_path, "sleep", "600", timeout_s=1.0))
-    assert result == ToolResult("[stopped: it was not done within 1 s]", is_error=True)
+async def test_it_is_stopped_after_30_s(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    tools = CustomToolset(
+        [CustomTool("it", "It.", ("cat", str(pipe)))], cwd=tmp_path, environ={"PATH": os.environ["PATH"]}
+    )
+    results: list[ToolResult] = []
+
+    async def wait_for_ever() -> None:
+        results.append(await run(tools))
+
+    with controlled_clock() as clock:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_for_ever)
+            held = await anyio.to_thread.run_sync(os.open, pipe, os.O_WRONLY, abandon_on_cancel=True)  # once it is read
+            await anyio.wait_all_tasks_blocked()
+            clock.advance(20)
+            await anyio.lowlevel.checkpoint()
+            assert not results
+            clock.advance(10)
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+            os.close(held)  # ends a program that nobody stopped
+    assert results == [ToolResult("[stopped: it was not done within 30 s]", is_error=True)]
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:

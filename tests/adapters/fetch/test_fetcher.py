@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import ssl
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ import pytest
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.fetch.http import resolve_with_system
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from tests.local_server import Answer, Exchange, LocalServer, serve
 from tests.timing import HANG_LIMIT_S
 
@@ -70,7 +71,7 @@ def local_fetcher(server: LocalServer) -> WebFetcher:
 
 
 async def fetch_refused(fetcher: WebFetcher, url: str) -> DenizenError:
-    with pytest.raises((NotAllowed, InvalidInput, Unavailable)) as caught:
+    with pytest.raises(DenizenError) as caught:
         await fetcher.fetch(url)
     return caught.value
 
@@ -272,9 +273,18 @@ async def test_an_unknown_name_and_a_name_without_addresses_are_said_plainly() -
         assert host in error.message
 
 
+async def test_a_name_that_nobody_has_is_another_fault_than_a_name_server_that_is_away() -> None:
+    async def resolve(host: str, _port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_NONAME if host == "nobodys.example" else socket.EAI_AGAIN, "No answer")
+
+    fetcher = WebFetcher(resolve=resolve, network=LocalNetwork({}))
+    assert isinstance(await fetch_refused(fetcher, "http://nobodys.example/"), NotFound), "it is not tried again"
+    assert isinstance(await fetch_refused(fetcher, "http://site.example/"), Unavailable)
+
+
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", "-.example"])
 async def test_a_name_that_cannot_be_one_is_no_fault_of_the_program(host: str) -> None:
-    assert isinstance(await fetch_refused(WebFetcher(), f"http://{host}/"), Unavailable | InvalidInput)
+    assert isinstance(await fetch_refused(WebFetcher(), f"http://{host}/"), NotFound | Unavailable | InvalidInput)
 
 
 async def test_the_systems_resolver_knows_this_machine() -> None:

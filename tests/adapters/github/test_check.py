@@ -15,9 +15,9 @@ pytestmark = pytest.mark.anyio
 HOOK = "https://agents.example.org/api/webhooks/github"
 
 
-async def check(sim: GitHubFixture, **more: Any) -> tuple[list[str], list[Diagnosis]]:
+async def check(sim: GitHubFixture, *, has_hook: bool = True, **more: Any) -> tuple[list[str], list[Diagnosis]]:
     """What is right, and what is not."""
-    sim.app.hook.url = sim.app.hook.url or HOOK
+    sim.app.hook.url = (sim.app.hook.url or HOOK) if has_hook else ""
     findings = await check_account(sim.settings(**more), sim.clock)
     wrong = [each for each in findings if each.severity is not Severity.OK]
     assert all(each.fix for each in wrong)
@@ -65,6 +65,9 @@ async def test_permissions_events_and_the_webhook_of_the_app_are_looked_at(sim: 
         "Discussions are not answered: the App may not write there, or hears not.",
         "The App's webhook goes to 'https://agents.example.org/wrong'.",
     ]
+    assert (await check(sim, has_hook=False))[1][
+        -1
+    ].what == "The App has no webhook, so only regular scans find new messages."
     sim.app.hook.url, sim.app.hook.content_type = HOOK, "form"
     assert "sends forms" in (await check(sim))[1][-1].what
     sim.app.hook.content_type, sim.app.hook.secret = "json", ""

@@ -160,8 +160,9 @@ async def test_a_server_that_was_killed_between_calls_is_back_for_the_next_one(t
     async with open_toolset(small(tmp_path)) as toolset:
         number = int((await call(toolset, "small_pid")).text)
         os.kill(number, signal.SIGKILL)
-        while toolset.server.state.phase is McpServerPhase.UP:
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while toolset.server.state.phase is McpServerPhase.UP:
+                await anyio.lowlevel.checkpoint()
         assert (await call(toolset, "small_wipe")).text == "gone"
         assert toolset.server.state.starts == 2
     assert starts(tmp_path) == ["start", "start", "wipe"]
@@ -222,8 +223,9 @@ async def test_tools_that_a_server_adds_are_there_without_a_new_start(tmp_path: 
     async with open_toolset(made_with_sdk(tmp_path)) as toolset:
         assert "small_grown" not in await names(toolset)
         await call(toolset, "small_grow")
-        while "small_grown" not in await names(toolset):
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while "small_grown" not in await names(toolset):
+                await anyio.lowlevel.checkpoint()
         assert (await call(toolset, "small_grown")).text == "gone"
 
 
@@ -231,8 +233,9 @@ async def test_a_server_of_an_earlier_protocol_is_understood_and_its_changes_too
     async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         assert "old_newer" not in await names(toolset)
         assert (await call(toolset, "old_plain")).text == "plain enough"
-        while "old_newer" not in await names(toolset):
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while "old_newer" not in await names(toolset):
+                await anyio.lowlevel.checkpoint()
         assert toolset.server.state.about == "old 0.1"
 
 

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
 from denizen.adapters.models.listing import list_served_models
 from denizen.adapters.models.providers import ProviderKind, ProviderSpec
-from denizen.domain.errors import Unavailable
+from denizen.domain.errors import NeedsAttention, Unavailable
 from tests.local_server import Exchange, serve
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,24 @@ async def test_a_key_that_is_refused_is_told_by_its_status_and_never_shown() -> 
     def refuse(exchange: Exchange) -> None:
         exchange.say("sk-key is wrong", status=401)
 
-    with serve({"/models": refuse}) as server, pytest.raises(Unavailable) as caught:
+    with serve({"/models": refuse}) as server, pytest.raises(NeedsAttention) as caught:
         await list_served_models(make_spec("openai", server.url("")))
-    assert caught.value.why == "HTTP 401"
+    assert (caught.value.code, caught.value.why) == (KEY_REFUSED, "HTTP 401")
     assert "sk-key" not in caught.value.explain()
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("http://me:hidden@127.0.0.1:{port}/v1?key=hidden", "http://127.0.0.1:{port}"),
+        ("127.0.0.1:{port}/v1", "127.0.0.1:{port}"),
+    ],
+)
+async def test_an_address_where_nothing_answers_is_named_without_its_secrets(
+    address: str, named: str, unused_port: int
+) -> None:
+    with pytest.raises(Unavailable) as caught:
+        await list_served_models(make_spec("openai-compatible", address.format(port=unused_port)))
+    assert caught.value.code == UNREACHABLE
+    assert caught.value.why.startswith(f"There is no connection to {named.format(port=unused_port)}: ")
+    assert "hidden" not in caught.value.explain()

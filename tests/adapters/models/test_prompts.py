@@ -202,23 +202,22 @@ async def test_a_second_turn_begins_with_the_bytes_of_the_first(
 async def test_the_results_of_one_step_follow_its_calls(server: ModelServer, wire: Wire) -> None:
     first: JsonObject = {"at": "1", "deep": {"ü": [1, 2.5, True, None, {}]}}
     step = assistant("Both.", ToolCallPart(CallId("a"), "look", first), call("look", "b", at="2"))
-    failed = PromptMessage(Role.TOOL, (ToolResultPart(CallId("b"), "look", "no such place", is_error=True),))
+    lost = "no “such” place\n" * 2000
+    failed = PromptMessage(Role.TOOL, (ToolResultPart(CallId("b"), "look", lost, is_error=True),))
     body = await send_request(server, wire, make_request("hi", step, results("a"), failed, "and?", tools=(LOOK,)))
     if wire is ANTHROPIC:
         answers = body["messages"][2]["content"]
         assert [block["tool_use_id"] for block in answers] == ["a", "b"]
         assert [block["is_error"] for block in answers] == [False, True]
+        assert [block["content"][0]["text"] for block in answers] == ["seen a", lost]
         asked = [block["input"] for block in body["messages"][1]["content"][1:]]
     elif wire is RESPONSES:
         asked = [json.loads(item["arguments"]) for item in body["input"] if item.get("type") == "function_call"]
         outputs = [item for item in body["input"] if item.get("type") == "function_call_output"]
-        assert [(item["call_id"], item["output"]) for item in outputs] == [("a", "seen a"), ("b", "no such place")]
+        assert [(item["call_id"], item["output"]) for item in outputs] == [("a", "seen a"), ("b", lost)]
     else:
         answers = [message for message in body["messages"] if message["role"] == "tool"]
-        assert [(item["tool_call_id"], item["content"]) for item in answers] == [
-            ("a", "seen a"),
-            ("b", "no such place"),
-        ]
+        assert [(item["tool_call_id"], item["content"]) for item in answers] == [("a", "seen a"), ("b", lost)]
         calls = next(message["tool_calls"] for message in body["messages"] if message["role"] == "assistant")
         asked = [json.loads(each["function"]["arguments"]) for each in calls]
     assert asked == [first, {"at": "2"}]
@@ -242,7 +241,7 @@ async def test_arguments_that_were_no_object_go_back_as_an_empty_one(server: Mod
 @pytest.mark.proves("V14")
 async def test_thinking_goes_back_signed_to_the_model_that_thought_it(server: ModelServer, build: BuildCatalog) -> None:
     server.script(
-        ModelAnswer(thinking="deep", signature="SIGNED", calls=[ModelCall("look", {"at": "x"}, "a")]),
+        ModelAnswer(text="I look.", thinking="deep", signature="SIGNED", calls=[ModelCall("look", {"at": "x"}, "a")]),
         ModelAnswer(text="ok"),
     )
     models = build(ANTHROPIC)
@@ -251,6 +250,7 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it(server: Mo
     await read_stream(models.get(ANTHROPIC.name), make_request("hi", reply, results("a"), tools=(LOOK,)))
     blocks = server.bodies[-1]["messages"][1]["content"]
     assert blocks[0] == {"type": "thinking", "thinking": "deep", "signature": "SIGNED"}
+    assert [block["type"] for block in blocks] == ["thinking", "text", "tool_use"]
 
 
 @pytest.mark.proves("V14")
@@ -271,6 +271,7 @@ async def test_encrypted_reasoning_and_item_ids_go_back_to_the_responses_api(
 
 
 @each_wire(*CHAT_WIRES)
+@pytest.mark.proves("V14")
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 async def test_reasoning_goes_back_in_the_field_it_came_in(
     server: ModelServer, build: BuildCatalog, wire: Wire, field: str
@@ -290,6 +291,7 @@ async def test_reasoning_goes_back_in_the_field_it_came_in(
 
 
 @each_wire()
+@pytest.mark.proves("V14")
 async def test_thinking_of_another_model_is_not_shown_to_this_one(server: ModelServer, wire: Wire) -> None:
     foreign = ThinkingPart("secret thoughts", '{"home":"anthropic/other","signature":"S","vendor":"anthropic"}')
     body = await send_request(

@@ -13,6 +13,7 @@ from tests.app.home_folder import Home
 TOOLS = frozenset({"weather", "notes"})
 USED = "agents: {denizen: {model: a/x}}\n"
 LAB = "models:\n  providers:\n    lab: {kind: ollama}\n"
+USUAL = LAB + "  aliases: {balanced: lab/a}\n"
 
 # (what it is, text, line, what the error says, what the fix says)
 BAD = [
@@ -109,6 +110,27 @@ BAD = [
     ("default agent", "agents: {rose: {}}\ndefault_agent: rise\n", 2, "no agent 'rise'", "Did you mean 'rose'?"),
     ("no default agent", "agents:\n  a: {}\n  b: {}\n", 1, "which one is the default", "default_agent: a"),
     ("agent of a rule", "gate:\n  rules:\n  - {tool: x, action: deny, agents: [denizn]}\n", 3, "'denizn'", "'denizen'"),
+    ("account", "channels: {discord: {accounts: {denizn: '${P}'}}}\n", 1, "accounts.denizn: there is no", "'denizen'"),
+    ("switch", "channels: {discord: {switchable: [denizn]}}\n", 1, "switchable[0]: there is no agent", "'denizen'"),
+    (
+        "switch of an account",
+        "channels: {discord: {accounts: {denizen: {token: '${P}', switchable: [denizn]}}}}\n",
+        1,
+        "denizen.switchable[0]: there is no agent",
+        "'denizen'",
+    ),
+    (
+        "account on GitHub",
+        "channels: {github: {accounts: {denizn: {token: '${P}'}}}}\n",
+        1,
+        "accounts.denizn: there is no agent",
+        "'denizen'",
+    ),
+    ("budget", "budgets: {agents: {denizn: {per_day_usd: 1}}}\n", 1, "agents.denizn: there is no agent", "'denizen'"),
+    ("model of all", "agent_defaults:\n  model: blanced\n", 2, "defaults.model: there is no alias", "'balanced'"),
+    ("observer", "gate: {observer: {model: blanced}}\n", 1, "observer.model: there is no alias", "'balanced'"),
+    ("embeddings", USUAL + "embeddings: {provider: lob, model: m}\n", 5, "embeddings.provider: 'lob/m'", "'lab'"),
+    ("provider of an agent", USUAL + "agents: {a: {model: lob/q}}\n", 5, "agents.a.model: 'lob/q'", "'lab'"),
     ("mode of the gate", "gate:\n  mode: aks\n", 2, "gate.mode: 'aks' is not possible", "Did you mean 'ask'?"),
     ("mode of a tool", "gate: {modes: {x: rune}}\n", 1, "gate.modes.x: 'rune' is not", "Did you mean 'run'?"),
     ("skill", "tools:\n  wether: {}\n", 2, "there is no skill 'wether'", "Did you mean 'weather'?"),

@@ -9,7 +9,14 @@ from denizen.domain.conversation import Place
 from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, RateLimits, ToolMode, ToolRule
+from denizen.engine.configuration.tool_policy import (
+    GatePolicy,
+    ObserverPolicy,
+    RateLimits,
+    ToolMode,
+    ToolModes,
+    ToolRule,
+)
 from tests.app.home_folder import Home
 
 WHOLE = """\
@@ -71,10 +78,11 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert third.approval is None
 
 
-@pytest.mark.proves("T-approval-timeout", "T-config-custom", "TW8")
+@pytest.mark.proves("T-approval-modes", "T-approval-timeout", "T-config-custom", "TW8")
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
     assert policy == GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(20, 3600),)), generation=7)
+    assert policy.modes == ToolModes(default=ToolMode.RUN)
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
     assert (policy.approval.timeout_s, policy.approval.grant_on_timeout) == (300, False)

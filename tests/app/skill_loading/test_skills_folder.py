@@ -342,7 +342,7 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
         assert "echo_say" not in await list_tool_names(denizen.runtime.current)
 
 
-@pytest.mark.proves("VW8")
+@pytest.mark.proves("VW8", "T-config-validation")
 async def test_pinned_tools_are_read_from_the_configuration_and_must_exist(home: Home) -> None:
     async with open_home(home, LAB + 'agents: {ada: {pinned_tools: [calculator, "*_notes"]}}\n') as denizen:
         assert denizen.queries.get_agent("ada").tool_access.pinned_tools == ("calculator", "*_notes")

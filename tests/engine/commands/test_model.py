@@ -30,6 +30,13 @@ async def test_a_model_is_set_listed_and_removed() -> None:
         assert "nothing changed" in (await engine.give("/model remove")).text
 
 
+@pytest.mark.proves("VW7")
+@pytest.mark.parametrize("way", ["set house", "list", "remove"])
+async def test_only_who_asked_about_models_sees_the_answer(way: str) -> None:
+    async with open_commands() as engine:
+        assert (await engine.give(f"/model {way}")).private
+
+
 async def test_the_choices_of_two_users_do_not_affect_each_other() -> None:
     async with open_commands() as engine:
         await engine.give("/model set house", ANA)

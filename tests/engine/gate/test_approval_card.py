@@ -17,6 +17,7 @@ from denizen.domain.approval import (
     ApprovalRequest,
     ApprovalRule,
     ApprovalStatus,
+    Deciders,
 )
 from denizen.domain.attachments import collect_extras
 from denizen.domain.conversation import Place
@@ -110,6 +111,21 @@ def test_no_number_and_length_of_arguments_hides_why_people_are_asked_or_that_so
     assert read.startswith("This answer has read documents")
     assert "… (4,897 more characters)" in preview
     assert "(1 more characters)" in describe_call(WRITE, {"q": "x" * (MAX_VALUE_CHARS - 6)}, why="w", taint=())
+
+
+def test_a_card_is_short_enough_however_many_are_told_of_it() -> None:
+    args: JsonObject = {f"{number}": "x" * 5000 for number in range(40)}
+    approval = make_approval(
+        describe_call(WRITE, args, why="w" * 400, taint=frozenset(Taint)), tool="t" * 200, asker="a" * 200
+    )
+    rule = ApprovalRule(
+        Deciders.QUORUM, f"role:{10**20}", people=frozenset("p"), grant_on_timeout=True, timeout_s=86400.0
+    )
+    approval = replace(approval, rule=rule, expires_at=approval.created_at)
+    owners = [str(10**19 + number) for number in range(50)]
+    for card in (plan_card(approval, owners), plan_card(approval, is_orphan=True)):
+        assert len(card.text) <= 2000
+    assert plan_card(approval, owners).ping_users == frozenset(owners[:8])
 
 
 def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> None:

@@ -189,7 +189,7 @@ async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() ->
             assert not await work.approvals.list_approvals()
 
 
-@pytest.mark.proves("X-approval-absent")
+@pytest.mark.proves("TW1", "X-approval-absent")
 @pytest.mark.parametrize("change", [{"tier": Tier.SENSITIVE}, {"tier": Tier.DANGEROUS}, {"destructive": True}])
 async def test_without_any_configuration_what_nobody_can_be_asked_about_is_denied_too(change: dict[str, Any]) -> None:
     async with open_engine(script(), ToolsetFixture([replace(WRITE, **change)])) as engine:

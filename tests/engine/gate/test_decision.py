@@ -65,6 +65,23 @@ async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> No
         assert (judged.rule.deciders, judged.rule.role) == (Deciders.ROLE, "owner")
 
 
+@pytest.mark.parametrize(
+    ("tool", "raised", "floor", "why"),
+    [
+        (spec(tier=Tier.DANGEROUS), None, Tier.HARMLESS, "'look' may do what cannot be undone, so"),
+        (spec(tier=Tier.SENSITIVE), None, Tier.HARMLESS, "'look' may change what belongs to others, so"),
+        (spec(), Tier.DANGEROUS, Tier.HARMLESS, "the owner of this server asks for approval of 'look'"),
+        (spec(), Tier.SENSITIVE, Tier.HARMLESS, "the owner of this server asks for approval of 'look'"),
+        (spec(), None, Tier.DANGEROUS, "'look' is used by a tool that may do what cannot be undone, so"),
+    ],
+)
+async def test_people_read_whether_the_tool_is_dangerous_or_the_owner_says_so(
+    tool: ToolSpec, raised: Tier | None, floor: Tier, why: str
+) -> None:
+    policy = GatePolicy(tiers=() if raised is None else (("look", raised),))
+    assert (await GateFixture().about(tool, policy=policy, floor=floor)).reason.startswith(why)
+
+
 async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
     assert ToolSpec("new", "", {}).tier is Tier.DANGEROUS
 
@@ -190,7 +207,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
         modes=ToolModes(
             by_tool=(("free", ToolMode.RUN), ("asked", ToolMode.ASK), ("ruled", ToolMode.RULES)), default=ToolMode.ASK
         ),
-        rules=(ToolRule("asked", Decision.APPROVE), ToolRule("ruled", Decision.APPROVE, {"q": "yes"})),
+        rules=(ToolRule("asked", Decision.APPROVE), ToolRule("[ro]*", Decision.APPROVE, {"q": "yes"})),
     )
 
     async def judged(name: str, q: str) -> Decision:
@@ -200,6 +217,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert await judged("asked", "yes") is Decision.ASK
     assert await judged("ruled", "yes") is Decision.APPROVE
     assert await judged("ruled", "no") is Decision.ASK
+    assert await judged("other", "yes") is Decision.APPROVE
     assert await judged("other", "no") is Decision.ASK
     denied = GatePolicy(modes=ToolModes(by_tool=(("look", ToolMode.ASK),)), rules=(ToolRule("look", Decision.DENY),))
     assert (await GateFixture().about(spec(), denied)).decision is Decision.DENY
@@ -216,6 +234,38 @@ async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dange
     remembering = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
     assert (await GateFixture().about(remembering, policy, at=scope(ANA, Taint.WEB))).rule == sure
     assert (await GateFixture().about(remembering, policy)).rule == approval
+
+
+@pytest.mark.proves("T-approval-timeout")
+async def test_where_silence_approves_it_approves_nothing_that_could_do_harm() -> None:
+    silent = ApprovalRule(grant_on_timeout=True)
+    policy = replace(
+        WATCHED,
+        rules=(ToolRule("look", Decision.ASK),),
+        approval=silent,
+        owners=replace(silent, deciders=Deciders.ROLE),
+    )
+
+    async def is_granted(tool: ToolSpec, at: CallScope | None = None, *, opinion: str = "") -> bool:
+        judged = await GateFixture([verdict(opinion)] if opinion else []).about(tool, policy, at=at)
+        assert judged.decision is Decision.ASK and judged.rule is not None
+        return judged.rule.grant_on_timeout
+
+    assert await is_granted(spec())
+    assert not await is_granted(spec(tier=Tier.DANGEROUS), opinion="approve")
+    assert not await is_granted(spec(destructive=True))
+    assert not await is_granted(spec(flow=DataFlow(effects=frozenset({Effect.MEMORY}))), scope(ANA, Taint.WEB))
+    assert not await is_granted(spec(tier=Tier.SENSITIVE))
+    assert not await is_granted(spec(tier=Tier.SENSITIVE), opinion="escalate")
+
+
+@pytest.mark.proves("TW8")
+async def test_where_a_rule_asks_an_owner_decides_about_tier_3_whatever_the_observer_said() -> None:
+    policy = replace(WATCHED, rules=(ToolRule("look", Decision.ASK),))
+    for tier, deciders in ((Tier.SENSITIVE, Deciders.REQUESTER), (Tier.DANGEROUS, Deciders.ROLE)):
+        judged = await GateFixture([verdict("approve")]).about(spec(tier=tier), policy)
+        assert judged.decision is Decision.ASK and judged.rule is not None
+        assert (judged.rule.deciders, judged.rule.role) == (deciders, "owner")
 
 
 @pytest.mark.proves("TW8")

@@ -197,6 +197,15 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
 
 
 @pytest.mark.proves("VW3")
+async def test_a_verdict_about_tier_2_says_nothing_about_tier_3_nor_the_other_way_round() -> None:
+    gate_fixture = GateFixture([verdict("approve")])
+    for floor, asked in ((Tier.DANGEROUS, 1), (Tier.SENSITIVE, 2), (Tier.SENSITIVE, 2), (Tier.DANGEROUS, 3)):
+        await gate_fixture.about(RISKY, floor=floor)
+        assert gate_fixture.asked == asked
+    assert gate_fixture.observer.kept == 1
+
+
+@pytest.mark.proves("VW3")
 async def test_a_kept_verdict_expires_and_a_denial_is_kept_too() -> None:
     gate_fixture = GateFixture([verdict("deny", "no"), verdict("approve")])
     assert (await gate_fixture.about(RISKY)).reason == "no"

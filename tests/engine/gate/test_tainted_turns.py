@@ -370,6 +370,7 @@ async def test_the_observer_is_paid_by_the_turn_and_its_verdict_recorded_with_th
             "nobody asked for it",
         )
         assert second.outcome.result.text.startswith("Denied: nobody asked for it.")
+        assert second.outcome.result.text in str(model.requests[-1].messages)
         assert [each.args["q"] for each in engine.tools.calls] == ["x"]
         turn = await engine.turns.get(done.turn_id)
         assert turn.result.usage.requests == len(model.requests) + 2

@@ -25,6 +25,7 @@ async def load_trace(engine: EngineFixture, turn_id: TurnId) -> TurnTrace:
     return await Queries(engine.runtime, engine.services).get_turn(turn_id)
 
 
+@pytest.mark.proves("P4")
 async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
     model = ScriptedModel(
         ScriptedReply("Hello."), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a.")
@@ -44,6 +45,7 @@ async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
     assert prompt.segments[0].text == "You are Ada."
 
 
+@pytest.mark.proves("P4")
 async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments_or_tools() -> None:
     model = ScriptedModel(
         ScriptedReply('{"tool": "look", "args": {"q": "a"}}'),

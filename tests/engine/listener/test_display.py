@@ -382,6 +382,18 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
     assert "Tom" not in str(model.requests[-1].messages)
 
 
+@pytest.mark.proves("T38")
+async def test_after_a_compaction_the_model_reads_the_summary_in_place_of_what_was_said() -> None:
+    model = ScriptedModel(*map(ScriptedReply, ("A fine dog.", "A good age.", "Ana has a dog, who is four.", "Four.")))
+    async with open_platform(model=model) as fixture:
+        for text in ("@ada my dog is Rex", "@ada he is four", "@ada /compact", "@ada how old is he?"):
+            fixture.world.platform.say(fixture.world.general, "ana", text)
+            await fixture.settled()
+    summary, question, _ = list_texts(model.requests[-1])
+    assert summary == "[Messages 1-4 of this conversation, summed up: Ana has a dog, who is four.]"
+    assert question == "Ana: how old is he?"
+
+
 @pytest.mark.proves("V15")
 async def test_one_users_model_is_nobody_elses() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))

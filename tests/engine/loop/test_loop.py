@@ -155,7 +155,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
         assert not any("have changed" in message.text for message in await engine.session())
 
 
-@pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8")
+@pytest.mark.proves("S9", "X-iteration-limit", "E8", "T8", "T-config-limits")
 @pytest.mark.parametrize("steps", [3, 5])
 async def test_the_last_two_steps_are_without_tools(steps: int) -> None:
     model = ScriptedModel(
@@ -167,6 +167,20 @@ async def test_the_last_two_steps_are_without_tools(steps: int) -> None:
         assert done.reply == "end" + LIMIT_NOTE
         assert [request.tool_choice for request in model.requests] == [*["auto"] * (steps - 2), "none"]
         assert model.requests[-1].tools, "the tools stay in the prompt: they are part of its cached prefix"
+
+
+@pytest.mark.proves("T15")
+async def test_an_answer_after_looking_for_a_tool_and_using_it_does_not_say_that_steps_were_used_up() -> None:
+    tools = ToolsetFixture([replace(LOOK, name=f"tool{number}", description="Looks.") for number in range(40)])
+    agent = Agent(NAME, limits=TurnLimits(max_steps=4))
+    find, use = ScriptedReply(calls=[call("find_tools", query="look")]), ScriptedReply(calls=[call("tool1", q="a")])
+    for replies, told in (
+        ([find, use, ScriptedReply("All of it.")], False),
+        ([find, use, ScriptedReply("All of it.", [call("tool1", q="b")])], True),
+        ([use, replace(use, calls=[call("tool1", q="b")]), ScriptedReply("Half of it.")], True),
+    ):
+        async with open_engine(ScriptedModel(*replies), tools, agent=agent) as engine:
+            assert (await engine.say("x")).reply.endswith(LIMIT_NOTE) is told
 
 
 def _call_until_told(request: ModelRequest) -> list[ToolCallPart]:

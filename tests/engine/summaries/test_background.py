@@ -123,6 +123,27 @@ async def test_no_answer_waits_for_a_summary() -> None:
         assert len(await list_summaries(engine)) == 1
 
 
+@pytest.mark.proves("TW13")
+async def test_what_left_the_prompt_while_a_summary_was_made_is_in_the_next_one() -> None:
+    gate = ReplyGate()
+    model = make_answering_model()
+    cheap = make_summary_model(ScriptedReply("First.", before=gate), otherwise=ScriptedReply("Second."))
+    agent = replace(AGENT, limits=replace(LIMITS, max_history_tokens=100_000, max_history_messages=10))
+    async with open_platform(model, cheap, agent) as engine:
+        for number in range(1, 15):
+            await engine.say(f"question {number}.")
+        gate.open.set()
+        await wait_for_background(engine)
+        (made,) = await list_summaries(engine)
+        assert "question 7." not in "".join(list_texts(model.requests[-1]))
+        await engine.say("question 15.")
+        await wait_for_background(engine)
+        first, second = await list_summaries(engine)
+    assert (first, second.first) == (made, made.last + 1)
+    told = join_text(cheap.requests[1].messages[0].parts)
+    assert all(f"question {number}." in told for number in range(made.last // 2 + 1, second.last // 2 + 1))
+
+
 @pytest.mark.proves("T12")
 async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_for_the_log(
     caplog: pytest.LogCaptureFixture,
@@ -326,9 +347,10 @@ async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_star
 
 
 @pytest.mark.proves("TW12")
-async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole() -> None:
+@pytest.mark.parametrize("length", [8000, 18_000])
+async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole(length: int) -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=Capabilities(context_tokens=8192))
-    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * 8000),)))
+    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * length),)))
     async with open_engine(model, agent=agent) as engine:
         for number in range(5):
             await engine.say(f"q{number} {LONG}")
@@ -337,7 +359,7 @@ async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_i
     assert [f"q{number} " in text for number, text in enumerate(texts[::2])] == [True] * 5
 
 
-@pytest.mark.proves("T11", "T8")
+@pytest.mark.proves("T11", "T8", "T-config-limits")
 async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> None:
     can = Capabilities(context_tokens=1400)
 

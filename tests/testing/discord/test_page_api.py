@@ -119,6 +119,33 @@ async def test_a_person_writes_and_reads_what_the_bot_answers(sim: DiscordFixtur
     assert told == [question, answer]
 
 
+async def test_names_become_mentions_as_in_discords_own_client(sim: DiscordFixture) -> None:
+    ana, ada, general = sim.ana.mention, sim.ada.mention, sim.general.mention
+    crew = sim.guild.add_role("crew", mentionable=True)
+    sim.guild.add_role("staff")
+    maria = sim.world.add_person("Ana Maria")
+    sim.guild.join(maria)
+    sim.guild.add_channel("cellar", private_to=[sim.ana])
+    sim.guild.add_channel("help", kind="forum")
+    texts = {
+        "@ada, hello @Ana": f"{ada}, hello {ana}",
+        "@ana maria and @crew see #general": f"{maria.mention} and {crew.mention} see {general}",
+        "@anabel a@ada.example `@ada` @staff @nobody #cellar": "@anabel a@ada.example `@ada` @staff @nobody #cellar",
+        f"```\n@ada\n``` {ada} @everyone": f"```\n@ada\n``` {ada} @everyone",
+    }
+    async with running(sim.discord, sim.ada, InteractionBot), at_the_page(sim, sim.ben) as ben:
+        for written, sent in texts.items():
+            assert (await ben.say(written))["text"] == sent
+        said = await ben.ask("PATCH", f"{GENERAL}/messages/{(await ben.say('x'))['id']}", {"text": "@ada?"})
+        assert said["text"] == f"{ada}?"
+        post = await ben.ask("POST", "/channels/help/threads", {"name": "How?", "text": "@ada!"})
+        assert (await ben.read(f"/channels/{post['id']}"))[0]["text"] == f"{ada}!"
+        await ben.ask("POST", f"{GENERAL}/commands", {"name": "echo", "options": {"text": "@ada"}})
+        assert (await ben.read())[-1]["text"].startswith(ada)
+        direct = await ben.ask("POST", "/direct", {"with": str(sim.ada.id)})
+        assert (await ben.say("@ada @ana", f"/channels/{direct['id']}"))["text"] == f"{ada} @ana"
+
+
 async def test_the_world_comes_first_and_again_when_it_has_changed(sim: DiscordFixture) -> None:
     async with at_the_page(sim, sim.ben) as ben, ben.listening() as page:
         name, world = await page.next()

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import openai
 import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
@@ -95,6 +96,69 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
         assert kinds.index(ApprovalDecidedEvent) < kinds.index(ToolFinishedEvent)
         assert isinstance(ann.events[-1], TurnFinishedEvent)
         assert len(web.weather.calls) == 1
+
+
+COMPLETION: Any = {"model": "denizen", "messages": [{"role": "user", "content": "go"}], "stream": True}
+WAITS = {"x-denizen-approvals": "wait"}
+TOLD = "Waiting for approval of weather by the one who asked: `denizen approvals approve apr_"
+
+
+async def approve(web: WebFixture, told: str) -> None:
+    """Approves the call that the text names."""
+    key = told.partition("approve ")[2].partition("`")[0]
+    assert (await post(web, "ann", f"/api/approvals/{key}", decision="approve")).status_code == 200
+
+
+@pytest.mark.proves("P2")
+async def test_an_official_client_reads_on_while_a_call_waits_and_may_show_why() -> None:
+    said, thought = "", ""
+    async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as url:
+        own = httpx2.AsyncClient(timeout=HANG_LIMIT_S)
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY["ann"], http_client=own) as client:
+            async for chunk in await client.chat.completions.create(**COMPLETION, extra_headers=WAITS):
+                for choice in chunk.choices:
+                    said += choice.delta.content or ""
+                    if told := getattr(choice.delta, "reasoning_content", ""):
+                        thought += told
+                        await approve(web, told)
+    assert (said, thought.startswith(TOLD)) == ("Done.", True)
+
+
+async def test_the_comments_of_a_stream_say_that_a_call_waits_and_how_it_ended() -> None:
+    async with (
+        open_web(script(), keys=[ANN], policy=asks()) as web,
+        web.serve() as url,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
+        client.stream(
+            "POST", "/v1/chat/completions", json=COMPLETION, headers={**WAITS, "authorization": f"Bearer {KEY['ann']}"}
+        ) as response,
+    ):
+        comments: list[str] = []
+        async for line in response.aiter_lines():
+            if line.startswith(":"):
+                comments.append(line)
+            if line.startswith(f": {TOLD}"):
+                await approve(web, line)
+    assert [comment for comment in comments if "keep-alive" not in comment][1:] == [": weather: approved by ann"]
+
+
+async def test_a_stored_call_still_says_how_long_it_ran_and_who_approved_it() -> None:
+    model = ScriptedModel(*(ScriptedReply(calls=[call("weather", city="Paris")]), ScriptedReply("Done.")) * 2)
+    async with open_web(model, keys=[ANN], policy=asks()) as web, web.serve() as address:
+        for decision, note in (("approve", ""), ("deny", "too dear")):
+            ann = ChatUser(web, "ann", address)
+            with anyio.fail_after(HANG_LIMIT_S):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ann.chat)
+                    await ann.waits.wait()
+                    await post(web, "ann", f"/api/approvals/{ann.approval.id}", decision=decision, reason=note)
+        rows = await get(web, "ann", "/api/sessions/default/messages")
+    first, second = (call for row in rows for call in row["calls"])
+    assert (first["approval"]["status"], first["approval"]["decision"]["by"]) == ("approved", "ann")
+    assert (second["approval"]["status"], second["approval"]["decision"]["note"]) == ("denied", "too dear")
+    assert "Asked because it costs money." in first["approval"]["call"]["preview"]
+    assert isinstance(first["duration_ms"], int)
+    assert (first["is_error"], second["is_error"]) == (False, True)
 
 
 async def test_a_vote_of_a_stranger_does_not_count_and_a_second_vote_changes_nothing() -> None:

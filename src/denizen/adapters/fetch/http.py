@@ -26,7 +26,7 @@ import httpx2
 
 from denizen import __version__
 from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
-from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -118,8 +118,8 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Tries the checked addresses in order. Raises NotAllowed, InvalidInput or Unavailable, which httpcore2 lets
-        pass, and its own ConnectError.
+        """Tries the checked addresses in order. Raises NotAllowed, InvalidInput, NotFound or Unavailable, which
+        httpcore2 lets pass, and its own ConnectError.
         """
         # The last address gets all the time that is left: after it there is nothing more to try.
         *others, last = await self.check(host, port)
@@ -158,7 +158,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         try:
             addresses = [ip_address(text) for text in await self._resolve(host, port)]
         except OSError as error:
-            raise Unavailable(f"the name {host} could not be resolved", code="unknown_host", why=str(error)) from error
+            is_nobodys = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+            family = NotFound if is_nobodys else Unavailable
+            raise family(f"the name {host} could not be resolved", code="unknown_host", why=str(error)) from error
         except ValueError as error:
             raise InvalidInput(f"{host} is not a valid host name", code="bad_url") from error
         if not addresses:

@@ -81,7 +81,10 @@ def _check_app(app: Payload) -> Iterator[Diagnosis]:
 def _check_hook(hook: Payload) -> Iterator[Diagnosis]:
     url, media_type = get_text(hook, "url"), get_text(hook, "content_type")
     fix = f"Open {_APP_PAGE} > General > Webhook."
-    if not url.rstrip("/").endswith(ROUTE):
+    if not url:
+        text = "The App has no webhook, so only regular scans find new messages."
+        yield Diagnosis(Severity.ERROR, text, f"{fix} Make it active, with a URL that ends with {ROUTE}.")
+    elif not url.rstrip("/").endswith(ROUTE):
         yield Diagnosis(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
     elif media_type not in ("json", "application/json"):
         yield Diagnosis(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")

@@ -192,4 +192,5 @@ class ModelCatalog:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         if near:
             return f"Did you mean '{near[0]}'?"
-        return f"Known: {', '.join(sorted(known)) or 'none'}. Others are named provider/model."
+        others = f"provider/model. Providers: {', '.join(sorted(self._names.connections))}."
+        return f"Known: {', '.join(sorted(known))}. Others are named {others}" if known else f"Name it {others}"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 UNREACHABLE = "model_unreachable"
 """The code of an error that says that no connection could be made, or that it broke."""
 
+KEY_REFUSED = "model_key_refused"
+"""The code of an error that says that the provider does not take the key."""
+
 _SHOWN_CHARS = 300
 # Providers repeat parts of a refused key, such as `sk-ab***yz`; pk and rk begin restricted keys.
 _KEY_STARTS = "|".join(sorted({"pk", "rk", *(prefix.rstrip("-_") for prefix in list_key_prefixes())}))
@@ -304,7 +307,7 @@ def _key_refused(target: FailureContext, said: str = "") -> DenizenError:
     where = target.key_name or f"the api_key of the provider '{target.provider}'"
     return NeedsAttention(
         f"The provider '{target.provider}' refused the key.",
-        code="model_key_refused",
+        code=KEY_REFUSED,
         why=said or "It does not accept the key, or the key may not use this model.",
         fix=f"Put a valid key into {where}.",
         model=target.model,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from denizen.adapters.models.providers import ProviderSpec
-from denizen.domain.errors import Unavailable
+from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
+from denizen.adapters.models.providers import ProviderSpec, cut_to_origin
+from denizen.domain.errors import NeedsAttention, Unavailable
 
 if TYPE_CHECKING:
     import httpx2
@@ -17,7 +18,9 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 
 async def list_served_models(spec: ProviderSpec) -> list[str]:
-    """Returns the names of the provider's models, sorted. Raises Unavailable when the list cannot be read."""
+    """Returns the names of the provider's models, sorted. Raises Unavailable when there is no connection (UNREACHABLE)
+    or the list cannot be read, and NeedsAttention when the key is refused (KEY_REFUSED).
+    """
     import httpx2
 
     path, headers, params = _request(spec)
@@ -25,8 +28,19 @@ async def list_served_models(spec: ProviderSpec) -> list[str]:
         async with httpx2.AsyncClient(timeout=_LIMIT_S) as http:
             answer = await http.get(f"{spec.address.rstrip('/')}{path}", headers=headers, params=params)
         return _read_names(answer)
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as error:
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        raise Unavailable(
+            f"The provider '{spec.name}' cannot be reached.",
+            code=UNREACHABLE,
+            why=f"There is no connection to {cut_to_origin(spec.address)}: {str(error) or type(error).__name__}",
+            fix="Correct the address.",
+        ) from None
+    except (httpx2.HTTPError, ValueError, LookupError, TypeError) as error:
         status = f"HTTP {error.response.status_code}" if isinstance(error, httpx2.HTTPStatusError) else ""
+        if status in ("HTTP 401", "HTTP 403"):
+            raise NeedsAttention(
+                f"The provider '{spec.name}' refused the key.", code=KEY_REFUSED, why=status, fix="Correct the key."
+            ) from None
         raise Unavailable(
             f"The provider '{spec.name}' does not list its models.",
             code="model_list_unavailable",

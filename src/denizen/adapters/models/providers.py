@@ -234,8 +234,7 @@ else:
 
 def cut_to_origin(url: str) -> str:
     """Returns scheme, host and port of an address; what else it has may be secret."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"
+    return re.sub(r"^(\w*://)?(?:[^/?#]*@)?([^/?#]*).*", r"\1\2", url, flags=re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ MAX_VALUE_CHARS = 200
 MAX_ARGS = 12
 MAX_LINE_CHARS = 300
 MAX_PREVIEW_CHARS = 1400
+MAX_PINGED = 8
+"""The whole card is a message of a platform, which has a length."""
 MAX_MORE_CHARS = 50
 """The length of the line that counts the arguments that are not shown."""
 
@@ -76,13 +78,14 @@ def mask_secrets(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
 
 
 def plan_card(approval: Approval, pings: Sequence[str] = (), *, is_orphan: bool = False) -> MessageContent:
-    """With its buttons. `pings` are the ids of users who are told of it. `is_orphan`: nobody on this platform may
-    decide, so it says who can.
+    """With its buttons. `pings` are the ids of users who are told of it, as far as there is room for them.
+    `is_orphan`: nobody on this platform may decide, so it says who can.
     """
     who, asker = describe_deciders(approval.rule), _code(approval.request.requester_name)
+    pinged = pings[:MAX_PINGED]
     absent = f"Nobody here has that role: whoever runs me decides, {OTHER_WAYS}. " if is_orphan else ""
     lines = [
-        *([" ".join(f"<@{user}>" for user in pings)] if pings else []),
+        *([" ".join(f"<@{user}>" for user in pinged)] if pinged else []),
         f"\N{RAISED HAND} **Approval needed** for `{_code(approval.request.tool)}`, asked by `{asker}`",
         _block(approval.request.preview),
         f"-# {who[0].upper()}{who[1:]} may decide. {absent}{_until(approval)}{_mark(approval)}",
@@ -91,7 +94,7 @@ def plan_card(approval: Approval, pings: Sequence[str] = (), *, is_orphan: bool 
     if approval.rule.deciders is not Deciders.QUORUM:
         buttons.append(MessageButton("For an hour here", action=card_action(approval, ApprovalChoice.HOUR)))
     buttons.append(MessageButton("Deny", action=card_action(approval, ApprovalChoice.DENY), asks_why=True))
-    return MessageContent("\n".join(lines), buttons=tuple(buttons), ping_users=frozenset(pings))
+    return MessageContent("\n".join(lines), buttons=tuple(buttons), ping_users=frozenset(pinged))
 
 
 def plan_end(approval: Approval) -> MessageContent:

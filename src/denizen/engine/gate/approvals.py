@@ -30,6 +30,7 @@ from denizen.domain.approval import (
     cancel_approval,
     decide_approval,
     decides_alone,
+    derive_approval_id,
     digest_args,
     expire_approval,
     grant_covers,
@@ -147,7 +148,7 @@ class ApprovalQueue:
         if not scope.options.idempotency_key:
             return None
         async with self._store.work(write=False) as work:
-            return await work.approvals.find(derive("apr", scope.options.idempotency_key))
+            return await work.approvals.find(derive_approval_id(scope.options.idempotency_key))
 
     async def _open_direct_places(self, asked: PendingCall) -> Sequence[Place]:
         """Returns where the account talks with each of those who decide, for a call that was wanted where they do not
@@ -183,7 +184,7 @@ class ApprovalQueue:
         scope, now = asked.scope, self._clock.now()
         if not scope.options.idempotency_key:
             return None
-        key = derive("apr", scope.options.idempotency_key)
+        key = derive_approval_id(scope.options.idempotency_key)
         async with self._store.work() as work:
             known = await work.approvals.find(key)
             if known is not None:

@@ -176,8 +176,13 @@ class PolicyEngine:
         """Without an observer, and where it is not sure, the owners decide."""
         opinion = await self._observer.review(case, policy) if self._observer else None
         if opinion is None:
+            tool, configured = case.asked.tool, policy.tier(case.spec)
             harm = "do what cannot be undone" if case.tier is Tier.DANGEROUS else "change what belongs to others"
-            why = f"'{case.asked.tool}' may {harm}, so whoever runs this server has to agree"
+            why = f"'{tool}' may {harm}, so whoever runs this server has to agree"
+            if case.tier > configured:
+                why = f"'{tool}' is used by a tool that may {harm}, so whoever runs this server has to agree"
+            elif configured > case.spec.tier:
+                why = f"the owner of this server asks for approval of '{tool}'"
             return _ask(case, policy, why, "no-observer", rule=_surely(policy.owners))
         match opinion.opined:
             case ObserverVerdict.APPROVE:

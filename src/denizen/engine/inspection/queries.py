@@ -5,18 +5,19 @@ The trace of a turn is everything that is recorded of it; `replay` reads it too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.approval import Approval, derive_approval_id
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
 from denizen.domain.memory import Memory
-from denizen.domain.message import Message, join_text
+from denizen.domain.message import Message, join_text, list_calls
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
@@ -120,6 +121,14 @@ class ToolInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call, and the approval that it had to wait for, if any."""
+
+    record: CallRecord
+    approval: Approval | None
+
+
+@dataclass(frozen=True, slots=True)
 class ContextShare:
     """One part of the prompt and its estimated tokens."""
 
@@ -176,6 +185,18 @@ class Queries:
             sessions = await work.sessions.list_sessions(place.conversation_id, name)
             current = next((session for session in sessions if session.closed_at is None), None)
             return await work.messages.list_tail(current.id, limit=limit) if current else []
+
+    async def list_calls(self, messages: Iterable[Message]) -> Mapping[tuple[TurnId, CallId], RecordedCall]:
+        """The recorded calls of the turns of these messages, by turn and the id that the message has."""
+        found: dict[tuple[TurnId, CallId], RecordedCall] = {}
+        turns = {each.turn_id for each in messages if each.turn_id is not None and list_calls(each.parts)}
+        async with self._services.store.work(write=False) as work:
+            for turn_id in turns:
+                asked = {each.id: each for each in await work.approvals.list_approvals(turn_id=turn_id)}
+                for record in await work.turns.list_calls(turn_id):
+                    key = derive_approval_id(derive_call_key(turn_id, record.step, record.position))
+                    found[turn_id, record.tool_call.id] = RecordedCall(record, asked.get(key))
+        return found
 
     async def list_sessions(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
         """Open ones, by their last message, newest first; without questions that stood alone."""

@@ -18,7 +18,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
 from denizen.engine.archive.channel_source import CHANGED
-from denizen.ports.source import Library, ReadingProgress, ReportProgress, SourceReader
+from denizen.ports.source import WAITING, Library, ReadingProgress, ReportProgress, SourceReader
 from denizen.ports.store import Store, UnitOfWork
 
 RETRIES = 5
@@ -126,7 +126,7 @@ class SourceReadings:
 
         def tell(attempt: int, error: Unavailable) -> None:
             _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, **error.fields})
-            report(ReadingProgress(f"waiting (attempt {attempt})"))
+            report(ReadingProgress(f"{WAITING} (attempt {attempt}): {error.message}"))
 
         return await retry_unavailable(read, RETRIES, self._sleep, tell)
 

@@ -20,7 +20,7 @@ from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import append_notes
 from denizen.engine.prompt.system_prompt import tell_results, transient_note
-from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
+from denizen.engine.tools.toolbox import FIND_TOOLS, SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
 from denizen.ports.model import ModelReply, ToolChoice
 
 IDENTICAL_ROUNDS = 3
@@ -47,7 +47,7 @@ async def run_loop(
     messages = [*history, *tell_results([PromptMessage(Role.TOOL, (result,)) for _, result in looked_up])]
     offered: frozenset[str] | None = None
     streak = 0
-    nudges = 0
+    nudges = worked = 0
     rounds: list[str] = []
     made: list[ToolCallPart] = []
     for number in range(1, limits.max_steps + 1):
@@ -56,11 +56,15 @@ async def run_loop(
         notes = [] if offered in (None, names) else [_TOOLS_CHANGED.format(tools=", ".join(toolbox.tools) or "none")]
         offered = names
         text_only = not names or must_answer(number, limits.max_steps, streak)
-        steps.is_at_limit = bool(steps.call_count) and is_reserved(number, limits.max_steps)
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
         reply = await _ask_model(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
-        calls = () if text_only else list_calls(reply.parts)
+        calls = list_calls(reply.parts)
+        if is_reserved(number, limits.max_steps):
+            # Looking for a tool is no work, so an answer after that alone has lost nothing.
+            is_used_up = worked >= count_tool_steps(limits.max_steps)
+            steps.is_at_limit = bool(steps.call_count) and (is_used_up or bool(calls))
+        calls = () if text_only else calls
         if not calls:
             text = join_text(reply.parts).strip()
             if text and names and not text_only and not steps.call_count and nudges < limits.nudges:
@@ -74,6 +78,7 @@ async def run_loop(
                 return _keep_answer(steps, reply, text)
             break
         made += calls
+        worked += any(call.tool != FIND_TOOLS for call in calls)
         rounds.append(json.dumps([[call.tool, call.args] for call in calls], sort_keys=True))
         steps.retract()
         if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
@@ -104,7 +109,12 @@ def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
 
 def is_reserved(number: int, max_steps: int) -> bool:
     """Whether this is one of the last steps, which are kept for the answer."""
-    return number > max_steps - (2 if max_steps > 2 else 1)
+    return number > count_tool_steps(max_steps)
+
+
+def count_tool_steps(max_steps: int) -> int:
+    """Returns how many steps may call tools: two are kept for the answer, or one where there are no more than two."""
+    return max_steps - (2 if max_steps > 2 else 1)
 
 
 async def _ask_model(

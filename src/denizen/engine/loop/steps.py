@@ -14,7 +14,7 @@ from typing import Any, cast
 from denizen.domain.audit import AuditEvent
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
-from denizen.domain.ids import MessageId, derive
+from denizen.domain.ids import MessageId, derive, derive_call_key
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
@@ -262,7 +262,7 @@ class TurnSteps:
                 self._context.scope,
                 taint=self.taint,
                 trail=CallTrail(inner=[]),
-                options=CallOptions(idempotency_key=derive("call", turn.id, f"{self.number}.{position}"), report=tell),
+                options=CallOptions(idempotency_key=derive_call_key(turn.id, self.number, position), report=tell),
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             self._tell_finished(checked, outcome)

@@ -138,7 +138,8 @@ class ChatRoutes:
         place = own_place(WEB, get_principal(request), request.path_params["name"])
         agent, limit = _AGENT.read_text(request), _LIMIT.read_number(request)
         messages = await self._queries.list_messages(place, agent, limit=limit)
-        return JSONResponse([asdict(each) for each in messages_to_wire(messages)])
+        calls = await self._queries.list_calls(messages)
+        return JSONResponse([asdict(each) for each in messages_to_wire(messages, calls, get_principal(request))])
 
     async def get_turn(self, request: Request) -> Response:
         trace = await self._queries.get_turn(TurnId(request.path_params["turn_id"]))

@@ -174,11 +174,14 @@ def _read_part(item: object, where: str) -> Part:
 
 
 class CompletionWriter:
-    """Writes the objects of one completion, which share an id, a time and a model."""
+    """Writes the objects of one completion, which share an id, a time and a model. The first chunk of a stream has one
+    before it that names the role.
+    """
 
     def __init__(self, turn_id: str, model: str, *, created: int, include_usage: bool = False) -> None:
         self._head: dict[str, Any] = {"id": f"chatcmpl-{turn_id}", "created": created, "model": model}
         self._include_usage = include_usage
+        self._is_open = False
 
     def completion(self, finished: TurnFinished, finish_reason: str) -> dict[str, Any]:
         # Reasoning and pictures are no part of OpenAI's format; OpenRouter and others use these names for them.
@@ -190,9 +193,6 @@ class CompletionWriter:
         usage = finished.usage
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_json(usage)}
-
-    def opening(self) -> bytes:
-        return self._chunk({"role": "assistant", "content": ""})
 
     def text(self, text: str) -> bytes:
         return self._chunk({"content": text})
@@ -216,9 +216,13 @@ class CompletionWriter:
         return b"".join([*chunks, DONE])
 
     def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+        opening = b""
+        if not self._is_open:
+            self._is_open = True
+            opening = self._chunk({"role": "assistant", "content": ""})
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         body = {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
-        return encode_data({**body, "usage": None} if self._include_usage else body)
+        return opening + encode_data({**body, "usage": None} if self._include_usage else body)
 
 
 class StreamedText:

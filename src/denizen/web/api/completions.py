@@ -4,7 +4,8 @@
 the server's own history of that name, so that only the last message counts. `Idempotency-Key` makes a repeated request
 return the same turn's answer; another message under the same key is refused (409). A client that leaves stops its turn,
 unless one of these two headers says that the turn matters beyond the connection. `X-Denizen-Approvals: wait` lets calls
-that need approval wait for a decision; without it they are denied at once, since nobody can be asked.
+that need approval wait for a decision, of which a stream tells; without it they are denied at once, since nobody can be
+asked.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from denizen.domain.agent import Agent
-from denizen.domain.approval import AskerReach
+from denizen.domain.approval import AskerReach, describe_deciders, describe_end
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
+from denizen.domain.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Notice,
+    ReasoningAdded,
+    TextAdded,
+    TurnEvent,
+    TurnFinished,
+    TurnStarted,
+)
 from denizen.domain.message import Author
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
 from denizen.engine.inspection.queries import Queries
@@ -207,29 +217,28 @@ class CompletionRoutes:
 
     async def _stream(self, turn_request: TurnRequest, agent: Agent, reply: CompletionWriter) -> Chunks:
         sent = StreamedText()
-        opened = False
         async with aclosing(self._turns.stream(turn_request)) as events:
             async for event in events:
-                text = ""
+                text, comment = "", _describe_event(event)
+                if comment:
+                    yield SseComment(comment)
                 match event:
                     case TurnStarted():
                         sent.begin()
                     case TextAdded():
                         text = sent.add(event)
-                    case Notice():
-                        yield SseComment(event.text)
+                    case ApprovalRequested() if sent.is_followed:
+                        yield reply.reasoning(f"{comment}\n")
                     case ReasoningAdded() if sent.is_followed:
-                        yield (b"" if opened else reply.opening()) + reply.reasoning(event.text)
-                        opened = True
+                        yield reply.reasoning(event.text)
                     case TurnFinished():
                         text = sent.finish(_require_text(event))
                         if event.cards:
                             text += PARAGRAPH + event.cards
                     case _:
                         pass
-                if text or (isinstance(event, TurnFinished) and not opened):
-                    yield (b"" if opened else reply.opening()) + reply.text(text)
-                    opened = True
+                if text:
+                    yield reply.text(text)
                 if isinstance(event, TurnFinished):
                     late = b"" if sent.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
                     yield late + reply.pictures(event.images)
@@ -274,6 +283,23 @@ def _build_turn_request(request: Request, wanted: CompletionRequest, agent: Agen
         ),
     )
     return turn_request, bool(session or idempotency_key)
+
+
+def _describe_event(event: TurnEvent) -> str:
+    """Says why nothing comes; empty for what a client sees anyway. OpenAI's format has nothing for it, but clients skip
+    comments and fields that they do not know, and some show reasoning.
+    """
+    match event:
+        case Notice():
+            return event.text
+        case ApprovalRequested():
+            waits = event.approval
+            tool, who = waits.request.tool, describe_deciders(waits.rule)
+            return f"Waiting for approval of {tool} by {who}: `denizen approvals approve {waits.id}`."
+        case ApprovalDecided():
+            return f"{event.approval.request.tool}: {describe_end(event.approval)}"
+        case _:
+            return ""
 
 
 def _require_text(finished: TurnFinished) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalStatus, may_decide
@@ -20,13 +20,14 @@ from denizen.domain.events import (
     TurnFinished,
     TurnStarted,
 )
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.message import Message, Role, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, TurnFailure, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.gate.approval_card import mask_secrets
-from denizen.engine.inspection.queries import ToolInfo, TurnTrace
+from denizen.engine.inspection.queries import RecordedCall, ToolInfo, TurnTrace
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.http.problems import STATUS, describe_problem
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
@@ -127,19 +128,32 @@ def usage_to_wire(usage: Usage) -> UsageInfo:
     return UsageInfo(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost, usage.requests)
 
 
-def messages_to_wire(messages: Iterable[Message]) -> list[MessageInfo]:
-    """Returns messages for people: each tool call holds its result, which is stored as a message of its own."""
+def messages_to_wire(
+    messages: Iterable[Message], calls: Mapping[tuple[TurnId, CallId], RecordedCall], reader: Principal
+) -> list[MessageInfo]:
+    """Returns messages for people: each tool call holds its result, which is stored as a message of its own, and what
+    is recorded of it.
+    """
     rows = list(messages)
-    results = {p.call_id: p for message in rows for p in message.parts if isinstance(p, ToolResultPart)}
+    results = {
+        (message.turn_id, part.call_id): part
+        for message in rows
+        for part in message.parts
+        if isinstance(part, ToolResultPart)
+    }
 
-    def describe_call(call: ToolCallPart) -> ToolUse:
-        result = results.get(call.id)
+    def describe_call(turn_id: TurnId | None, call: ToolCallPart) -> ToolUse:
+        result = results.get((turn_id, call.id))
+        known = calls.get((turn_id, call.id)) if turn_id is not None else None
+        approval = known.approval if known is not None else None
         return ToolUse(
             call_id=call.id,
             tool=call.tool,
             args=call.args,
             text=result.text[:MAX_RESULT_CHARS] if result else "",
             is_error=result is not None and result.is_error,
+            duration_ms=known.record.outcome.duration_ms if known is not None else None,
+            approval=approval_to_wire(approval, reader) if approval is not None else None,
         )
 
     return [
@@ -150,7 +164,7 @@ def messages_to_wire(messages: Iterable[Message]) -> list[MessageInfo]:
             text=message.text,
             created_at=message.created_at.isoformat(),
             turn_id=message.turn_id or "",
-            calls=tuple(describe_call(call) for call in list_calls(message.parts)),
+            calls=tuple(describe_call(message.turn_id, call) for call in list_calls(message.parts)),
         )
         for message in rows
         if message.role in {Role.USER, Role.ASSISTANT}

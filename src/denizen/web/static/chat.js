@@ -51,7 +51,7 @@ function addCall(item, tool, args) {
   item.append(row);
   return (result) => {
     row.classList.toggle("failed", result.is_error);
-    state.textContent = result.is_error ? "failed" : result.duration_ms === undefined ? "" : seconds(result.duration_ms);
+    state.textContent = result.is_error ? "failed" : result.duration_ms == null ? "" : seconds(result.duration_ms);
     row.append(element("pre", "result", result.text + (result.truncated ? " …" : "")));
   };
 }
@@ -260,7 +260,10 @@ async function showHistory() {
     const joined = last?.role === message.role && last.turn_id === message.turn_id && message.role === "assistant";
     const item = joined ? last.item : addMessage(message.role, message.role === "user" ? "You" : picker.value);
     if (message.text && !message.calls.length) addText(item, message.text);
-    for (const call of message.calls) addCall(item, call.tool, call.args)(call);
+    for (const call of message.calls) {
+      addCall(item, call.tool, call.args)(call);
+      if (call.approval) addApproval(item, call.approval)(call.approval);
+    }
     last = { ...message, item };
   }
   scroller.scrollTop = scroller.scrollHeight;

@@ -57,13 +57,15 @@ async def test_the_typing_sign_is_renewed_before_it_ends() -> None:
 
 @pytest.mark.proves("TW17")
 async def test_the_typing_sign_stops_when_the_block_fails() -> None:
-    sign = TypingIndicator()
+    sign, left = TypingIndicator(), -1
     async with anyio.create_task_group() as tasks:
+        before = len(anyio.get_running_tasks())
         with pytest.raises(ValueError, match="the turn failed"):
             await _fail_while_typing(tasks, sign)
-        shown = sign.shown
-        await anyio.wait_all_tasks_blocked()  # nothing of it is left to wake up
-        assert sign.shown == shown
+        await anyio.wait_all_tasks_blocked()
+        left = len(anyio.get_running_tasks()) - before
+        tasks.cancel_scope.cancel()  # what is left would be waited for
+    assert left == 0
 
 
 async def _fail_while_typing(tasks: TaskGroup, sign: TypingIndicator) -> None:
@@ -73,16 +75,18 @@ async def _fail_while_typing(tasks: TaskGroup, sign: TypingIndicator) -> None:
 
 
 async def test_the_typing_sign_stops_when_the_block_is_cancelled() -> None:
-    sign = TypingIndicator()
+    sign, left = TypingIndicator(), -1
     async with anyio.create_task_group() as tasks:
+        before = len(anyio.get_running_tasks())
         with anyio.CancelScope() as scope:
             async with show_typing(tasks, sign.show, renewed_after_s=0.001):
                 await sign.until(2)
                 scope.cancel()
                 await anyio.sleep_forever()
-        shown = sign.shown
         await anyio.wait_all_tasks_blocked()
-        assert sign.shown == shown
+        left = len(anyio.get_running_tasks()) - before
+        tasks.cancel_scope.cancel()
+    assert left == 0
 
 
 async def test_a_block_that_ends_at_once_never_waits_for_it() -> None:

@@ -70,6 +70,10 @@ class PageRequest:
                     return answer
         raise unknown("Message")
 
+    def written(self, text: str) -> str:
+        """Returns what the person wrote in the channel, with the mentions that the names in it stand for."""
+        return self.view.mark_mentions(text, self.channel())
+
     def user(self, name: str) -> SimUser:
         """Returns the user whose id is in this field of the body."""
         return self.world.store.get_user(self.form.snowflake(name) or 0)

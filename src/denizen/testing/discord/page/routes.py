@@ -54,14 +54,14 @@ def read_messages(request: PageRequest) -> object:
 
 
 def say(request: PageRequest) -> object:
-    """`{"text", "reply_to"?, "ping"?, "files"?}`."""
+    """`{"text", "reply_to"?, "ping"?, "files"?}`. `@Name` in a text is a mention, wherever people write."""
     channel, form = request.channel(), request.form
     text, reply = form.text("text") or "", form.snowflake("reply_to")
     extras = MessageExtras(ping=form.flag("ping", default=True), attachments=request.files())
     form.check()
     if reply is not None:
         extras["reply_to"] = request.world.store.get_message(channel, reply)
-    return request.view.see_message(request.world.say(request.person, channel, text, **extras))
+    return request.view.see_message(request.world.say(request.person, channel, request.written(text), **extras))
 
 
 def edit(request: PageRequest) -> object:
@@ -69,7 +69,7 @@ def edit(request: PageRequest) -> object:
     message = request.message()
     if message.author is not request.person:
         raise forbidden(50005, "Cannot edit a message authored by another user")
-    return request.view.see_message(request.world.edit(message, request.form.text("text") or ""))
+    return request.view.see_message(request.world.edit(message, request.written(request.form.text("text") or "")))
 
 
 def delete(request: PageRequest) -> object:
@@ -113,6 +113,7 @@ def branch(request: PageRequest) -> object:
 def open_thread(request: PageRequest) -> object:
     """`{"name", "text"?, "private"?}`: a thread, or a post of a forum."""
     private, text = request.form.flag("private"), request.form.text("text")
+    text = None if text is None else request.written(text)
     return _thread(
         request.world.open_thread(request.person, request.channel(), _name(request), private=private, text=text)
     )
@@ -146,7 +147,7 @@ TALK_ROUTES = (
 
 
 _COMMANDS = f"{_CHANNEL}/commands"
-_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION, _FILE_OPTION = 6, 7, 8, 9, 11
+_TEXT_OPTION, _USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION, _FILE_OPTION = 3, 6, 7, 8, 9, 11
 _SELECTS: Mapping[int, int] = {5: _USER_OPTION, 6: _ROLE_OPTION, 7: _ANYBODY_OPTION, 8: _CHANNEL_OPTION}
 """Types of selects to the types of options that take the same values."""
 
@@ -241,6 +242,8 @@ def _fill(
 def _thing(request: PageRequest, kind: int | None, value: object, place: str) -> object:
     if kind == _FILE_OPTION:
         return read_file(value, place)
+    if kind == _TEXT_OPTION and isinstance(value, str):
+        return request.written(value)
     if kind not in (_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION):
         return value
     store, number = request.world.store, int(value) if isinstance(value, str) and value.isdigit() else 0

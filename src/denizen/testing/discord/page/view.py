@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -100,6 +101,22 @@ class PersonView:
             "description": command.fields.get("description") or "",
             "options": command.fields.get("options") or [],
         }
+
+    def mark_mentions(self, text: str, channel: SimChannel) -> str:
+        """Returns the text as Discord's own client sends it: `@Name` and `#name` are mentions, but not in code. Longer
+        names come first: `@Ana Maria` is not `@Ana`.
+        """
+        guild = self._store.get_guild_for(channel)
+        people = [self._store.users[each] for each in guild.members] if guild else channel.recipients
+        marks = {f"@{name}".lower(): each.mention for each in people for name in (each.name, self._name(each))}
+        for each in guild.roles.values() if guild else ():
+            if each.mentionable:
+                marks.setdefault(f"@{each.name}".lower(), each.mention)
+        for each in self._visible(guild) if guild else ():
+            marks.setdefault(f"#{each.name}".lower(), each.mention)
+        names = "|".join(re.escape(name) for name in sorted(marks, key=len, reverse=True))
+        mention = re.compile(rf"```.*?```|`[^`\n]+`|(?<![\w<])(?P<name>{names})(?![\w-])", re.IGNORECASE | re.DOTALL)
+        return mention.sub(lambda found: marks[found["name"].lower()] if found["name"] else found[0], text)
 
     def _person(self, user: SimUser) -> View:
         status = user.presence.status if user.presence else "offline"

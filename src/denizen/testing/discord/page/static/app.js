@@ -245,7 +245,6 @@ async function newThread() {
   const fields = [{ name: "name", label: forum ? "Title" : "Name", max: 100 }];
   if (forum) fields.push({ name: "text", label: "Text", long: true, max: 2000 });
   const given = await ask(forum ? "New post" : "New thread", fields, "Create");
-  if (given?.text) given.text = composer.coded(given.text);
   const made = given && await trying(() => call("POST", `/channels/${state.room}/threads`, given));
   if (made) enter(made.id);
 }

@@ -1,11 +1,10 @@
 // The form of a slash command that was chosen: a control for each of its options, those that must be given first.
 
 import { Refused, call, toFile } from "./api.js";
-import { coded } from "./composer.js";
 import { find, make } from "./dom.js";
 import { company, room, roomName, state } from "./state.js";
 
-const TEXT = 3, WHOLE = 4, SWITCH = 5, PERSON = 6, ROOM = 7, ROLE = 8, ANYBODY = 9, NUMBER = 10, FILE = 11;
+const WHOLE = 4, SWITCH = 5, PERSON = 6, ROOM = 7, ROLE = 8, ANYBODY = 9, NUMBER = 10, FILE = 11;
 const PAUSE_MS = 200;
 
 const form = find("command");
@@ -104,7 +103,6 @@ const valueOf = (input) => (input.type === "file" ? input.files[0] ?? null : inp
 
 function typed(option, value) {
   if (option.type === SWITCH) return value === "true";
-  if (option.type === TEXT) return coded(value);
   return option.type === WHOLE || option.type === NUMBER ? Number(value) : value;
 }
 

@@ -89,25 +89,15 @@ function fit() {
 
 function mentionable() {
   const here = [...company(room())].sort((one, other) => other.bot - one.bot);
-  const found = here.map((each) => ({ name: each.name, mark: `<@${each.id}>`, note: each.bot ? "bot" : each.id === me() ? "you" : "" }));
+  const found = here.map((each) => ({ name: each.name, note: each.bot ? "bot" : each.id === me() ? "you" : "" }));
   if (room()?.kind === "dm") return found;
-  const roles = [...state.roles.values()].filter((each) => each.mentionable).map((each) => ({ name: each.name, mark: `<@&${each.id}>`, note: "role" }));
+  const roles = [...state.roles.values()].filter((each) => each.mentionable).map((each) => ({ name: each.name, note: "role" }));
   return [...found, ...roles];
 }
 
-const channels = () => [...state.rooms.values()].filter((each) => each.kind !== "dm").map((each) => ({ name: each.name, mark: `<#${each.id}>`, note: "" }));
+const channels = () => [...state.rooms.values()].filter((each) => each.kind !== "dm").map((each) => ({ name: each.name, note: "" }));
 
-// `@Ana` and `#general` as Discord writes them, except in code. Longer names come first: `@Ana Maria` is not `@Ana`.
-export function coded(text) {
-  const known = [...mentionable().map((each) => [`@${each.name}`, each.mark]), ...channels().map((each) => [`#${each.name}`, each.mark])];
-  known.sort(([one], [other]) => other.length - one.length);
-  const pattern = known.map(([name]) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
-  if (!pattern) return text;
-  const marks = new Map(known.map(([name, mark]) => [name.toLowerCase(), mark]));
-  const mention = new RegExp(`(\`\`\`[\\s\\S]*?\`\`\`|\`[^\`\\n]+\`)|(?<![\\w<])(${pattern})(?![\\w-])`, "gi");
-  return text.replace(mention, (whole, code, name) => (code ? whole : marks.get(name.toLowerCase())));
-}
-
+// The server makes mentions of the names; what is edited shows names again.
 function readable(text) {
   return text.replace(/<(@!?|@&|#)(\d+)>/g, (_, kind, id) => {
     if (kind === "#") return `#${names.room(id)}`;
@@ -188,7 +178,7 @@ function take(index) {
 // --- sending ---------------------------------------------------------------------------------------------------------
 
 async function submit() {
-  const text = coded(box.value.trim());
+  const text = box.value.trim();
   if (!text && !files.length) return;
   const draft = { written: box.value, replying, editing, files };
   const done = editing ? does.edit(editing, text) : does.send({ text, reply_to: replying?.id, files });
