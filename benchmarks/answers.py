@@ -1,26 +1,28 @@
-"""Whether an agent answers from its documents: 15 questions about a handbook that lies among 500 other documents.
+"""Answers of the built-in model to 15 questions about a handbook of 7 files that lies among 400 other documents.
 
-python -m benchmarks answers                the built-in model; some minutes
-python -m benchmarks answers --never        without looking anything up beforehand
+python -m benchmarks answers                with and without what is looked up beforehand; a quarter of an hour
 
-Twelve questions are answered by one line of the handbook each, three by nothing. The other documents are the manuals of
-the installed Python: the docstrings of its modules. `right` says that the answer has the fact, `cited` that it names
-the line too, `refused` that a question without an answer got none.
+Twelve questions are answered by one line of the handbook each, three by nothing. The other documents are the docstrings
+of Python's own modules. `right` says that an answer has the fact, `cited` that it names the file too, `refused` that a
+question without an answer got none. The weights are those of the home folder (`denizen models pull`).
 """
 
-import asyncio
-import contextlib
+from __future__ import annotations
+
+import ast
 import os
-import pkgutil
 import re
 import subprocess
-import sys
+import sysconfig
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from statistics import median
 
-import yaml
+from benchmarks.processes import denizen_command, run_server
 
 HANDBOOK = {
     "opening.md": """# Opening hours
@@ -93,27 +95,88 @@ QUESTIONS = (
     Question("Who founded the library, and in which year?"),
     Question("How much does it cost to rent a bicycle from the library?"),
 )
-REFUSAL = re.compile(r"(?i)don'?t know|do not (know|say|answer|mention|contain)|not (found|mention|contain|provide|in (my|the))"
-                     r"|no (information|answer|mention)|nothing|cannot (find|answer)|unknown|does(n'?t| not)")
+REFUSAL = re.compile(
+    r"(?i)don'?t know|do not (know|say|answer|mention|contain)|not (found|mention|contain|provide|in (my|the))"
+    r"|no (information|answer|mention)|nothing|cannot (find|answer)|unknown|does(n'?t| not)"
+)
 
 
-def write_others(folder: Path) -> int:
-    """Writes the docstrings of the standard library's modules; returns how many."""
-    count = 0
-    names = sorted(sys.stdlib_module_names)
-    for name in names:
-        with contextlib.suppress(Exception):
-            text = subprocess.run(
-                [sys.executable, "-W", "ignore", "-m", "pydoc", name], capture_output=True, text=True, timeout=20, check=True
-            ).stdout
-            (folder / f"{name}.txt").write_text(text[:20_000])
-            count += 1
-    return count
+MANUALS = 400
+MANUAL_CHARS = 20_000
+
+CONFIG = """\
+agents:
+  denizen: {{look_up: {look_up}}}
+"""
 
 
-def ask(home: Path, text: str) -> str:
-    done = subprocess.run(
-        [Path(sys.executable).parent / "denizen", "ask", text], env={**os.environ, "DENIZEN_HOME": str(home)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False,
+def main(_url: str = "") -> None:
+    """Asks all questions twice: with and without what was looked up beforehand."""
+    weights = Path(os.environ.get("DENIZEN_HOME", Path.home() / ".denizen")) / "models"
+    if not any(weights.glob("*.gguf")):
+        print(f"There are no weights in {weights}; run `denizen models pull` first.")
+        return
+    for look_up in ("auto", "never"):
+        with tempfile.TemporaryDirectory() as folder:
+            home = make_library(Path(folder), weights, look_up)
+            with run_server(home):
+                show_answers(look_up, [(question, *ask(home, question.text)) for question in QUESTIONS])
+
+
+def make_library(folder: Path, weights: Path, look_up: str) -> Path:
+    """Returns a home folder whose agent knows the handbook and the manuals."""
+    home, handbook, manuals = (folder / name for name in ("home", "handbook", "manuals"))
+    for each in (home, handbook, manuals):
+        each.mkdir()
+    for name, text in HANDBOOK.items():
+        (handbook / name).write_text(text, encoding="utf-8")
+    for name, text in islice(read_manuals(), MANUALS):
+        (manuals / name).write_text(text, encoding="utf-8")
+    (home / "denizen.yaml").write_text(CONFIG.format(look_up=look_up), encoding="utf-8")
+    (home / "models").symlink_to(weights)
+    for source in (handbook, manuals):
+        subprocess.run([*denizen_command(home), "sources", "add", source], check=True, stdout=subprocess.DEVNULL)
+    synced = [*denizen_command(home), "sources", "sync"]
+    subprocess.run(synced, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return home
+
+
+def read_manuals() -> Iterator[tuple[str, str]]:
+    """Yields names and texts: the docstrings of each module of the standard library."""
+    library = Path(sysconfig.get_paths()["stdlib"])
+    for number, file in enumerate(sorted(library.rglob("*.py"))):
+        if {"test", "tests", "site-packages", "idlelib"}.intersection(file.parts):
+            continue
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (SyntaxError, UnicodeError):
+            continue
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+        told = [(getattr(node, "name", file.stem), ast.get_docstring(node)) for node in nodes]
+        text = "\n\n".join(f"# {name}\n\n{docstring}" for name, docstring in told if docstring)
+        if text:
+            yield f"{file.stem}-{number}.md", text[:MANUAL_CHARS]
+
+
+def ask(home: Path, text: str) -> tuple[str, float]:
+    """Returns the answer, and how long it took in seconds."""
+    started = time.monotonic()
+    command = [*denizen_command(home), "ask", text]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr.strip(), time.monotonic() - started
+
+
+def show_answers(look_up: str, answers: Sequence[tuple[Question, str, float]]) -> None:
+    """Prints each answer, and the counts."""
+    right = [
+        answer for question, answer, _ in answers if question.fact and re.search(question.fact, answer, re.IGNORECASE)
+    ]
+    refused = [answer for question, answer, _ in answers if not question.fact and REFUSAL.search(answer)]
+    for question, answer, seconds in answers:
+        print(f"  {seconds:5.1f} s  {question.text}  {' '.join(answer.split())[:150]}")
+    cited = sum("handbook/" in answer for answer in right)
+    usual_s = median(seconds for *_, seconds in answers)
+    print(
+        f"look_up: {look_up}: right {len(right)} of {sum(bool(question.fact) for question in QUESTIONS)}, cited {cited}, "
+        f"refused {len(refused)} of {sum(not question.fact for question in QUESTIONS)}, median {usual_s:.1f} s"
     )
-    return done.stdout.strip() or done.stderr.strip()

@@ -1,4 +1,4 @@
-"""What an agent looks up in its documents before its model is asked.
+"""The search of an agent's documents before its model is asked.
 
 A small model seldom thinks of looking, and one that plans decides before it has read anything. So the best passages for
 the question are there from the start. It is a call of `search_docs` like any other, but for who asked for it: it passes
