@@ -106,24 +106,24 @@ MANUAL_CHARS = 20_000
 
 CONFIG = """\
 agents:
-  denizen: {{look_up: {look_up}}}
+  denizen: {{{settings}}}
 """
 
 
 def main(_url: str = "") -> None:
-    """Asks all questions twice: with and without what was looked up beforehand."""
+    """Asks all questions three times: without looking up, with it, and from the documents only."""
     weights = Path(os.environ.get("DENIZEN_HOME", Path.home() / ".denizen")) / "models"
     if not any(weights.glob("*.gguf")):
         print(f"There are no weights in {weights}; run `denizen models pull` first.")
         return
-    for look_up in ("auto", "never"):
+    for settings in ("look_up: never", "look_up: auto", "answers_from: sources"):
         with tempfile.TemporaryDirectory() as folder:
-            home = make_library(Path(folder), weights, look_up)
+            home = make_library(Path(folder), weights, settings)
             with run_server(home):
-                show_answers(look_up, [(question, *ask(home, question.text)) for question in QUESTIONS])
+                show_answers(settings, [(question, *ask(home, question.text)) for question in QUESTIONS])
 
 
-def make_library(folder: Path, weights: Path, look_up: str) -> Path:
+def make_library(folder: Path, weights: Path, settings: str) -> Path:
     """Returns a home folder whose agent knows the handbook and the manuals."""
     home, handbook, manuals = (folder / name for name in ("home", "handbook", "manuals"))
     for each in (home, handbook, manuals):
@@ -132,7 +132,7 @@ def make_library(folder: Path, weights: Path, look_up: str) -> Path:
         (handbook / name).write_text(text, encoding="utf-8")
     for name, text in islice(read_manuals(), MANUALS):
         (manuals / name).write_text(text, encoding="utf-8")
-    (home / "denizen.yaml").write_text(CONFIG.format(look_up=look_up), encoding="utf-8")
+    (home / "denizen.yaml").write_text(CONFIG.format(settings=settings), encoding="utf-8")
     (home / "models").symlink_to(weights)
     for source in (handbook, manuals):
         subprocess.run([*denizen_command(home), "sources", "add", source], check=True, stdout=subprocess.DEVNULL)
@@ -166,7 +166,7 @@ def ask(home: Path, text: str) -> tuple[str, float]:
     return done.stdout.strip() or done.stderr.strip(), time.monotonic() - started
 
 
-def show_answers(look_up: str, answers: Sequence[tuple[Question, str, float]]) -> None:
+def show_answers(settings: str, answers: Sequence[tuple[Question, str, float]]) -> None:
     """Prints each answer, and the counts."""
     right = [
         answer for question, answer, _ in answers if question.fact and re.search(question.fact, answer, re.IGNORECASE)
@@ -176,7 +176,8 @@ def show_answers(look_up: str, answers: Sequence[tuple[Question, str, float]]) -
         print(f"  {seconds:5.1f} s  {question.text}  {' '.join(answer.split())[:150]}")
     cited = sum("handbook/" in answer for answer in right)
     usual_s = median(seconds for *_, seconds in answers)
+    asked = sum(bool(question.fact) for question in QUESTIONS)
     print(
-        f"look_up: {look_up}: right {len(right)} of {sum(bool(question.fact) for question in QUESTIONS)}, cited {cited}, "
-        f"refused {len(refused)} of {sum(not question.fact for question in QUESTIONS)}, median {usual_s:.1f} s"
+        f"{settings}: right {len(right)} of {asked}, cited {cited}, "
+        f"refused {len(refused)} of {len(QUESTIONS) - asked}, median {usual_s:.1f} s"
     )

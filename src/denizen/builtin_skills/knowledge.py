@@ -166,7 +166,9 @@ async def search_docs(
     """Finds passages in your documents by words and meaning. Cite as headed: [docs/a.md:12-18]. Where they do not
     answer, say so and end with [[unknown]].
     """
-    found = list(await context.documents(query, sources=[source] if source else (), limit=limit))
+    # Of what is strict much may be left out.
+    wanted = MAX_FOUND if strict else limit
+    found = list(await context.documents(query, sources=[source] if source else (), limit=wanted))
     own = [] if source else await run_in_thread(partial(_search_folders, context, query))
     # Own files are few: what fits best there stands beside the best of the others.
     chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None]

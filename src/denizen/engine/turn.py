@@ -53,6 +53,7 @@ from denizen.engine.loop.outcome import (
     TurnOutcome,
     describe_failure,
     finished_event,
+    hold_to_sources,
     keep_answer,
     log_turn,
     open_proofs,
@@ -199,7 +200,7 @@ class TurnRunner:
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             # 6 render
-            answer = await proofs.prove(text)
+            answer = hold_to_sources(context, steps, await proofs.prove(text))
             reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
             steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
             outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(reply), answer=answer)

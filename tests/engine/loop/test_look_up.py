@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from denizen.domain.agent import Agent, LookUp, ToolAccess, ToolPlanning
+from denizen.domain.agent import Agent, AgentInstructions, AnswersFrom, LookUp, ToolAccess, ToolPlanning
+from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart
-from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.loop.look_up import PASSAGES
+from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -131,3 +135,33 @@ async def test_an_agent_without_documents_is_asked_at_once() -> None:
     async with open_engine(model, ToolsetFixture([LOOK]), agent=agent()) as engine:
         assert (await engine.say(QUESTION)).reply == "ok"
         assert [m.role for m in await engine.session()] == [Role.USER, Role.ASSISTANT]
+
+
+async def ask_guide(question: str, said: str, *, documents: Documents | None = None) -> tuple[str, list[str]]:
+    """Returns the reply of an agent that answers from its sources only, and what those who watch see of it."""
+    guide = replace(agent(), instructions=AgentInstructions(answers_from=AnswersFrom.SOURCES))
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply(said if r.output_schema is None else '{"tool": "none"}'), capabilities=SMALL
+    )
+    shown = [""]
+    async with open_engine(model, documents or Documents(), agent=guide) as engine:
+        for event in await engine.watch(question):
+            if isinstance(event, TextAdded):
+                shown = [*shown, event.text] if event.retract else [*shown[:-1], shown[-1] + event.text]
+            if isinstance(event, TurnFinished):
+                return event.reply, shown
+    raise AssertionError("the turn has not ended")
+
+
+async def test_who_answers_from_sources_does_not_know_what_is_in_none_of_them() -> None:
+    reply, shown = await ask_guide("What is the password of the wifi?", "It is guest123.")
+    assert reply == shown[-1] == NOT_IN_SOURCES
+
+
+@pytest.mark.parametrize(
+    ("question", "said"), [("Hello!", "Hello."), ("Thanks, how are you today?", "Fine."), (QUESTION, "Seven days.")]
+)
+async def test_who_answers_from_sources_answers_small_talk_and_what_they_say(question: str, said: str) -> None:
+    reading = Documents()
+    reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
+    assert (await ask_guide(question, said, documents=reading))[0] == said
