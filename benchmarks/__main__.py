@@ -8,6 +8,7 @@
     indexing                    40 MB of documents, while somebody else writes; a database as above
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    answers                     right answers of the built-in model from documents; a quarter of an hour
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -22,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks import (
+    answers,
     archive,
     cache,
     discord_account,
@@ -45,6 +47,7 @@ from benchmarks.processes import Process, compile_sources, run_model
 USUAL = ("size", "start", "turns", "growth")
 WHOLE = (*USUAL, "gate", "discord", "sources")
 PARTS = {
+    "answers": answers.main,
     "store": store.main,
     "archive": archive.main,
     "durable": durable.main,

@@ -28,6 +28,7 @@ from denizen.skill import (
     ToolContext,
     ToolError,
     ToolOutput,
+    covers_question,
     quote_untrusted,
     rank_by_words,
     run_in_thread,
@@ -159,14 +160,23 @@ async def search_docs(
     query: Annotated[str, Param(min_length=1, max_length=500)],
     source: Annotated[str, Param("id", max_length=63)] = "",
     limit: Annotated[int, Param(ge=1, le=MAX_FOUND)] = 6,
+    *,
+    strict: Annotated[bool, Param("leave out what fits in part only")] = False,
 ) -> ToolOutput:
     """Finds passages in your documents by words and meaning. Cite as headed: [docs/a.md:12-18]. Where they do not
     answer, say so and end with [[unknown]].
     """
-    found = list(await context.documents(query, sources=[source] if source else (), limit=limit))
+    # Of what is strict much may be left out.
+    wanted = MAX_FOUND if strict else limit
+    found = list(await context.documents(query, sources=[source] if source else (), limit=wanted))
     own = [] if source else await run_in_thread(partial(_search_folders, context, query))
     # Own files are few: what fits best there stands beside the best of the others.
-    chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None][:limit]
+    chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None]
+    if strict:
+        chosen = [each for each in chosen if covers_question(each.passage.described, query)]
+        if not chosen:
+            return ToolOutput("Nothing fits that closely.", is_own=True)
+    chosen = chosen[:limit]
     if not chosen:
         why = "Nothing was found. Try other words, or look around with other tools."
         return ToolOutput(why, {"found": 0}, is_own=True)

@@ -49,6 +49,14 @@ class ToolPlanning(StrEnum):
     PLAN = "plan"
 
 
+class LookUp(StrEnum):
+    """Whether documents are searched before the model is asked. AUTO: for agents that plan, and for small models."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class SessionScope(StrEnum):
     """The span of one session on a platform: a channel with its threads, one thread, or one user in all
     places.
@@ -188,6 +196,7 @@ class ToolAccess:
     pinned_tools: tuple[str, ...] = ()
     planning: ToolPlanning = ToolPlanning.AUTO
     plan_temperature: float = 0.0
+    look_up: LookUp = LookUp.AUTO
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,16 @@ def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
     return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
 
 
+COVERED = 0.5
+"""The share of a question's telling words that a text has which is about the question."""
+
+
+def covers_question(text: str, question: str) -> bool:
+    """Whether a text has at least COVERED of the words that say what the question is about, in whatever form."""
+    wanted = _stems(telling_words(question))
+    return bool(wanted) and len(wanted & _stems(split_words(text))) >= COVERED * len(wanted)
+
+
 def fuse(*rankings: Sequence[str]) -> list[str]:
     """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
     scores: dict[str, float] = {}

@@ -4,7 +4,8 @@
     2 open     message and turn, in one transaction, if the rate is kept (`intake/opening.py`)
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
-    5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
+    5 loop     what the documents say (`loop/look_up.py`), then model and tools until there is an answer or a limit
+               (`loop/loop.py`, `loop/planning.py`)
     6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
                text without the data and addresses of pictures beside it (`domain/attachments.py`)
     7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
@@ -46,11 +47,13 @@ from denizen.engine.intake.opening import (
 from denizen.engine.intake.resumed_turns import ResumedTurns
 from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer
+from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
 from denizen.engine.loop.outcome import (
     TurnOutcome,
     describe_failure,
     finished_event,
+    hold_to_sources,
     keep_answer,
     log_turn,
     open_proofs,
@@ -63,7 +66,6 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
-from denizen.engine.tools.toolbox import uses_planning
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
@@ -198,7 +200,7 @@ class TurnRunner:
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             # 6 render
-            answer = await proofs.prove(text)
+            answer = hold_to_sources(context, steps, await proofs.prove(text))
             reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
             steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
             outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(reply), answer=answer)
@@ -434,6 +436,7 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
     """Step 5: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
     raises.
     """
-    if uses_planning(context.agent.tool_access.planning, context.model.capabilities):
-        return await plan_then_act(context, steps, history)
-    return await run_loop(context, steps, history)
+    found = await look_up(context, steps)
+    if context.plans:
+        return await plan_then_act(context, steps, history, found)
+    return await run_loop(context, steps, history, found)

@@ -20,7 +20,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailabl
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.ranking import rank_by_words
+from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.words import truncate
 from denizen.ports.documents import IndexedPassage
@@ -110,6 +110,7 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "Unavailable",
+    "covers_question",
     "quote_untrusted",
     "rank_by_words",
     "run_in_thread",

@@ -25,6 +25,7 @@ from denizen.domain.agent import (
     CitationFormat,
     ContextStrategy,
     HistorySettings,
+    LookUp,
     ResponseStyle,
     SamplingSettings,
     SessionScope,
@@ -319,6 +320,11 @@ class AgentSection(Section):
         ge=0,
         le=2,
         description="The temperature of plans; that of answers is `sampling.temperature`.",
+    )
+    look_up: LookUp = Field(
+        default=LookUp.AUTO,
+        description="Whether its documents are searched for the question before the model is asked, so that passages "
+        "that fit are there from the start: `always`, `never`, or `auto` for agents that plan and for small models.",
     )
     answers_from: AnswersFrom = Field(
         default=_AGENT.instructions.answers_from,

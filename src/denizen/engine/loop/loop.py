@@ -33,10 +33,18 @@ _TOOLS_CHANGED = "Your tools have changed. Available now: {tools}."
 _NUDGE = "Use one of your tools to do this instead of describing it."
 
 
-async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """Returns the text of the answer. `history` ends with the message to answer. Raises what the model raises."""
+async def run_loop(
+    context: TurnContext,
+    steps: TurnSteps,
+    history: Sequence[PromptMessage],
+    looked_up: Sequence[tuple[ToolCallPart, ToolResultPart]] = (),
+) -> str:
+    """Returns the text of the answer. `history` ends with the message to answer, `looked_up` is known already. Raises
+    what the model raises.
+    """
     limits = context.agent.limits
-    messages = list(history)
+    # As words: a model that thinks refuses calls of its own that it made without thinking.
+    messages = [*history, *tell_results([PromptMessage(Role.TOOL, (result,)) for _, result in looked_up])]
     offered: frozenset[str] | None = None
     streak = 0
     nudges = worked = 0

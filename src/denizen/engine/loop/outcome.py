@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from denizen.domain.agent import AnswersFrom
 from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.events import TurnFinished
@@ -16,6 +17,8 @@ from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.ranking import telling_words
+from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnFailure, TurnStatus
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import AnswerProver, ProvedAnswer, TurnProofs
@@ -38,6 +41,29 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
     return prover.open(
         evidence, agent.name, style=agent.instructions.style.citations, read_own=context.generation.knowledge.read_own
     )
+
+
+NOT_IN_SOURCES = "I do not know. I found nothing about this in my sources."
+_SMALL_TALK = frozenset(
+    {"bye", "evening", "fine", "great", "hello", "hey", "morning", "night", "nice", "okay", "sorry", "sure", "thank"}
+    | {"thanks", "today", "welcome", "well"}
+)
+_SHORT_WORDS = 3
+
+
+def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer) -> ProvedAnswer:
+    """Returns the answer, or, for an agent that answers from its sources only, that it does not know where it has read
+    none. Small talk needs none.
+    """
+    is_bound = context.agent.instructions.answers_from is AnswersFrom.SOURCES
+    if not is_bound or Taint.DOCUMENT in steps.taint or answer.is_unknown or answer.citations:
+        return answer
+    telling = [word for word in telling_words(context.question) if word not in _SMALL_TALK]
+    if not telling or ("?" not in context.question and len(telling) < _SHORT_WORDS):
+        return answer
+    steps.retract()
+    steps.say(NOT_IN_SOURCES)
+    return ProvedAnswer(NOT_IN_SOURCES, is_unknown=True)
 
 
 async def keep_answer(

@@ -26,6 +26,7 @@ from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segme
 from denizen.domain.prompt_messages import agent_timezone, date_line
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
+from denizen.engine.loop.look_up import SEARCH
 from denizen.engine.loop.loop import APOLOGY
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
@@ -33,7 +34,7 @@ from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import insert_notes_before_question
 from denizen.engine.prompt.system_prompt import transient_note
 from denizen.engine.tools.arguments import load_json
-from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
+from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, matching_tools, resolve_tools
 
 MAX_PLANS = 3
 MAX_CALLS = 3
@@ -64,12 +65,21 @@ _MORE = """Known so far:
 If that is enough to answer, reply {{"tool": "none"}}. If something failed, correct it. Else name the next tool."""
 
 
-async def plan_then_act(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """Returns the text of the answer. `history` ends with the message to answer. Raises what the model raises when it
-    answers.
+async def plan_then_act(
+    context: TurnContext,
+    steps: TurnSteps,
+    history: Sequence[PromptMessage],
+    looked_up: Sequence[tuple[ToolCallPart, ToolResultPart]] = (),
+) -> str:
+    """Returns the text of the answer. `history` ends with the message to answer, `looked_up` is known already. Raises
+    what the model raises when it answers.
     """
     toolbox = await _find_tools(context)
-    outcomes: list[tuple[ToolCallPart, ToolResultPart]] = []
+    if looked_up:
+        # With an answer at hand a small model still names some tool; those that the question speaks of may be meant.
+        named = matching_tools(toolbox.specs, context.question)
+        toolbox = Toolbox({name: toolbox.tools[name] for name in named if name != SEARCH})
+    outcomes = list(looked_up)
     history = insert_notes_before_question(history, context.prompt.notes)
     plans = min(MAX_PLANS, context.agent.limits.max_steps - 1) if toolbox.tools else 0
     for _ in range(plans):
@@ -87,7 +97,7 @@ async def plan_then_act(context: TurnContext, steps: TurnSteps, history: Sequenc
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
     else:
-        steps.is_at_limit = bool(outcomes)
+        steps.is_at_limit = len(outcomes) > len(looked_up)
     is_known = bool(outcomes) and toolbox.find(outcomes[-1][0].tool) is not None
     apology = _apologize(steps, *outcomes[-1]) if is_known else ""
     return await _answer(context, steps, history, outcomes, apology)

@@ -197,8 +197,11 @@ class TurnSteps:
     def _since_ms(self, started_s: float) -> int:
         return round((self._services.clock.monotonic_s() - started_s) * 1000)
 
-    async def call(self, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> tuple[ToolResultPart, ...]:
-        """Runs the calls of one step side by side and returns their results in the order asked.
+    async def call(
+        self, calls: Sequence[ToolCallPart], toolbox: Toolbox, *, is_asked: bool = True
+    ) -> tuple[ToolResultPart, ...]:
+        """Runs the calls of one step side by side and returns their results in the order asked. Those that no model
+        asked for (`is_asked`) are not counted.
 
         Every call goes through the gate; what does not fit its schema, or names no tool, comes back as an error that
         teaches. Read-only tools are answered from the turn's cache when the same was asked before.
@@ -220,7 +223,7 @@ class TurnSteps:
             for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
                 self._record((p.position + 1) * MAX_INNER + number, nested.tool_call, nested.outcome)
         outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
-        self.call_count += len(outcomes)
+        self.call_count += len(outcomes) if is_asked else 0
         self.misfits |= {p.asked.id for p in prepared if p.refused is not None}
         for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:

@@ -96,6 +96,11 @@ class TurnContext:
     def question(self) -> str:
         return self.scope.question
 
+    @property
+    def plans(self) -> bool:
+        """Whether tools are reached by a plan instead of the model's own calls."""
+        return uses_planning(self.agent.tool_access.planning, self.model.capabilities)
+
     def request(self, messages: Iterable[PromptMessage], *, native: bool = False) -> ModelRequest:
         """Returns a request of this turn. `native` is for one in which the model calls tools itself."""
         return ModelRequest(
