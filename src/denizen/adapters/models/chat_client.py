@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -32,22 +32,25 @@ from denizen.adapters.models.reply import (
     build_call,
     choose_finish,
     pack_state,
+    parse_args,
     split_delta,
     split_tagged,
     to_utf8,
 )
 from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart
 from denizen.domain.usage import Usage
-from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
+from denizen.ports.model import RAW_ARGS, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 
 _MOST_EVENT_BYTES = 64 * 1024 * 1024
 """The limit of one chunk of a stream. A picture comes in one."""
+_MOST_ANSWER_CHARS = 256 * 1024 * 1024
+"""The limit of all chunks: a server that never ends must not fill the memory."""
 _MOST_ERROR_CHARS = 64 * 1024
 _LAST_BYTES_S = 0.2
 _THINKING_FIELDS = ("reasoning", "reasoning_content")
 """The fields of thinking: the first in Ollama, vLLM and proxies, the second in DeepSeek and llama.cpp."""
 
-_BROKEN = (ValueError, TypeError, AttributeError, LookupError, RecursionError, RuntimeError)
+_BROKEN = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, RuntimeError)
 """The errors of reading a malformed chunk."""
 
 Json: TypeAlias = Mapping[str, Any]
@@ -60,8 +63,8 @@ class ChatClient:
         self._target = target
         self._http = http
         self._url = f"{target.access.base_url.rstrip('/')}/chat/completions"
-        key = {"Authorization": f"Bearer {target.access.api_key}"}
-        self._headers = {"User-Agent": "denizen", **key, **target.spec.headers}
+        self._headers = httpx2.Headers({"User-Agent": "denizen", "Authorization": f"Bearer {target.access.api_key}"})
+        self._headers.update(target.spec.headers)
         if not target.spec.facts.is_local:
             load_prices()
 
@@ -81,24 +84,31 @@ class ChatClient:
                     yield None
                     for delta in answer.take(chunk):
                         yield delta
+            ending = [*answer.finish(), answer.build_reply()]
         except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, *_BROKEN) as error:
             raise AttemptFailed(classify_transport(error, context)) from None
         if not answer.is_whole:
             raise AttemptFailed(ModelFailure(cut_off(context), retryable=True))
-        for delta in answer.finish():
-            yield delta
-        yield answer.build_reply()
+        for event in ending:
+            yield event
 
     async def _read_chunks(self, body: Body, context: FailureContext) -> AsyncGenerator[Json]:
         """Yields the chunks of the answer. Raises AttemptFailed for an error that the server tells."""
         async with self._http.stream("POST", self._url, json=body, headers=self._headers) as response:
-            if response.status_code >= httpx2.codes.BAD_REQUEST:
+            if not response.is_success:
                 said = await _read_error(response)
                 raise AttemptFailed(classify_response(response.status_code, said, response.headers, context))
             events = aiter(httpx2.EventSource(response, _MOST_EVENT_BYTES))
+            size_chars = 0
             async for event in events:
+                if not event.data:
+                    continue
+                size_chars += len(event.data)
+                if size_chars > _MOST_ANSWER_CHARS:
+                    raise ValueError(f"the answer is longer than {_MOST_ANSWER_CHARS} characters")
                 if event.data == "[DONE]":
-                    with anyio.move_on_after(_LAST_BYTES_S):  # a connection that was read to its end can be kept
+                    # A connection that was read to its end can be kept; the answer is whole if that fails.
+                    with suppress(httpx2.HTTPError, httpx2.StreamError), anyio.move_on_after(_LAST_BYTES_S):
                         await anext(events, None)
                     return
                 chunk = json.loads(event.data)
@@ -138,6 +148,12 @@ class _Call:
     args: list[str] = field(default_factory=list[str])
     extra: object = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are an object by now."""
+        args = "".join(self.args)
+        return bool(args.strip()) and RAW_ARGS not in parse_args(args)
+
 
 class _Answer:
     """The answer of one request, put together from its chunks."""
@@ -148,6 +164,7 @@ class _Answer:
         self._splitter = TagSplitter() if target.spec.facts.wire.thinking_tags else None
         self._has_chunks = False
         self._said_finish = ""
+        self._is_refused = False
         self._model = target.access.model
         self._usage: Json = {}
 
@@ -156,7 +173,11 @@ class _Answer:
         """Whether the server said that it had finished. Only some can be trusted to say it; for the others an orderly
         end has to do.
         """
-        return bool(self._said_finish) or (self._has_chunks and not self._target.spec.facts.wire.says_when_done)
+        return (
+            bool(self._said_finish)
+            or self._is_refused
+            or (self._has_chunks and not self._target.spec.facts.wire.says_when_done)
+        )
 
     def take(self, chunk: Json) -> Iterator[TextDelta | ThinkingDelta]:
         """Adds a chunk; yields what is to be shown of it. Raises one of `_BROKEN` for a malformed one."""
@@ -169,7 +190,7 @@ class _Answer:
         self._said_finish = choice.get("finish_reason") or self._said_finish
         delta: Json = choice.get("delta") or {}
         if delta.get("refusal"):
-            self._said_finish = "content_filter"
+            self._is_refused = True
             return
         name = next((name for name in _THINKING_FIELDS if delta.get(name)), "")
         if name:
@@ -191,13 +212,15 @@ class _Answer:
         return ModelReply(
             parts=parts,
             usage=self._build_usage(),
-            finish_reason=choose_finish(self._said_finish, parts),
+            finish_reason=choose_finish("content_filter" if self._is_refused else self._said_finish, parts),
             model=self._target.name,
             provider=self._target.spec.name,
         )
 
     def _write(self, thinking_field: str, text: str) -> bool:
         """Adds text to the part that is being written. Returns whether it begins another text of the answer."""
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a server may send anything
+            raise TypeError("a delta is no text")
         last = self._parts[-1] if self._parts else None
         if isinstance(last, _Text) and last.thinking_field == thinking_field:
             last.pieces.append(text)
@@ -207,15 +230,18 @@ class _Answer:
         return is_another
 
     def _add_call(self, piece: Json) -> None:
-        """Adds a piece of a call. The pieces of one have the same index; some servers give none, or the same to all."""
+        """Adds a piece of a call. The pieces of one have the same index; some servers give none, or the same to all,
+        without ids at that: then a name after whole arguments begins the next call.
+        """
         index, call_id = piece.get("index"), piece.get("id") or ""
         function: Json = piece.get("function") or {}
+        name = function.get("name") or ""
         calls = [part for part in self._parts if isinstance(part, _Call)]
         call = next((each for each in reversed(calls) if index is None or each.index == index), None)
-        if call is None or (call_id and call.id and call_id != call.id and function.get("name")):
+        if call is None or (name and (call.is_whole if not call_id else call.id and call_id != call.id)):
             call = _Call(index, call_id, "")
             self._parts.append(call)
-        call.name = call.name or function.get("name") or ""
+        call.name += name if name != call.name else ""  # some repeat it with each piece, some send it in pieces
         call.extra = piece.get("extra_content") or call.extra
         args: object = function.get("arguments") or ""
         call.args.append(args if isinstance(args, str) else json.dumps(args))
@@ -246,10 +272,12 @@ class _Answer:
     def _build_usage(self) -> Usage:
         used, spec = self._usage, self._target.spec
         details: Json = used.get("prompt_tokens_details") or {}
+        read, written = int(used.get("prompt_tokens") or 0), int(used.get("completion_tokens") or 0)
         usage = Usage(
-            input_tokens=used.get("prompt_tokens") or 0,
-            output_tokens=used.get("completion_tokens") or 0,
-            cache_read_tokens=details.get("cached_tokens") or 0,
+            input_tokens=read,
+            # Thinking counts: xAI and Gemini have it in the sum only.
+            output_tokens=max(written, int(used.get("total_tokens") or 0) - read),
+            cache_read_tokens=int(details.get("cached_tokens") or 0),
             requests=1,
         )
         return replace(usage, cost_usd=price_usage(spec, (self._model, self._target.access.model), usage))

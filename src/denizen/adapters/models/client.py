@@ -47,7 +47,8 @@ class ModelTarget:
     def failure_context(self) -> FailureContext:
         """The names that errors use, and the secrets that they must not show."""
         secrets = (self.access.api_key, *self.spec.headers.values())
-        kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
+        # Without the line break of a file: it is what such errors are about, and they show it in another form.
+        kept = tuple(bare for secret in secrets if len(bare := secret.strip()) >= _LEAST_SECRET_CHARS)
         origin = cut_to_origin(self.access.base_url)
         return FailureContext(self.name, self.spec.name, origin, key_name=self.spec.key_name, secrets=kept)
 

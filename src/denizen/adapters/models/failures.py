@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
-from denizen.adapters.models.providers import list_key_prefixes
+from denizen.adapters.models.providers import cut_to_origin, list_key_prefixes
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.words import truncate
 
@@ -130,6 +130,8 @@ _QUOTA_CODES = frozenset(
         "project_spend_limit_exceeded",
     }
 )
+_WRONG_KEY = re.compile(r"(?i)(incorrect|invalid) api key|api key not valid")
+"""The words for a refused key of xAI and Gemini, which give it the status 400."""
 _STATUS_OF_CODE = {
     **dict.fromkeys(("rate_limit_exceeded", "rate_limit_error", "too_many_requests"), 429),
     **dict.fromkeys(("overloaded", "overloaded_error", "server_is_overloaded", "service_unavailable"), 503),
@@ -145,6 +147,8 @@ def classify_response(
     status: int | None, body: object, headers: Mapping[str, str], target: FailureContext
 ) -> ModelFailure:
     """Returns the failure that a server of chat completions tells: by its own code, and then by the status."""
+    if isinstance(body, list):  # as Gemini tells its errors
+        body = next(iter(cast("list[object]", body)), None)
     whole = _find_object(body)
     told = _find_object(whole.get("error", whole))
     codes = [str(told[name]) for name in ("code", "type") if told.get(name)]
@@ -155,12 +159,17 @@ def classify_response(
         return ModelFailure(_no_quota(target, said))
     if status == 413 or (status in {400, 422, None} and _TOO_LONG.search(said)):
         return ModelFailure(_too_long(target, said))
-    if status in {401, 403}:
+    if status in {401, 403} or (status == 400 and _WRONG_KEY.search(said)):
         return ModelFailure(_key_refused(target, said if status == 403 else ""))
     if status == 404:
         return ModelFailure(_unknown_model(target, said))
     if status is None:
-        return ModelFailure(_bad_reply(target, said))
+        is_rejected = "invalid_request_error" in codes
+        return ModelFailure(_rejected(target, said)) if is_rejected else _busy(target, said, "model_server_error", None)
+    if status < 400:
+        return ModelFailure(
+            _bad_address(target, f"The server redirects to {cut_to_origin(headers.get('location', ''))}.")
+        )
     if status in {408, 409, 429} or status >= 500:
         is_overload = status in {503, 529} or "overloaded" in said.lower()
         code = "model_rate_limited" if status == 429 else "model_overloaded" if is_overload else "model_server_error"

@@ -176,11 +176,14 @@ if TYPE_CHECKING:
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
+    "model_length": "length",  # Mistral's word for a full context
+    "max_tokens": "length",
     "content_filter": "content_filter",
     "tool_call": "tool_calls",  # pydantic-ai's word
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "error": "error",
+    "insufficient_system_resource": "error",  # DeepSeek's word for an overload
 }
 _TAGGED = "content"
 """pydantic-ai's id of thinking that a model wrote between tags in its text. No provider wants that back."""
