@@ -273,7 +273,7 @@ class DocumentSearch:
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
             _check(sources, known)
-            by_words = await work.documents.find_by_words(words, sources=sources, limit=RANKED)
+            by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
             by_embedding: list[str] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
