@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import fsum, log
 
 K1 = 1.2
 """How soon further occurrences of a word stop to count."""
-B = 0.5
+LENGTH_WEIGHT = 0.5
 """How much a long text is held against it, from 0 to 1."""
 TITLE_WEIGHT = 2
 """A word of the title counts as so many further occurrences."""
@@ -32,20 +32,24 @@ def weigh_word(texts: int, total: int) -> float:
     return log(1 + (total - texts + 0.5) / (texts + 0.5))
 
 
-def rank_by_bm25(weights: Mapping[str, float], forms: Mapping[str, str], texts: Mapping[str, TitledText]) -> list[str]:
-    """Returns the keys of the texts, the best first; those that share no word are left out. `weights` are of stems,
-    `forms` leads from the words of the texts to them.
+def rank_by_bm25(
+    weights: Mapping[str, float],
+    forms: Mapping[str, str],
+    texts: Mapping[str, TitledText],
+    *,
+    length_weight: float = LENGTH_WEIGHT,
+) -> list[str]:
+    """Returns the keys of the texts, the best first; of equals, the first. Those that share no word are left out.
+    `weights` are of stems, `forms` leads from the words of the texts to them.
     """
     average = sum(len(text.words) for text in texts.values()) / max(len(texts), 1)
-    scores = {key: _score(weights, forms, text, len(text.words) / max(average, 1)) for key, text in texts.items()}
+    scores: dict[str, float] = {}
+    for key, text in texts.items():
+        damping = K1 * (1 - length_weight + length_weight * len(text.words) / max(average, 1))
+        found = Counter([forms[word] for word in text.words if word in forms])
+        for word in text.title:
+            if word in forms:
+                found[forms[word]] += TITLE_WEIGHT
+        # `fsum`, since the order of words must not decide between equals.
+        scores[key] = fsum([weights[stem] * count * (K1 + 1) / (count + damping) for stem, count in found.items()])
     return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
-
-
-def _score(weights: Mapping[str, float], forms: Mapping[str, str], text: TitledText, length: float) -> float:
-    """`length` is in multiples of the average."""
-    found = Counter([forms[word] for word in text.words if word in forms])
-    for word in text.title:
-        if word in forms:
-            found[forms[word]] += TITLE_WEIGHT
-    damping = K1 * (1 - B + B * length)
-    return sum([weights[stem] * count * (K1 + 1) / (count + damping) for stem, count in found.items()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.store.documents import MAX_SELECTED, WordChoice, choose_words
+from denizen.adapters.store.word_search import MAX_SELECTED, WordChoice, choose_words
 
 TOTAL = 1_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 InsertInto: TypeAlias = Callable[[sa.Table], "Insert"]
 """An insert that knows `on_conflict_do_nothing`; also the key under which a prepared statement is cached."""
 
+IndexedTable: TypeAlias = Literal["passages", "posts"]
+"""A table whose words are searched for any of several."""
+
 REVISION_TABLE = "denizen_revision"
 """The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""
 
@@ -84,11 +87,11 @@ class SqlDialect(Protocol):
         ...
 
     @property
-    def search_posts(self) -> sa.Select[Any]:
-        """The search for posts that contain all words, newest first.
+    def find_posts(self) -> sa.Executable:
+        """The search for positions of posts, newest first.
 
-        Parameters: `query`, `platform`, `rooms` (see `bind_list`), `author` (empty for anybody), `since`, `until` and
-        `limit`.
+        Parameters: `query` (see `match_any`), `platform`, `rooms` (see `bind_list`), `author` (empty for anybody),
+        `since`, `until` and `limit`.
         """
         ...
 
@@ -125,8 +128,10 @@ class SqlDialect(Protocol):
         """Returns a query for what any of the queries finds."""
         ...
 
-    def count_holders(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """Counts the passages that contain each word, and all passages.
+    def count_holders(
+        self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
+    ) -> tuple[Mapping[str, int], int]:
+        """Counts the rows that contain each word, and all rows.
 
         A rare word may be reported as rarer than it is, one in more than half of them as in half.
         """

@@ -1,16 +1,9 @@
-"""Documents of the current snapshot and their passages, found by words.
-
-A search has two stages, since ranking every passage that has one of the words takes a second at 200,000 of them. The
-rare words select some thousand passages, and common ones those that have two of them. Of these, the passages whose
-words say the most are read and ranked by all words of the question (`denizen.domain.bm25`).
-"""
+"""Documents of the current snapshot and their passages, found by words (`word_search`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from heapq import nlargest
 from itertools import chain
 from typing import Any
 
@@ -20,7 +13,8 @@ from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, 
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.repository import SqlRepository, upsert
 from denizen.adapters.store.vectors import index_progress, vectors
-from denizen.domain.bm25 import TitledText, rank_by_bm25, weigh_word
+from denizen.adapters.store.word_search import WordIndex, WordSearch
+from denizen.domain.bm25 import TitledText
 from denizen.domain.passage import Passage
 from denizen.domain.words import split_words
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
@@ -53,19 +47,6 @@ passages = sa.Table(
 """`words` feeds full-text search; its index is created in the migrations."""
 
 
-MAX_WORDS = 32
-MAX_SELECTED = 4000
-"""The approximate number of passages that are selected."""
-MAX_HOLDERS = 4 * MAX_SELECTED
-"""The limit for the passages of one query: words that go together make an estimate too small."""
-TOGETHER = 2
-"""How much more often two words of a question are in one passage than chance has it."""
-COMMON = 0.2
-"""A word in more than this share of passages does not decide which of the selected ones are read."""
-MAX_READ = 100
-"""The passages that are read and ranked by all words. Three hundred found the same."""
-STEM_BEGIN = 2
-"""The letters of a word that its stem has, too, in any case."""
 PASSAGES_AT_ONCE = 100
 """The number of passages in one statement. The driver caches the statement of every different length."""
 
@@ -174,14 +155,17 @@ class SqlDocuments(SqlRepository):
     async def find_by_words(
         self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
     ) -> Sequence[str]:
-        selecting = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
-        ranking = list(dict.fromkeys([*selecting, *split_words(also)]))[:MAX_WORDS]
-        if not selecting or limit < 1:
-            return []
+        dialect, bounds = self._dialect, {"sources": self._dialect.bind_list(sorted(sources))} if sources else {}
+        find = {ranked: dialect.find_passages(is_ranked=ranked, in_sources=bool(bounds)) for ranked in (False, True)}
 
         def job(connection: sa.Connection) -> list[str]:
-            search = _WordSearch(connection, self._dialect, ranking, sources)
-            return search.rank(search.select(selecting))[:limit]
+            search = WordSearch(connection, dialect, WordIndex("passages", find[False], find[True], bounds))
+            places = search.select(words, also)
+            rows = connection.execute(_READ, {"positions": list(places)}).all()
+            texts: dict[str, TitledText] = {
+                key: TitledText(text.split(), split_words(" ".join(headings))) for key, headings, text in rows
+            }
+            return search.rank(texts)[: max(limit, 0)]
 
         return await self._transaction.read(job)
 
@@ -210,94 +194,6 @@ class SqlDocuments(SqlRepository):
         return await self._transaction.read(
             lambda connection: IndexSize(*(connection.execute(each).scalar_one() for each in _SIZE))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class WordChoice:
-    """The words that select passages: `alone`, or `paired`: each with one of some others."""
-
-    alone: Sequence[str]
-    paired: Mapping[str, Sequence[str]]
-
-
-def choose_words(counts: Mapping[str, int], total: int) -> WordChoice:
-    """Chooses from words and the number of passages that have each. The rarest come first, and there is always one."""
-    left: float = MAX_SELECTED
-    alone: list[str] = []
-    common: list[str] = []
-    paired: dict[str, list[str]] = {}
-    for word in sorted(counts, key=lambda each: counts[each]):
-        together = TOGETHER * counts[word] * sum(counts[each] for each in common) / max(total, 1)
-        if counts[word] <= left and not common:
-            alone.append(word)
-            left -= counts[word]
-            continue
-        if common and together <= left:
-            paired[word] = list(common)
-            left -= together
-        common.append(word)
-    return WordChoice(alone if alone or paired else common[:1], paired)
-
-
-class _WordSearch:
-    """One search for passages by words, within a transaction."""
-
-    def __init__(
-        self, connection: sa.Connection, dialect: SqlDialect, words: Sequence[str], sources: Collection[str]
-    ) -> None:
-        self._connection = connection
-        self._dialect = dialect
-        self._bounds = {"sources": dialect.bind_list(sorted(sources))} if sources else {}
-        self._counts, self._total = dialect.count_holders(connection, words)
-
-    def select(self, selecting: Sequence[str]) -> list[int]:
-        """Returns positions of the passages to read, those whose words say the most."""
-        dialect, counts = self._dialect, self._counts
-        chosen = choose_words({word: counts[word] for word in selecting}, self._total)
-        pairs = [
-            dialect.match_both(dialect.match_any([word]), dialect.match_any(chosen.paired[word]))
-            for word in chosen.paired
-        ]
-        selected = dialect.match_either([*([dialect.match_any(chosen.alone)] if chosen.alone else []), *pairs])
-        is_single = len(chosen.alone) == 1 and not pairs
-        held = {word: self._list_holders(dialect.match_any([word]), is_ranked=is_single) for word in chosen.alone}
-        for word, count in counts.items():
-            if word not in held and (word in chosen.paired or count <= COMMON * self._total):
-                held[word] = self._list_holders(dialect.match_both(dialect.match_any([word]), selected))
-        if not any(held.values()) and not is_single:  # no two of the common words are in one passage
-            (rarest,) = sorted(selecting, key=lambda each: counts[each])[:1]
-            held = {rarest: self._list_holders(dialect.match_any([rarest]), is_ranked=True)}
-        self._counts = {word: max(count, len(held.get(word, ()))) for word, count in counts.items()}
-        scores: dict[int, float] = {}
-        for word, positions in held.items():
-            weight = self._weigh(word)
-            for position in positions:
-                scores[position] = scores.get(position, 0.0) + weight
-        return nlargest(MAX_READ, scores, key=lambda position: scores[position])
-
-    def rank(self, positions: Sequence[int]) -> list[str]:
-        """Returns the keys of the passages, the best first."""
-        rows = self._connection.execute(_READ, {"positions": list(positions)}).all()
-        texts: dict[str, TitledText] = {
-            key: TitledText(words.split(), split_words(" ".join(headings))) for key, headings, words in rows
-        }
-        # Every stem begins like its word, so that most words of the texts need not be looked at.
-        begin = {word[:STEM_BEGIN] for word in self._counts}
-        seen = set(chain.from_iterable(text.words for text in texts.values()))
-        similar = [word for word in seen if word[:STEM_BEGIN] in begin]
-        stems = self._dialect.stem_words(self._connection, [*self._counts, *similar])
-        weights: dict[str, float] = {}
-        for word in self._counts:
-            weights[stems[word]] = max(self._weigh(word), weights.get(stems[word], 0.0))
-        return rank_by_bm25(weights, {word: stem for word, stem in stems.items() if stem in weights}, texts)
-
-    def _weigh(self, word: str) -> float:
-        return weigh_word(self._counts[word], max(self._total, *self._counts.values()))
-
-    def _list_holders(self, query: str, *, is_ranked: bool = False) -> Sequence[int]:
-        find = self._dialect.find_passages(is_ranked=is_ranked, in_sources=bool(self._bounds))
-        bounds = self._bounds | {"query": query, "limit": MAX_HOLDERS}
-        return self._connection.execute(find, bounds).scalars().all()
 
 
 def _remove(connection: sa.Connection, dialect: SqlDialect, paths: Collection[str]) -> int:

@@ -25,10 +25,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.util import LRUCache
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
-from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.dialect import REVISION_TABLE, IndexedTable, InsertInto
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
-from denizen.adapters.store.posts import POST_COLUMNS, posts
+from denizen.adapters.store.posts import posts
 from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
@@ -67,7 +67,7 @@ _SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).ord
 # Plain SQL for its CROSS JOIN, which SQLite executes in the given order. Otherwise SQLite walks through the posts from
 # the newest and looks for the words in each. A rare word among 100,000 posts then takes seconds instead of less than a
 # millisecond; a word that all posts contain takes 50 ms this way.
-_found_posts = (
+_FIND_POSTS = (
     sa.text(
         """
         SELECT posts.position FROM post_words CROSS JOIN posts ON posts.position = post_words.rowid
@@ -86,7 +86,6 @@ _found_posts = (
     )
     .columns(posts.c.position)
 )
-_SEARCH_POSTS = sa.select(*POST_COLUMNS).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
 _HAS_WORDS = "FROM passage_words WHERE words MATCH :query"
 _HAS_WORDS_IN_SOURCES = (
@@ -101,9 +100,15 @@ _FIND_PASSAGES = {
     for in_sources, found in ((False, _HAS_WORDS), (True, _HAS_WORDS_IN_SOURCES))
 }
 _MANY = 0.5
-"""The share of all passages at which counting the matches of a word stops."""
-_COUNT_PASSAGES = sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)")
-_PASSAGES = sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0))
+"""The share of all rows at which counting the matches of a word stops."""
+_COUNT: Mapping[IndexedTable, sa.TextClause] = {
+    "passages": sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)"),
+    "posts": sa.text("SELECT count(*) FROM (SELECT 1 FROM post_words WHERE words MATCH :query LIMIT :most)"),
+}
+_TOTAL: Mapping[IndexedTable, sa.Select[int]] = {
+    "passages": sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0)),
+    "posts": sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0)),
+}
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -116,7 +121,7 @@ class SqliteDialect:
     readers = 3
     locks_rows = False
     search = _SEARCH
-    search_posts = _SEARCH_POSTS
+    find_posts = _FIND_POSTS
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
@@ -147,11 +152,13 @@ class SqliteDialect:
     def find_passages(self, *, is_ranked: bool, in_sources: bool) -> sa.Executable:
         return _FIND_PASSAGES[is_ranked, in_sources]
 
-    def count_holders(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        total = connection.execute(_PASSAGES).scalar_one()
+    def count_holders(
+        self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
+    ) -> tuple[Mapping[str, int], int]:
+        total = connection.execute(_TOTAL[table]).scalar_one()
         most = max(round(total * _MANY), 1000)
         asked = {word: {"query": self.match_all([word]), "most": most} for word in words}
-        return {word: connection.execute(_COUNT_PASSAGES, bounds).scalar_one() for word, bounds in asked.items()}, total
+        return {word: connection.execute(_COUNT[table], bounds).scalar_one() for word, bounds in asked.items()}, total
 
     def stem_words(self, connection: sa.Connection, words: Sequence[str]) -> Mapping[str, str]:
         del connection
