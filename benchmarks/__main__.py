@@ -8,6 +8,7 @@
     indexing                    40 MB of documents, while somebody else writes; a database as above
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -30,6 +31,7 @@ from benchmarks import (
     gate,
     growth,
     indexing,
+    retrieval,
     routing,
     sandbox,
     search,
@@ -53,6 +55,8 @@ PARTS = {
     "cache": cache.main,
     "search": search.main,
     "indexing": indexing.main,
+    "retrieval": retrieval.main,
+    "retrieval_large": retrieval.main_large,
     "routing": routing.main,
 }
 

@@ -321,10 +321,10 @@ class PostSearchContract:
     async def test_posts_with_more_of_the_words_come_first_then_newer_ones(self, store: Store) -> None:
         await put_posts(
             store,
-            make_post("99", "The Gateway fell over."),
+            make_post("99", "The Gateway fell over now."),
             make_post("100", "GATEWAY? It fell, café says!"),
             make_post("101", "the gateway stands"),
-            make_post("9", "fell\ngateway"),
+            make_post("9", "fell\ngateway, so it is"),
         )
         assert await find_posts(store, "gateway FELL") == ["100", "99", "9", "101"]
         assert (await find_posts(store, "fell, the gateway!"))[0] == "99"

@@ -422,6 +422,10 @@ def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
     return sa.select(found.c.key, found.c.posts, last_name.label("name")).order_by(found.c.posts.desc(), found.c.key)
 
 
+LENGTH_WEIGHT = 0.75
+"""Posts differ in length more than passages do."""
+
+
 def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[PostHit]:
     """Returns posts with some of the words, the best first; of equals, the newest."""
     bounds = {
@@ -435,7 +439,9 @@ def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQue
     places = search.select(wanted.words, wanted.also)
     found = {post.id: post for post in map(parse_post, connection.execute(_READ, {"positions": list(places)}).all())}
     texts = {key: TitledText(split_words(post.text)) for key, post in found.items()}
-    ranked = search.rank(texts, length_weight=0)  # a short post is no better than a new one
+    # Of posts with the one word that was asked for, a short one is no better than a new one.
+    is_one = len(split_words(wanted.also or wanted.words)) == 1
+    ranked = search.rank(texts, length_weight=0 if is_one else LENGTH_WEIGHT)
     words = split_words(wanted.words)
     return [PostHit(found[key], make_excerpt(found[key].text, words)) for key in ranked[: wanted.limit]]
 
