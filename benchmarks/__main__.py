@@ -9,6 +9,7 @@
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     answers                     right answers of the built-in model from documents; a quarter of an hour
+    retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -32,6 +33,7 @@ from benchmarks import (
     gate,
     growth,
     indexing,
+    retrieval,
     routing,
     sandbox,
     search,
@@ -56,6 +58,8 @@ PARTS = {
     "cache": cache.main,
     "search": search.main,
     "indexing": indexing.main,
+    "retrieval": retrieval.main,
+    "retrieval_large": retrieval.main_large,
     "routing": routing.main,
 }
 

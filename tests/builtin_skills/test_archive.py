@@ -107,10 +107,10 @@ async def test_a_search_says_which_words_occur_nowhere_that_may_be_seen(fixture:
         return (await fixture.ask("search_archive", {"words": words})).text
 
     nowhere = "No message that may be read here has: {}."
-    assert (await say("Red gáte frobnicate")).endswith(nowhere.format("gate, frobnicate"))
-    told = await fixture.ask("search_archive", {"words": "red gate"}, who="bea", room=engine.staff)
+    assert (await say("Gáte frobnicate")).endswith(nowhere.format("gate, frobnicate"))
+    told = await fixture.ask("search_archive", {"words": "gate", "author": "Ana"}, who="bea", room=engine.staff)
     assert told.text.endswith("Each word occurs, but not as was asked.")
-    assert "No message" not in await say("red door")
+    assert "the door is red" in await say("red gate")
 
 
 async def test_answers_are_bounded(fixture: ArchiveSkillFixture) -> None:

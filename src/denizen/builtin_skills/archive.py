@@ -41,7 +41,7 @@ MessageId = Annotated[str, "id or link"]
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def search_archive(
     context: ToolContext,
-    words: Annotated[str, Param("as words all must occur", min_length=1, max_length=200)],
+    words: Annotated[str, Param("the best matches come first", min_length=1, max_length=200)],
     room: Room = "",
     author: str = "",
     since: Annotated[str, "2026-11-01"] = "",

@@ -42,7 +42,9 @@ class OptOutKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PostQuery:
-    """A search for posts in the given rooms only. `author` is an id; `since` is inclusive, `until` exclusive."""
+    """A search for posts in the given rooms only, with any of the words. Those in `also` count for the order, but find
+    nothing by themselves. `author` is an id; `since` is inclusive, `until` exclusive.
+    """
 
     words: str
     platform: str
@@ -51,6 +53,7 @@ class PostQuery:
     since: datetime | None = None
     until: datetime | None = None
     limit: int = 10
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ class ArchiveRepository(Protocol):
         ...
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        """Returns the posts of these rooms that contain all the words (ignoring case), newest first."""
+        """Returns the posts of these rooms that contain some of the words, the best first; of equals, the newest."""
         ...
 
     async def count(

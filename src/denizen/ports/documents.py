@@ -84,8 +84,12 @@ class DocumentRepository(Protocol):
         """Removes documents with their passages. Returns how many there were."""
         ...
 
-    async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
-        """Returns keys of passages that contain the rarer of these words, the best first. No sources means all."""
+    async def find_by_words(
+        self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
+    ) -> Sequence[str]:
+        """Returns keys of passages that contain some of these words, the best first. The words in `also` count for the
+        order, but find nothing by themselves. No sources means all.
+        """
         ...
 
     async def list_passages(self, keys: Sequence[str]) -> Sequence[IndexedPassage]:

@@ -1,31 +1,37 @@
-"""The words of a search that are looked for: rare ones first, common ones only when there are no others."""
+"""The words of a search that select passages: rare ones by themselves, common ones two by two."""
 
 from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.store.documents import COMMON, FEW, MAX_RANKED, choose_words
+from denizen.adapters.store.word_search import MAX_SELECTED, WordChoice, choose_words
 
 TOTAL = 1_000_000
 
 
-def test_rare_words_come_first_and_common_ones_are_left_out() -> None:
-    assert choose_words({"the": 0.9, "relay": 0.001, "port": 0.0005}, TOTAL) == ["port", "relay"]
+def test_rare_words_select_the_rarest_first_and_common_ones_do_not() -> None:
+    assert choose_words({"the": 900_000, "relay": 1000, "port": 500}, TOTAL) == WordChoice(["port", "relay"], {})
 
 
-def test_of_common_words_only_the_rarest_is_looked_for() -> None:
-    assert choose_words({"the": 0.9, "of": 0.8}, TOTAL) == ["of"]
+def test_words_that_are_all_common_select_two_by_two() -> None:
+    chosen = choose_words({"value": 30_000, "type": 20_000, "file": 40_000}, TOTAL)
+    assert chosen == WordChoice([], {"value": ["type"]})
 
 
-def test_no_more_passages_are_ranked_than_the_limit_allows() -> None:
-    share = 0.6 * MAX_RANKED / TOTAL
-    assert choose_words({"a": share, "b": share}, TOTAL) == ["a"]
+def test_a_word_that_is_neither_rare_nor_common_helps_beside_rare_ones() -> None:
+    chosen = choose_words({"port": 500, "value": 20_000, "type": 10_000}, TOTAL)
+    assert chosen == WordChoice(["port"], {"value": ["type"]})
 
 
-@pytest.mark.parametrize(("share", "found"), [(1.0, ["a", "b"]), (COMMON, ["a", "b"])])
-def test_no_word_of_a_small_library_is_common(share: float, found: list[str]) -> None:
-    assert choose_words({"a": share, "b": share}, FEW) == found
+@pytest.mark.parametrize("counts", [{"the": 900_000, "of": 800_000}, {"of": 800_000}])
+def test_of_the_commonest_words_the_rarest_selects(counts: dict[str, int]) -> None:
+    assert choose_words(counts, TOTAL) == WordChoice(["of"], {})
 
 
-def test_without_words_nothing_is_looked_for() -> None:
-    assert choose_words({}, 0) == []
+def test_no_word_of_a_small_library_is_common() -> None:
+    most = MAX_SELECTED // 2
+    assert choose_words({"a": most, "b": most}, most) == WordChoice(["a", "b"], {})
+
+
+def test_without_words_nothing_is_chosen() -> None:
+    assert choose_words({}, 0) == WordChoice([], {})

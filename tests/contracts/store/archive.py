@@ -318,21 +318,30 @@ async def find_posts(store: Store, words: str, rooms: Sequence[str] = ("10",), *
 
 @pytest.mark.anyio
 class PostSearchContract:
-    async def test_a_search_finds_posts_with_all_the_words_in_any_case_newest_first(self, store: Store) -> None:
+    async def test_posts_with_more_of_the_words_come_first_then_newer_ones(self, store: Store) -> None:
         await put_posts(
             store,
-            make_post("99", "The Gateway fell over."),
+            make_post("99", "The Gateway fell over now."),
             make_post("100", "GATEWAY? It fell, café says!"),
             make_post("101", "the gateway stands"),
-            make_post("9", "fell\ngateway"),
+            make_post("9", "fell\ngateway, so it is"),
         )
-        assert await find_posts(store, "gateway FELL") == ["100", "99", "9"]
-        assert await find_posts(store, "fell, the gateway!") == ["99"]
+        assert await find_posts(store, "gateway FELL") == ["100", "99", "9", "101"]
+        assert (await find_posts(store, "fell, the gateway!"))[0] == "99"
         assert await find_posts(store, "gateway", limit=2) == ["101", "100"]
         assert await find_posts(store, "CAFE") == await find_posts(store, "Café") == ["100"]
-        assert await find_posts(store, "gateway zebra") == []
+        assert await find_posts(store, "stands zebra") == ["101"]
+        assert await find_posts(store, "zebra") == []
         assert await find_posts(store, "gateway", limit=0) == []
         assert await find_posts(store, "") == []
+
+    async def test_of_a_question_the_post_with_its_rare_words_comes_first(self, store: Store) -> None:
+        chat = [
+            make_post(str(number), f"who is up for a game of chess tonight, round {number}") for number in range(2, 40)
+        ]
+        await put_posts(store, make_post("1", "Ana adopted a ferret"), *chat)
+        assert (await find_posts(store, "ferret", also="who is up for a ferret")) == ["1"]
+        assert (await find_posts(store, "who adopted the ferret of a game"))[0] == "1"
 
     async def test_a_search_looks_only_at_the_given_rooms_of_the_platform(self, store: Store) -> None:
         await put_posts(

@@ -122,10 +122,10 @@ async def put_documents(store: Store, *documents: IndexedDocument) -> None:
         await work.documents.put(documents)
 
 
-async def find_passages(store: Store, words: str, *sources: str, limit: int = 9) -> list[str]:
+async def find_passages(store: Store, words: str, *sources: str, also: str = "", limit: int = 9) -> list[str]:
     """`path:first-last` of what is found."""
     async with store.work(write=False) as work:
-        keys = await work.documents.find_by_words(words, sources=sources, limit=limit)
+        keys = await work.documents.find_by_words(words, also=also, sources=sources, limit=limit)
         found = await work.documents.list_passages(keys)
     return [f"{each.path}:{each.passage.first_line}-{each.passage.last_line}" for each in found]
 
@@ -148,6 +148,39 @@ class DocumentContract:
             == await find_passages(store, "?!")
             == []
         )
+
+    async def test_a_rare_word_says_more_than_a_common_one_however_often_that_occurs(self, store: Store) -> None:
+        others = [make_document(f"{number}.md", f"the port {number}") for number in range(20)]
+        await put_documents(store, make_document("often.md", "port " * 9), make_document("rare.md", "a relay"), *others)
+        assert (await find_passages(store, "port relay"))[:2] == ["rare.md:1-1", "often.md:1-1"]
+
+    async def test_a_word_of_the_title_counts_for_more_than_one_of_the_text(self, store: Store) -> None:
+        await put_documents(
+            store,
+            make_document("a.md", "# Boats\n\nA mooring has a ring.\n"),
+            make_document("b.md", "# Mooring\n\nA boat has one ring.\n"),
+        )
+        assert await find_passages(store, "mooring") == ["b.md:1-3", "a.md:1-3"]
+
+    async def test_forms_of_one_word_count_together(self, store: Store) -> None:
+        await put_documents(
+            store, make_document("a.md", "one sailing boat here"), make_document("b.md", "sails sailed by")
+        )
+        assert await find_passages(store, "sail sailing") == ["b.md:1-1", "a.md:1-1"]
+
+    async def test_words_may_count_for_the_order_that_find_nothing_by_themselves(self, store: Store) -> None:
+        await put_documents(
+            store, make_document("a.md", "tea, hot"), make_document("b.md", "tea for two"), make_document("c.md", "two")
+        )
+        assert (await find_passages(store, "tea", also="for two tea"))[0] == "b.md:1-1"
+        assert set(await find_passages(store, "tea", also="for two tea")) == {"a.md:1-1", "b.md:1-1"}
+        assert await find_passages(store, "", also="two") == []
+
+    async def test_what_most_passages_have_is_found_where_nothing_else_is_asked_for(self, store: Store) -> None:
+        given = [make_document(f"{number}.md", f"# H\n\nthe same {number}\n") for number in range(200)]
+        await put_documents(store, *given, make_document("best.md", "# Same\n\nthe same\n"))
+        assert (await find_passages(store, "same"))[0] == "best.md:1-3"
+        assert len(await find_passages(store, "the same", limit=90)) == 90
 
     async def test_a_word_means_nothing_else_to_the_database(self, store: Store) -> None:
         await put_documents(store, make_document("a.md", "one AND two"))

@@ -60,6 +60,12 @@ async def test_a_search_is_narrowed_by_room_author_time_and_number(engine: Archi
     assert await ask.search("window") == []
 
 
+async def test_a_question_finds_what_has_some_of_its_words(engine: ArchiveFixture) -> None:
+    found = await engine.ask("kim", engine.general).search("What colour is the back door of the house?")
+    assert found[0].text == "The back door."
+    assert len(found) == 3
+
+
 async def test_history_is_read_forwards_and_backwards(engine: ArchiveFixture) -> None:
     ask = engine.ask("kim", engine.general)
     first, second, third = await ask.history()

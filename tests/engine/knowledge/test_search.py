@@ -159,9 +159,10 @@ async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchFi
 async def test_a_long_document_does_not_fill_the_answer(kit: SearchFixture) -> None:
     long = "".join(f"# Berth {n}\n\nberth number {n}\n\n" for n in range(9))
     await kit.publish(long=long, short="# Short\n\nAnother berth, among many other things that are said here.\n")
-    found = await kit.find("berth", limit=9)
-    assert len([each for each in found if "long" in each]) == PER_DOCUMENT
-    assert "docs/guide/short.md:1-3" in found
+    for limit, of_long in ((4, PER_DOCUMENT), (9, 4)):
+        found = await kit.find("berth", limit=limit)
+        assert len([each for each in found if "long" in each]) == of_long
+        assert "docs/guide/short.md:1-3" in found
     assert len(await kit.find("berth", limit=2)) == 2
 
 

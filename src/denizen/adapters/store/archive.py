@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import (
     EARLIEST,
-    LATEST,
     EnumValue,
     EscapedText,
     JsonText,
@@ -50,7 +49,6 @@ from denizen.adapters.store.repository import SqlRepository, insert_rows, read_r
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN, renew_room
 from denizen.domain.room import Post, PostVersion, Room, RoomKind
-from denizen.domain.words import split_words
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
 
 rooms = sa.Table(
@@ -301,19 +299,9 @@ class SqlArchive(SqlRepository):
         return await self._transaction.read(lambda connection: list_versions(connection, platform, post_id))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words, dialect = split_words(wanted.words), self._dialect
-        if not words or not wanted.rooms or wanted.limit < 1:
+        if not wanted.rooms or wanted.limit < 1:
             return []
-        bounds = {
-            "query": dialect.match_all(words),
-            "platform": wanted.platform,
-            "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
-            "author": wanted.author,
-            "since": wanted.since or EARLIEST,
-            "until": wanted.until or LATEST,
-            "limit": wanted.limit,
-        }
-        return await self._transaction.read(lambda connection: search_posts(connection, dialect, words, bounds))
+        return await self._transaction.read(lambda connection: search_posts(connection, self._dialect, wanted))
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 InsertInto: TypeAlias = Callable[[sa.Table], "Insert"]
 """An insert that knows `on_conflict_do_nothing`; also the key under which a prepared statement is cached."""
 
+IndexedTable: TypeAlias = Literal["passages", "posts"]
+"""A table whose words are searched for any of several."""
+
 REVISION_TABLE = "denizen_revision"
 """The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""
 
@@ -84,22 +87,18 @@ class SqlDialect(Protocol):
         ...
 
     @property
-    def search_posts(self) -> sa.Select[Any]:
-        """The search for posts that contain all words, newest first.
+    def find_posts(self) -> sa.Executable:
+        """The search for positions of posts, newest first.
 
-        Parameters: `query`, `platform`, `rooms` (see `bind_list`), `author` (empty for anybody), `since`, `until` and
-        `limit`.
+        Parameters: `query` (see `match_any`), `platform`, `rooms` (see `bind_list`), `author` (empty for anybody),
+        `since`, `until` and `limit`.
         """
         ...
 
-    @property
-    def find_passages(self) -> sa.Executable:
-        """The search for keys of passages, the best first; parameters `query` (see `match_any`) and `limit`."""
-        ...
-
-    @property
-    def find_passages_in_sources(self) -> sa.Executable:
-        """The same search within the sources in the parameter `sources` (see `bind_list`)."""
+    def find_passages(self, *, is_ranked: bool, in_sources: bool) -> sa.Executable:
+        """Returns the search for positions of passages; parameters `query` (see `match_any`) and `limit`, and `sources`
+        (see `bind_list`) when it is within sources. The best come first when it is ranked, else any.
+        """
         ...
 
     @property
@@ -121,15 +120,29 @@ class SqlDialect(Protocol):
         """Returns a query for any of these words."""
         ...
 
-    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """Estimates the share of passages that contain each word, and the number of passages.
+    def match_both(self, one: str, other: str) -> str:
+        """Returns a query for what both queries find."""
+        ...
 
-        A rare word may be reported as rarer than it is.
+    def match_either(self, queries: Sequence[str]) -> str:
+        """Returns a query for what any of the queries finds."""
+        ...
+
+    def count_holders(
+        self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
+    ) -> tuple[Mapping[str, int], int]:
+        """Counts the rows that contain each word, and all rows.
+
+        A rare word may be reported as rarer than it is, one in more than half of them as in half.
         """
         ...
 
+    def stem_words(self, connection: sa.Connection, words: Sequence[str]) -> Mapping[str, str]:
+        """Returns each word as the index has it: words with the same stem are found for one another."""
+        ...
+
     def refresh_word_counts(self, connection: sa.Connection) -> None:
-        """Updates the statistics behind `estimate_word_shares`, after the passages have changed."""
+        """Updates the statistics behind `count_holders`, after the passages have changed."""
         ...
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:

@@ -1,7 +1,4 @@
-"""Documents of the current snapshot and their passages, found by words.
-
-Words that many passages contain say little and cost the most: a search leaves them out while there are rarer ones.
-"""
+"""Documents of the current snapshot and their passages, found by words (`word_search`)."""
 
 from __future__ import annotations
 
@@ -16,6 +13,8 @@ from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, 
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.repository import SqlRepository, upsert
 from denizen.adapters.store.vectors import index_progress, vectors
+from denizen.adapters.store.word_search import WordIndex, WordSearch
+from denizen.domain.bm25 import TitledText
 from denizen.domain.passage import Passage
 from denizen.domain.words import split_words
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
@@ -48,15 +47,6 @@ passages = sa.Table(
 """`words` feeds full-text search; its index is created in the migrations."""
 
 
-MAX_WORDS = 32
-COMMON = 0.02
-"""A word is common when more than this share of passages contains it. Measured at a million texts: the slowest search
-of twenty went from 774 to 120 ms.
-"""
-FEW = 500
-"""A word in at most so many passages never counts as common."""
-MAX_RANKED = 4000
-"""The approximate number of passages that are ranked; the rarest words come first."""
 PASSAGES_AT_ONCE = 100
 """The number of passages in one statement. The driver caches the statement of every different length."""
 
@@ -80,6 +70,11 @@ _PASSAGE = (
     passages.c.text,
 )
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
+_READ = (
+    sa.select(passages.c.key, passages.c.headings, passages.c.words)
+    .where(passages.c.position.in_(sa.bindparam("positions", expanding=True)))
+    .order_by(passages.c.position)
+)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
     vectors.c.collection == PASSAGE_VECTORS,
@@ -157,17 +152,20 @@ class SqlDocuments(SqlRepository):
     async def remove(self, paths: Collection[str]) -> int:
         return await self._transaction.write(lambda connection: _remove(connection, self._dialect, paths))
 
-    async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
-        wanted = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
-        bounds = {"sources": self._dialect.bind_list(sorted(sources)), "limit": limit} if sources else {"limit": limit}
+    async def find_by_words(
+        self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
+    ) -> Sequence[str]:
+        dialect, bounds = self._dialect, {"sources": self._dialect.bind_list(sorted(sources))} if sources else {}
+        find = {ranked: dialect.find_passages(is_ranked=ranked, in_sources=bool(bounds)) for ranked in (False, True)}
 
         def job(connection: sa.Connection) -> list[str]:
-            if not wanted or limit < 1:
-                return []
-            rare = choose_words(*self._dialect.estimate_word_shares(connection, wanted))
-            find = self._dialect.find_passages_in_sources if sources else self._dialect.find_passages
-            found = connection.execute(find, bounds | {"query": self._dialect.match_any(rare)}).scalars()
-            return list(dict.fromkeys(found))
+            search = WordSearch(connection, dialect, WordIndex("passages", find[False], find[True], bounds))
+            places = search.select(words, also)
+            rows = connection.execute(_READ, {"positions": list(places)}).all()
+            texts: dict[str, TitledText] = {
+                key: TitledText(text.split(), split_words(" ".join(headings))) for key, headings, text in rows
+            }
+            return search.rank(texts)[: max(limit, 0)]
 
         return await self._transaction.read(job)
 
@@ -196,17 +194,6 @@ class SqlDocuments(SqlRepository):
         return await self._transaction.read(
             lambda connection: IndexSize(*(connection.execute(each).scalar_one() for each in _SIZE))
         )
-
-
-def choose_words(shares: Mapping[str, float], total: int) -> list[str]:
-    """Returns the words to search for, rarest first: common ones only when there are no others, and then only one."""
-    most, left = max(COMMON, FEW / max(total, 1)), MAX_RANKED / max(total, 1)
-    chosen: list[str] = []
-    for word in sorted(shares, key=lambda each: shares[each]):
-        left -= shares[word]
-        if not chosen or (shares[word] <= most and left >= 0):
-            chosen.append(word)
-    return chosen
 
 
 def _remove(connection: sa.Connection, dialect: SqlDialect, paths: Collection[str]) -> int:

@@ -16,12 +16,12 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.dialect import REVISION_TABLE, IndexedTable, InsertInto
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.postgres_copy import choose_copy_name, copy_tables, enter_copy
 from denizen.adapters.store.postgres_vectors import PgvectorIndex
-from denizen.adapters.store.posts import NOT_DELETED, POST_COLUMNS, posts
+from denizen.adapters.store.posts import NOT_DELETED, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ _SEARCH = (
 )
 
 _AUTHOR = sa.bindparam("author", type_=EscapedText())
-_SEARCH_POSTS = (
-    sa.select(*POST_COLUMNS)
-    .where(sa.literal_column("posts.lexemes").op("@@")(_QUERY))
+_ANY = sa.func.to_tsquery(sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text()))
+_FIND_POSTS = (
+    sa.select(posts.c.position)
+    .where(sa.literal_column("posts.lexemes").op("@@")(_ANY))
     .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), NOT_DELETED)
     .where(sa.or_(_AUTHOR == "", posts.c.author_id == _AUTHOR))
     .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
@@ -74,16 +75,17 @@ _SEARCH_POSTS = (
     .limit(sa.bindparam("limit"))
 )
 
-_ANY = sa.func.to_tsquery(sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text()))
 _HAS_ANY = sa.literal_column("passages.lexemes").op("@@")(_ANY)
-_FIND_PASSAGES = (
-    sa.select(passages.c.key)
-    .where(_HAS_ANY)
-    # 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
-    .order_by(sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc(), passages.c.position)
-    .limit(sa.bindparam("limit"))
-)
-_FIND_PASSAGES_OF = _FIND_PASSAGES.where(_among(passages.c.source_id, "sources"))
+_FIND = sa.select(passages.c.position).where(_HAS_ANY).limit(sa.bindparam("limit"))
+# 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
+_RANK = sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc()
+_IN_SOURCES = _among(passages.c.source_id, "sources")
+_FIND_PASSAGES = {
+    (False, False): _FIND,
+    (False, True): _FIND.where(_IN_SOURCES),
+    (True, False): _FIND.order_by(_RANK, passages.c.position),
+    (True, True): _FIND.where(_IN_SOURCES).order_by(_RANK, passages.c.position),
+}
 # Counting takes 20 ms for each word; the planner's statistics know the common ones, by their stems.
 _SHARES = sa.text(
     """
@@ -92,12 +94,20 @@ _SHARES = sa.text(
     LEFT JOIN LATERAL unnest(to_tsvector('denizen_words'::regconfig, asked.word)) AS stem ON true
     LEFT JOIN (
         SELECT unnest(most_common_elems::text::text[]) AS lexeme, unnest(most_common_elem_freqs) AS share
-        FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'passages' AND attname = 'lexemes'
+        FROM pg_stats WHERE schemaname = current_schema() AND tablename = :table AND attname = 'lexemes'
     ) AS common ON common.lexeme = stem.lexeme
     GROUP BY asked.word
     """
 )
-_PASSAGES = sa.text("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages')")
+_STEMS = sa.text(
+    """
+    SELECT asked.word, coalesce(
+        (SELECT min(each.lexeme) FROM unnest(to_tsvector('denizen_words'::regconfig, asked.word)) AS each), asked.word
+    ) AS stem
+    FROM unnest(CAST(:words AS text[])) AS asked(word)
+    """
+)
+_TOTAL = sa.text("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(:table)")
 
 _RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
 """Serialization failure, deadlock, too many connections, lock timeout and statement timeout."""
@@ -110,9 +120,7 @@ class PostgresDialect:
 
     locks_rows = True
     search = _SEARCH
-    search_posts = _SEARCH_POSTS
-    find_passages = _FIND_PASSAGES
-    find_passages_in_sources = _FIND_PASSAGES_OF
+    find_posts = _FIND_POSTS
 
     def __init__(self, url: sa.URL, max_connections: int = 10) -> None:
         self._url = url
@@ -153,10 +161,25 @@ class PostgresDialect:
     def match_any(self, words: Sequence[str]) -> str:
         return " | ".join(words)
 
-    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+    def match_both(self, one: str, other: str) -> str:
+        return f"({one}) & ({other})"
+
+    def match_either(self, queries: Sequence[str]) -> str:
+        return " | ".join(f"({query})" for query in queries)
+
+    def find_passages(self, *, is_ranked: bool, in_sources: bool) -> sa.Executable:
+        return _FIND_PASSAGES[is_ranked, in_sources]
+
+    def count_holders(
+        self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
+    ) -> tuple[Mapping[str, int], int]:
         """Reads the shares from the statistics of the planner."""
-        rows = connection.execute(_SHARES, {"words": list(words)})
-        return {row[0]: row[1] for row in rows}, connection.execute(_PASSAGES).scalar_one()
+        total = connection.execute(_TOTAL, {"table": table}).scalar_one()
+        found = connection.execute(_SHARES, {"table": table, "words": list(words)})
+        return {word: round(share * total) for word, share in found}, total
+
+    def stem_words(self, connection: sa.Connection, words: Sequence[str]) -> Mapping[str, str]:
+        return {row.word: row.stem for row in connection.execute(_STEMS, {"words": list(dict.fromkeys(words))})}
 
     def refresh_word_counts(self, connection: sa.Connection) -> None:
         connection.execute(sa.text("ANALYZE passages"))

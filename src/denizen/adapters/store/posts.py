@@ -16,6 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import (
+    EARLIEST,
+    LATEST,
     EscapedText,
     JsonText,
     PlatformId,
@@ -31,11 +33,13 @@ from denizen.adapters.store.columns import (
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.repository import upsert
 from denizen.adapters.store.vectors import index_progress, vectors
+from denizen.adapters.store.word_search import WordIndex, WordSearch
+from denizen.domain.bm25 import TitledText
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_embedding, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostChanges, PostVersion
 from denizen.domain.words import make_excerpt, split_words
-from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, post_vector_key
+from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, PostQuery, post_vector_key
 
 posts = sa.Table(
     "posts",
@@ -381,6 +385,11 @@ def _write_post(post: Post) -> dict[str, Any]:
     }
 
 
+_READ = (
+    sa.select(*POST_COLUMNS)
+    .where(posts.c.position.in_(sa.bindparam("positions", expanding=True)))
+    .order_by(posts.c.id.desc())
+)
 _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
 
@@ -413,12 +422,28 @@ def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
     return sa.select(found.c.key, found.c.posts, last_name.label("name")).order_by(found.c.posts.desc(), found.c.key)
 
 
-def search_posts(
-    connection: sa.Connection, dialect: SqlDialect, wanted: Sequence[str], bounds: dict[str, Any]
-) -> list[PostHit]:
-    """Returns posts found by words. `bounds` are the parameters of `SqlDialect.search_posts`."""
-    found = [parse_post(row) for row in connection.execute(dialect.search_posts, bounds).all()]
-    return [PostHit(post, make_excerpt(post.text, wanted)) for post in found]
+LENGTH_WEIGHT = 0.75
+"""Posts differ in length more than passages do."""
+
+
+def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[PostHit]:
+    """Returns posts with some of the words, the best first; of equals, the newest."""
+    bounds = {
+        "platform": wanted.platform,
+        "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
+        "author": wanted.author,
+        "since": wanted.since or EARLIEST,
+        "until": wanted.until or LATEST,
+    }
+    search = WordSearch(connection, dialect, WordIndex("posts", dialect.find_posts, dialect.find_posts, bounds))
+    places = search.select(wanted.words, wanted.also)
+    found = {post.id: post for post in map(parse_post, connection.execute(_READ, {"positions": list(places)}).all())}
+    texts = {key: TitledText(split_words(post.text)) for key, post in found.items()}
+    # Of posts with the one word that was asked for, a short one is no better than a new one.
+    is_one = len(split_words(wanted.also or wanted.words)) == 1
+    ranked = search.rank(texts, length_weight=0 if is_one else LENGTH_WEIGHT)
+    words = split_words(wanted.words)
+    return [PostHit(found[key], make_excerpt(found[key].text, words)) for key in ranked[: wanted.limit]]
 
 
 def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:

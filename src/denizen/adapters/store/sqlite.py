@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -24,10 +25,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.util import LRUCache
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
-from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.dialect import REVISION_TABLE, IndexedTable, InsertInto
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
-from denizen.adapters.store.posts import POST_COLUMNS, posts
+from denizen.adapters.store.posts import posts
 from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
@@ -38,6 +39,9 @@ BUSY_TIMEOUT_MS = 5000
 
 COMPILED_STATEMENTS = 1000
 """How many compiled statements are kept; about twice as many as the store has."""
+
+MAX_STEMS = 50_000
+"""How many words are remembered with their stems: about 5 MB."""
 
 _PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY")
 
@@ -63,7 +67,7 @@ _SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).ord
 # Plain SQL for its CROSS JOIN, which SQLite executes in the given order. Otherwise SQLite walks through the posts from
 # the newest and looks for the words in each. A rare word among 100,000 posts then takes seconds instead of less than a
 # millisecond; a word that all posts contain takes 50 ms this way.
-_found_posts = (
+_FIND_POSTS = (
     sa.text(
         """
         SELECT posts.position FROM post_words CROSS JOIN posts ON posts.position = post_words.rowid
@@ -82,27 +86,29 @@ _found_posts = (
     )
     .columns(posts.c.position)
 )
-_SEARCH_POSTS = sa.select(*POST_COLUMNS).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
-# The inner query asks the index alone, which returns the best passages without ranking the rest in SQL.
-_FIND_PASSAGES = sa.text(
-    """
-    SELECT passages.key FROM (
-        SELECT rowid AS place, rank AS score FROM passage_words WHERE words MATCH :query ORDER BY rank LIMIT :limit
-    ) AS found CROSS JOIN passages ON passages.position = found.place ORDER BY found.score
-    """
-).columns(passages.c.key)
-_FIND_PASSAGES_OF = sa.text(
-    """
-    SELECT passages.key FROM passage_words CROSS JOIN passages ON passages.position = passage_words.rowid
-    WHERE passage_words.words MATCH :query AND passages.source_id IN (SELECT value FROM json_each(:sources))
-    ORDER BY bm25(passage_words) LIMIT :limit
-    """
-).columns(passages.c.key)
-_MANY = 0.025
-"""The share of all passages at which counting the matches of a word stops."""
-_COUNT_PASSAGES = sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)")
-_PASSAGES = sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0))
+_HAS_WORDS = "FROM passage_words WHERE words MATCH :query"
+_HAS_WORDS_IN_SOURCES = (
+    "FROM passage_words CROSS JOIN passages ON passages.position = passage_words.rowid"
+    " WHERE passage_words.words MATCH :query AND passages.source_id IN (SELECT value FROM json_each(:sources))"
+)
+_FIND_PASSAGES = {
+    (is_ranked, in_sources): sa.text(f"SELECT passage_words.rowid {found} {order} LIMIT :limit").columns(
+        passages.c.position
+    )
+    for is_ranked, order in ((False, ""), (True, "ORDER BY rank"))
+    for in_sources, found in ((False, _HAS_WORDS), (True, _HAS_WORDS_IN_SOURCES))
+}
+_MANY = 0.5
+"""The share of all rows at which counting the matches of a word stops."""
+_COUNT: Mapping[IndexedTable, sa.TextClause] = {
+    "passages": sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)"),
+    "posts": sa.text("SELECT count(*) FROM (SELECT 1 FROM post_words WHERE words MATCH :query LIMIT :most)"),
+}
+_TOTAL: Mapping[IndexedTable, sa.Select[int]] = {
+    "passages": sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0)),
+    "posts": sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0)),
+}
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -115,15 +121,14 @@ class SqliteDialect:
     readers = 3
     locks_rows = False
     search = _SEARCH
-    search_posts = _SEARCH_POSTS
-    find_passages = _FIND_PASSAGES
-    find_passages_in_sources = _FIND_PASSAGES_OF
+    find_posts = _FIND_POSTS
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self.insert: InsertInto = insert
         self.engine = _make_engine(path, busy_timeout_ms)
         self.vector_index = SqliteVectorIndex()
+        self._stemmer = _Stemmer()
 
     def prepare(self) -> None:
         """Does nothing: SQLite offers nothing beyond the schema."""
@@ -138,13 +143,26 @@ class SqliteDialect:
     def match_any(self, words: Sequence[str]) -> str:
         return " OR ".join(f'"{word}"' for word in words)
 
-    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """Counts matches, up to a bound."""
-        total = connection.execute(_PASSAGES).scalar_one()
+    def match_both(self, one: str, other: str) -> str:
+        return f"({one}) AND ({other})"
+
+    def match_either(self, queries: Sequence[str]) -> str:
+        return " OR ".join(f"({query})" for query in queries)
+
+    def find_passages(self, *, is_ranked: bool, in_sources: bool) -> sa.Executable:
+        return _FIND_PASSAGES[is_ranked, in_sources]
+
+    def count_holders(
+        self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
+    ) -> tuple[Mapping[str, int], int]:
+        total = connection.execute(_TOTAL[table]).scalar_one()
         most = max(round(total * _MANY), 1000)
         asked = {word: {"query": self.match_all([word]), "most": most} for word in words}
-        counts = {word: connection.execute(_COUNT_PASSAGES, bounds).scalar_one() for word, bounds in asked.items()}
-        return {word: count / max(total, 1) for word, count in counts.items()}, total
+        return {word: connection.execute(_COUNT[table], bounds).scalar_one() for word, bounds in asked.items()}, total
+
+    def stem_words(self, connection: sa.Connection, words: Sequence[str]) -> Mapping[str, str]:
+        del connection
+        return self._stemmer.stem(words)
 
     def refresh_word_counts(self, connection: sa.Connection) -> None:
         """Does nothing: matches are counted at each search."""
@@ -211,6 +229,34 @@ class SqliteDialect:
 
     def _sibling(self, suffix: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{suffix}")
+
+
+class _Stemmer:
+    """Finds the stems of words as FTS5 does, by having it index them in a database in memory."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._stems: dict[str, str] = {}
+
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        database.execute("CREATE VIRTUAL TABLE stems USING fts5(word, tokenize='porter unicode61')")
+        database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, 'instance')")
+        return database
+
+    def stem(self, words: Sequence[str]) -> Mapping[str, str]:
+        with self._lock:
+            if len(self._stems) > MAX_STEMS:
+                self._stems.clear()
+            new = [word for word in dict.fromkeys(words) if word not in self._stems]
+            if new:
+                self._database.execute("BEGIN")
+                self._database.executemany("INSERT INTO stems(rowid, word) VALUES (?, ?)", enumerate(new))
+                found = dict(self._database.execute("SELECT doc, term FROM terms").fetchall())
+                self._database.execute("ROLLBACK")
+                self._stems.update({word: found.get(place, word) for place, word in enumerate(new)})
+            return {word: self._stems[word] for word in words}
 
 
 def explain(error: BaseException | None, path: Path) -> DenizenError | None:

@@ -1,7 +1,7 @@
 """Searches the archive by words and by embedding, fused by rank, within what one asker may see.
 
-By words a post has to contain all of them, and the newest comes first; without an embedder, or while it does not
-answer, that is all. Where the archive has nothing of a room, `ArchiveLookups` asks the platform.
+By words a post has to contain one that says something, and those that say the most come first; without an embedder, or
+while it does not answer, that is all. Where the archive has nothing of a room, `ArchiveLookups` asks the platform.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.ranking import fuse
+from denizen.domain.ranking import fuse, telling_words
 from denizen.domain.room import Post, Room
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -43,14 +43,23 @@ class ArchiveQuery:
     until: datetime | None
     limit: int
 
-    def fits(self, post: Post) -> bool:
-        """Whether a search by words would find it."""
+    @property
+    def selecting(self) -> list[str]:
+        """The words that find posts: those that say something, if there are any."""
+        return telling_words(self.words) or split_words(self.words)
+
+    def rank(self, posts: Sequence[Post]) -> list[Post]:
+        """Returns those of the posts that a search by words would find, the best first; of equals, the newest."""
         author = self.author.strip().strip('<@!>"').strip().casefold()
-        return (
-            set(split_words(self.words)) <= set(split_words(post.text))
+        shared = {post.id: set(self.selecting).intersection(split_words(post.text)) for post in posts}
+        found = [
+            post
+            for post in reversed(posts)
+            if shared[post.id]
             and author in {"", post.author.id, post.author.name.casefold()}
             and _is_within(post, self.since, self.until)
-        )
+        ]
+        return sorted(found, key=lambda post: -len(shared[post.id]))
 
 
 class ArchiveSearch:
@@ -79,7 +88,8 @@ class ArchiveSearch:
             if author is None:
                 return []
             query = PostQuery(
-                wanted.words,
+                " ".join(wanted.selecting),
+                also=wanted.words,
                 platform=view.platform,
                 rooms=rooms,
                 author=author,
@@ -204,9 +214,9 @@ class _ScopedLookup:
             return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
         likely = view.get_room(room) if room.strip() else view.own
         fetched = await self.lookups.fetch_unknown(view, likely) if likely is not None else []
-        split = split_words(words)
-        found = [post for post in reversed(fetched) if split and wanted.fits(post)]
-        return [_record(post, view, text=make_excerpt(post.text, split)) for post in found[:limit]]
+        return [
+            _record(post, view, text=make_excerpt(post.text, wanted.selecting)) for post in wanted.rank(fetched)[:limit]
+        ]
 
     async def list_absent(self, words: str) -> Sequence[str]:
         view = await self._view()

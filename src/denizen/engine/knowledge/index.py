@@ -246,7 +246,7 @@ def _batches(files: Sequence[_SnapshotFile]) -> Iterator[Sequence[_SnapshotFile]
 RANKED = 50
 """The places of each ranking that are fused."""
 PER_DOCUMENT = 3
-"""A long document must not fill the answer."""
+"""A long document must not fill the answer: it has at most half of it, but so many passages in any case."""
 
 
 class DocumentSearch:
@@ -267,13 +267,13 @@ class DocumentSearch:
     async def __call__(
         self, question: str, *, sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[IndexedPassage]:
-        """The best first, at most PER_DOCUMENT of a document. Raises NotFound for a source that is not there."""
+        """The best first, PER_DOCUMENT or half of them of one document. Raises NotFound for an unknown source."""
         words = " ".join(telling_words(question))
         asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
             _check(sources, known)
-            by_words = await work.documents.find_by_words(words, sources=sources, limit=RANKED)
+            by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
             by_embedding: list[str] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
@@ -290,7 +290,7 @@ class DocumentSearch:
         texts: dict[str, str] = {}
         chosen: list[IndexedPassage] = []
         for each in found:
-            if of_documents[each.path] == PER_DOCUMENT or len(chosen) >= limit:
+            if of_documents[each.path] >= max(PER_DOCUMENT, limit // 2) or len(chosen) >= limit:
                 continue
             if is_talk[each.source_id]:
                 if each.path not in texts:
