@@ -24,7 +24,8 @@ BIN = Path(sys.executable).parent
 
 @pytest.mark.proves("L-config-greynoise", "L-tool-greynoise")
 async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Vendor) -> None:
-    async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
+    sections = read_variables(VARIABLES, {"GREYNOISE_BASE_URL": vendor.url})
+    async with open_client(greynoise.greynoise_skill, sections=sections) as client:
         known = json.loads(get_text(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})))
         unknown = json.loads(get_text(await client.call_tool("greynoise_ip_address", {"ip_address": "9.9.9.9"})))
     assert vendor.paths == ["/v3/community/8.8.8.8", "/v3/community/9.9.9.9"]
@@ -114,6 +115,7 @@ async def test_the_largest_order_is_taken(vendor: Vendor) -> None:
     assert "10 pictures" in get_text(result)
 
 
+@pytest.mark.proves("L-config-required")
 async def test_without_a_key_generating_an_image_says_what_is_missing() -> None:
     async with open_client(painter.painter_skill, sections={}) as client:
         result = await client.call_tool("generate_image", {"prompt": "a fox"})

@@ -19,7 +19,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V2",
         "1.1",
         "Start-up has one fixed order (store, migrations, built-in skills, user skills, models, gate, integrations, "
-        "then accounts with commands and backfill), and only at its end does Denizen report ready.",
+        "then accounts), and Denizen is ready once each is connected or failed; commands and backfill follow.",
         status="covered",
         issue="foundation",
     ),

@@ -76,6 +76,7 @@ def test_an_admitted_repository_is_matched_without_case(home: Home):
     assert not account.admits("sea/south")
 
 
+@pytest.mark.proves("L-config-required")
 def test_the_key_may_be_a_file_of_the_home_folder(home: Home):
     text = "channels: {github: {accounts: {denizen: {app_id: '1', private_key_file: app.pem}}}}"
     settings = home.load(text)
@@ -137,6 +138,7 @@ def test_an_account_for_an_unknown_agent_is_refused(home: Home):
     assert "adda" in refused.value.explain()
 
 
+@pytest.mark.proves("L-config-required")
 def test_who_has_no_login_stays_away_and_who_has_no_secret_hears_no_webhooks(home: Home):
     settings = home.load("channels: {github: {accounts: {denizen: '${T}'}}}")
     assert settings.github_accounts == ()

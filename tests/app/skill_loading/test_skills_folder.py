@@ -63,7 +63,7 @@ async def test_an_enabled_skill_is_loaded_after_the_built_in_ones(home: Home) ->
         assert state(denizen, "echo") == ("enabled", "")
 
 
-@pytest.mark.proves("VW6")
+@pytest.mark.proves("VW6", "V-skill-loading")
 async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:

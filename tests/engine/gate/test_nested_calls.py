@@ -96,11 +96,19 @@ async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
 
 
 @pytest.mark.proves("VW1")
-@pytest.mark.parametrize("chain", [("sensitive", "harmless"), ("harmless", "sensitive"), ("harmless", "harmless")])
+async def test_the_configured_tier_of_a_tool_counts_for_what_it_calls() -> None:
+    policy = GatePolicy(rules=(ToolRule("harmless", Decision.APPROVE),), tiers=(("harmless", Tier.SENSITIVE),))
+    async with open_nested(policy, harmless=[("limited", {"q": "x"})]) as (toolset, gate):
+        assert (await start(toolset, gate, "harmless", policy)).verdict.decision is Decision.APPROVE
+    assert [call.tool for call in toolset.tools.calls] == ["harmless"]
+
+
+@pytest.mark.proves("VW1")
+@pytest.mark.parametrize("chain", [("sensitive", "harmless"), ("harmless", "sensitive"), ("gone",), ("harmless",)])
 async def test_the_strictest_of_all_on_the_way_counts_wherever_it_stands(chain: tuple[str, ...]) -> None:
     async with open_nested(harmless=[("limited", {"q": "x"})]) as (toolset, gate):
         await start(toolset, gate, "harmless", scope=replace(SCOPE, chain=chain))
-    assert [result.is_error for result in toolset.results] == ["sensitive" in chain]
+    assert [result.is_error for result in toolset.results] == [chain != ("harmless",)]
 
 
 @pytest.mark.proves("V23")

@@ -82,6 +82,7 @@ async def test_the_preview_of_a_stopped_turn_is_taken_away() -> None:
 
 @pytest.mark.proves("L9")
 async def test_images_of_a_result_become_cards_with_attachments_and_links_one_message_for_each_further_image() -> None:
+    marker = '🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}'
     data: dict[str, Json] = {
         "images": [
             {"url": DATA_URI, "title": "A fox", "links": {"north": "https://cdn.example/n.png"}},
@@ -90,12 +91,15 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
     }
 
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
-        return ToolResult('drawn 🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', data=data)
+        return ToolResult(f"drawn {marker}", data=data)
 
-    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here is your fox."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply(f"Here is your fox. {marker}"))
     async with open_platform(model=model, tools=ToolsetFixture(run=draw)) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         first, second = (sent.content for sent in await fixture.sent())
+        async with fixture.store.work(write=False) as work:
+            [turn] = await work.turns.list_turns()
+    assert turn.result.reply == "Here is your fox."
     assert first.text == "Here is your fox." and first.embeds[0].title == "A fox"
     assert first.embeds[0].image.startswith("attachment://")
     assert first.embeds[0].fields == (("north", "[open](https://cdn.example/n.png)"),)
@@ -309,7 +313,11 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
         await fixture.settled()
         world.platform.say(thread, "bob", "@ada and mine?")
         await fixture.settled()
-    assert ("Tom" in str(model.requests[1].messages)) is knows
+        fixture.ada.tickets.add("t1")
+        asked = CommandCall("77", "ask", "", {"text": "?"}, thread, "ana", "Ana", frozenset(), START, ticket="t1")
+        await fixture.listener.on_command(asked)
+        await fixture.settled()
+    assert ("Tom" in str(model.requests[1].messages)) is ("Tom" in str(model.requests[3].messages)) is knows
     assert ("Tom" in str(model.requests[2].messages)) is (scope is SessionScope.CHANNEL)
 
 

@@ -351,11 +351,12 @@ async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_t
 
 @pytest.mark.proves("T-agent-tools")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
-    model = ScriptedModel(ScriptedReply("hi"))
+    model = ScriptedModel(ScriptedReply(calls=[call("see", q="a")]), ScriptedReply("hi"))
     agent = Agent(NAME, tool_access=ToolAccess(tools=("w*", "look")))
-    async with open_engine(model, ToolsetFixture([LOOK, WRITE]), agent=agent) as engine:
+    async with open_engine(model, ToolsetFixture([LOOK, WRITE, replace(LOOK, name="see")]), agent=agent) as engine:
         await engine.say("x")
         assert [spec.name for spec in model.requests[0].tools] == ["write", "look"]
+        assert engine.tools.calls == [], "a model may call what it was not offered"
 
 
 async def test_a_failing_provider_ends_the_turn_with_its_reason_and_keeps_what_was_done() -> None:

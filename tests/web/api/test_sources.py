@@ -45,6 +45,8 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
         _, before = await admin.ask("GET", "/api/snapshot/status")
         assert (before["needs_sync"], before["current"]) == (True, "")
         await owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"c.md": "C"})))
+        _, listed = await server.member.ask("GET", "/api/sources")
+        assert (listed["total"], listed["folder"]["count"], listed["git"]["count"]) == (2, 2, 0)
         run = await admin.sync()
         assert (run["status"], run["failed"], run["progress"]) == ("done", {}, {})
         assert run["sources"] == run["changed"] == ["more", "notes"]
