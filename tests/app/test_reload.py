@@ -10,6 +10,7 @@ import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.model_choice import ModelChoice
+from denizen.app.models import verify_model
 from denizen.app.reload import Reloader
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
@@ -17,6 +18,7 @@ from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import ToolMode, ToolModes, ToolRule
 from denizen.engine.tools.toolbox import list_all
+from denizen.testing.model_server import ModelAnswer, model_server
 from tests.app.home_folder import LAB, Home, open_home
 from tests.timing import HANG_LIMIT_S
 
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.anyio
 SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
 
-@pytest.mark.proves("T2", "T1", "T6", "L2", "LW2", "L-config-rate-limit", "L-config-cache-ttl")
+@pytest.mark.proves("T2", "T1", "T6", "L2", "LW2", "L-config-rate-limit", "L-config-cache-ttl", "L-tool-get-weather")
 async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) -> None:
     async with open_home(home) as denizen:
         first = denizen.runtime.current
@@ -197,6 +199,33 @@ async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home)
     with pytest.raises(InvalidInput, match="command line"):
         async with open_home(home, LAB, ModelChoice(base_url="not a url", model="x")):
             pass
+
+
+@pytest.mark.proves("V13")
+async def test_each_kind_of_provider_is_asked_in_its_own_way_at_the_address_in_the_configuration(home: Home) -> None:
+    async with model_server() as server:
+        bases = {"openai": server.openai_url, "anthropic": server.url, "openrouter": server.openrouter_url}
+        bases["openai-compatible"] = server.openai_url
+        sections = "".join(
+            f'    {kind}: {{kind: {kind}, base_url: "{url}", api_key: "${{LAB_KEY}}"}}\n' for kind, url in bases.items()
+        )
+        text = f"models:\n  providers:\n{sections}  aliases: {{balanced: openai/a/b}}\n"
+        home.add_file("secrets.env", "LAB_KEY=lab-key\n", 0o600)
+        server.script(*[ModelAnswer(text="OK.")] * 4)
+        async with open_home(home, text) as denizen:
+            for kind in bases:
+                await verify_model(denizen.runtime.current.models, f"{kind}/a/b")
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer lab-key"}
+    asked = [
+        (request.path, "max_completion_tokens" in request.body, request.headers["user-agent"] == "denizen")
+        for request in server.requests
+    ]
+    assert asked == [
+        ("/v1/chat/completions", True, False),
+        ("/v1/messages", False, False),
+        ("/api/v1/chat/completions", False, False),
+        ("/v1/chat/completions", False, True),
+    ]
 
 
 @pytest.mark.proves("TW5", "C-config-endpoint")

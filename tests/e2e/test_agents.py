@@ -18,10 +18,11 @@ models:
     dead: {{kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}
   aliases:
     balanced: second/reads
-    sturdy: {{model: dead/never, fallbacks: [first/sees]}}
+    sturdy: {{model: dead/never, fallbacks: [dead/too, first/sees, second/reads]}}
   overrides:
     first/sees: {{images: true}}
     dead/never: {{images: true}}
+    dead/too: {{images: true}}
     second/reads: {{images: false}}
 agents:
   painter: {{model: first/sees}}

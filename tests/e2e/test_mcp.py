@@ -40,7 +40,7 @@ def mcp_home(home: Home, provider: Provider) -> Home:
     return home
 
 
-@pytest.mark.proves("L6", "LW5", "LW4")
+@pytest.mark.proves("L6", "LW5", "LW4", "L-config-mcp")
 def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(mcp_home: Home, provider: Provider) -> None:
     provider.script(
         ModelAnswer(calls=[ModelCall("small_environment", {}, id="c1")]), ModelAnswer(text="It sees little.")

@@ -78,7 +78,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert third.approval is None
 
 
-@pytest.mark.proves("T-approval-modes", "T-approval-timeout", "T-config-custom", "TW8")
+@pytest.mark.proves("T-approval-modes", "T-approval-timeout", "T-config-custom", "TW8", "TW1")
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
     assert policy == GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(20, 3600),)), generation=7)

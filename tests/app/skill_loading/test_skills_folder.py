@@ -202,7 +202,7 @@ async def test_a_skill_gets_what_its_manifest_asks_for_and_nothing_else(home: Ho
         assert f"needs `{permission}` under permissions" in result.text
 
 
-@pytest.mark.proves("VW1")
+@pytest.mark.proves("VW1", "V-skill-interface")
 @pytest.mark.parametrize(
     ("tier", "tool", "args"),
     [(0, "download_file", {"url": "http://127.0.0.1:9/x"}), (2, "calculator", {"expression": "6 * 7"})],

@@ -241,7 +241,7 @@ async def test_a_quorum_waits_for_the_second_vote_and_counts_nobody_twice() -> N
         assert len(engine.tools.calls) == 1
 
 
-@pytest.mark.proves("T-approval-timeout", "VW2")
+@pytest.mark.proves("T-approval-timeout", "VW2", "TW1")
 @pytest.mark.parametrize("grants", [False, True])
 async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(grants: bool) -> None:
     rule = ApprovalRule(timeout_s=0.01, grant_on_timeout=grants)

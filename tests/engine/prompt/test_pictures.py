@@ -117,9 +117,11 @@ async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada which flower?")
         assert await fixture.said() == ["Take a rose."]
     async with open_engine(model) as engine:
-        events = await engine.watch("which flower?")
+        asked = message("which flower?")
+        events = [event async for event in engine.turns.stream(asked)]
+        late = await engine.turns.ask(asked)
     assert not any(isinstance(event, ReasoningAdded) for event in events)
-    assert isinstance(events[-1], TurnFinished) and events[-1].reasoning == ""
+    assert isinstance(events[-1], TurnFinished) and events[-1].reasoning == late.reasoning == ""
 
 
 @pytest.mark.parametrize("context", list(ContextStrategy))

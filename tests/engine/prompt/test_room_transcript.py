@@ -70,12 +70,14 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
     assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.ASSISTANT, "ada:")
 
 
-@pytest.mark.proves("C26", "E6")
-async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
+@pytest.mark.proves("C26", "E6", "E6-names")
+@pytest.mark.parametrize("name", ["Bob", "B*b (he/him) [x"])
+async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended(name: str) -> None:
     heard: list[str] = []
-    said = "Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50
+    said = f"Well, yes.\n{name}: I agree.\nada: Fine. " + "and so on " * 50
     fragmented = ScriptedReply(said, usage=Usage(10, 999, requests=1))
     async with open_platform(None, model(fragmented), agents={ADA: participant()}) as fixture:
+        fixture.world.platform.add_person("bob", name)
         fixture.world.platform.say(fixture.world.general, "bob", "hm")
         await ask(fixture)
         heard += await fixture.said()

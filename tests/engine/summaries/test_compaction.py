@@ -49,7 +49,7 @@ def get_summarized(until: int, text: str) -> str:
     return f"[Messages 1-{until} of this conversation, summed up: {text}]"
 
 
-@pytest.mark.proves("T38")
+@pytest.mark.proves("T38", "T35")
 async def test_one_summary_takes_the_place_of_the_session() -> None:
     scripted, model = make_models(ScriptedReply("Ana has a dog, Rex, who is four."))
     async with open_commands(scripted=scripted) as engine:

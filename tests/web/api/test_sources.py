@@ -55,6 +55,8 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
         assert (status, changed["content_path"], changed["label"]) == (200, "more", "Notes")
         later = server.engine.clock.now().isoformat()
         assert (changed["created_at"], changed["updated_at"]) == (NOON.isoformat(), later)
+        _, edited = await admin.ask("GET", "/api/snapshot/status")
+        assert (edited["needs_sync"], edited["why"]) == (True, "The source 'notes' was changed since it was read.")
         write(notes, {"more/c.md": "C"})
         assert (await admin.sync("/api/sync/notes"))["sources"] == ["notes"]
         assert await owner.ask("DELETE", "/api/sources/more") == (204, None)
@@ -112,6 +114,10 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
         assert (await server.admin.ask("POST", "/api/sources", location="nuxt/docs"))[0] == 201
         status, changed = await server.admin.ask("PUT", "/api/sources/docs", branch="next")
         assert (status, changed["branch"]) == (200, "next")
+        site = {"location": "https://docs.example/sitemap.xml", "kind": "sitemap", "branch": ""}
+        _, moved = await server.admin.ask("PUT", "/api/sources/docs", **site)
+        assert {name: moved[name] for name in site} == site
+        await server.admin.ask("PUT", "/api/sources/docs", location="nuxt/docs", kind="git")
         _, listed = await server.member.ask("GET", "/api/sources")
         [row] = listed["git"]["sources"]
         assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
@@ -246,6 +252,8 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
             run = await server.engine.sync.wait(await server.engine.sync.get(told["run"]))
         assert run.failed == {} and (tmp_path / "mirror/HEAD").is_file()
         assert (await server.owner.ask("PUT", "/api/snapshot/config", repository=mirror))[1]["run"] == ""
+        _, told = await server.admin.ask("PUT", "/api/snapshot/config", repository="")
+        assert told["repository"] == "" and server.engine.remote == RemoteRepository("", allow_existing=True)
 
 
 async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_refused(tmp_path: Path) -> None:
@@ -266,7 +274,7 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
         assert server.engine.remote is None
 
 
-@pytest.mark.proves("S-http-sandbox-snapshot-post", "S-http-snapshot-sync-post")
+@pytest.mark.proves("S-http-sandbox-snapshot-post", "S-http-snapshot-sync-post", "S-http-snapshot-status-get")
 async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
