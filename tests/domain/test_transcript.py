@@ -100,7 +100,7 @@ def test_blocks_do_not_depend_on_how_often_the_talk_is_looked_at(sizes: list[int
     assert ([*early, *late], tail) == plan_blocks(lines, size)
 
 
-@pytest.mark.proves("C7", "C8", "CW5", "E4")
+@pytest.mark.proves("C7", "C8", "CW5", "E4", "C-config-blocks")
 @given(COSTS, COSTS, COSTS, BUDGETS)
 def test_the_budget_is_passed_by_the_guaranteed_tail_only(
     parent: list[int], blocks: list[int], tail: list[int], budget: TranscriptBudget

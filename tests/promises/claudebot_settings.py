@@ -75,7 +75,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
     Requirement(
         "C-config-exchanges",
         "3.1",
-        "The number of exchanges between agents is a setting, 3 by default.",
+        "The number of exchanges between agents is a setting, by default 3 on Discord and 0 on GitHub.",
         status="covered",
         issue="discord",
     ),

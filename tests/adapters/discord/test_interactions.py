@@ -122,6 +122,7 @@ async def _invalid(_: object) -> None:
     raise InvalidInput("There is no mode 'fats'.", fix="Did you mean 'fast'?")
 
 
+@pytest.mark.proves("SW8-errors")
 async def test_a_bug_is_told_with_a_reference_and_nothing_from_inside(
     sim: AccountFixture, caplog: pytest.LogCaptureFixture
 ) -> None:

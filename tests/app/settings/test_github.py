@@ -70,6 +70,12 @@ def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home
     assert bert.account_policy.style.reactions == Reactions(waiting="", seen="rocket", done="+1", failed="confused")
 
 
+@pytest.mark.proves("C-config-exchanges")
+@pytest.mark.parametrize(("line", "number"), [("", 0), ("max_exchanges: 2", 2)])
+def test_no_exchange_with_bots_is_the_default_and_another_number_can_be_set(line: str, number: int, home: Home):
+    assert load_only_login(home, line).account_policy.limits.max_exchanges == number
+
+
 def test_an_admitted_repository_is_matched_without_case(home: Home):
     account = load_only_login(home, "repositories: [Harbour/*, sea/north]").account
     assert account.admits("harbour/Boats") and account.admits("sea/north")

@@ -94,6 +94,7 @@ async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
         assert (await engine.say("hello")).reply == "said by balanced"
 
 
+@pytest.mark.proves("S-http-agent-config-put")
 async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_is_passed_over() -> None:
     models = RoutingModels.answering()
     async with open_router(models, Agent(NAME)) as engine:

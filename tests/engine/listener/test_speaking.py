@@ -13,6 +13,8 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
+from denizen.engine.listener.interactions import InteractionHandler
+from denizen.engine.listener.turn_start import TurnStarter
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import strip_date
@@ -264,6 +266,23 @@ async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> N
         gate.open.set()
         await fixture.settled()
         await fixture.until(lambda: fixture.world.platform.reactions[asked.id] == [("bot-ada", "👍")])
+
+
+@pytest.mark.proves("SW8-errors")
+@pytest.mark.parametrize(
+    ("boundary", "text"), [((TurnStarter, "start"), "@ada hello"), ((InteractionHandler, "run_command"), "@ada /help")]
+)
+async def test_a_fault_outside_of_a_turn_is_told_without_internals_too(
+    boundary: tuple[type, str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no row in /srv/secret.db")
+
+    monkeypatch.setattr(*boundary, fail)
+    async with open_platform() as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", text)
+        [said] = await fixture.said()
+    assert said.startswith("Something went wrong inside. Reference: err_") and "secret" not in said
 
 
 @pytest.mark.proves("C20", "L-config-error-message", "SW8-errors")

@@ -145,6 +145,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
     model = ScriptedModel(*(ScriptedReply(calls=each) for each in calls), ScriptedReply("done"))
     async with open_engine(model, tools) as engine:
         await engine.say("x")
+        assert "have changed" not in str(model.requests[0].messages)
         assert [last_text(request) for request in model.requests[1:]] == [
             "[Your tools have changed. Available now: look.]",
             "[Your tools have changed. Available now: look, see.]",

@@ -141,7 +141,7 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
 
 
-@pytest.mark.proves("C6", "C7", "C-config-context-tokens")
+@pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks")
 async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> None:
     world = World()
     write_posts(world, 1000)
@@ -269,7 +269,7 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
     assert list_texts(of_ben)[-1] == "ben:"
 
 
-@pytest.mark.proves("C8", "C9", "CW5", "E5")
+@pytest.mark.proves("C8", "C9", "CW5", "E5", "C-config-blocks")
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     write_posts(world, 200)

@@ -142,6 +142,26 @@ async def test_the_comments_of_a_stream_say_that_a_call_waits_and_how_it_ended()
     assert [comment for comment in comments if "keep-alive" not in comment][1:] == [": weather: approved by ann"]
 
 
+async def test_who_says_nothing_of_waiting_is_asked() -> None:
+    async with (
+        open_web(script(), keys=[ANN], policy=asks()) as web,
+        web.serve() as url,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
+        client.stream(
+            "POST", "/api/chat", json={"message": "go"}, headers={"authorization": f"Bearer {KEY['ann']}"}
+        ) as response,
+    ):
+        kinds: list[str] = []
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                event = json.loads(line.removeprefix("data: "))
+                kinds.append(event["type"])
+                if event["type"] == "approval_request":
+                    await post(web, "ann", f"/api/approvals/{event['approval']['id']}", decision="approve")
+    assert "approval_request" in kinds
+    assert len(web.weather.calls) == 1
+
+
 async def test_a_stored_call_still_says_how_long_it_ran_and_who_approved_it() -> None:
     model = ScriptedModel(*(ScriptedReply(calls=[call("weather", city="Paris")]), ScriptedReply("Done.")) * 2)
     async with open_web(model, keys=[ANN], policy=asks()) as web, web.serve() as address:

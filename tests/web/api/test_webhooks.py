@@ -10,6 +10,7 @@ import anyio
 import httpx2
 import pytest
 
+from denizen.adapters.github import access as access_module
 from denizen.adapters.github import account as account_module
 from denizen.adapters.github.events import sign
 from denizen.testing.scripted_model import ScriptedModel
@@ -94,7 +95,10 @@ async def test_an_app_hears_of_its_own_webhooks_only() -> None:
 
 
 @pytest.mark.proves("S-http-github-repos-get")
-async def test_repositories_that_can_become_sources_are_listed_private_ones_for_admins_only() -> None:
+async def test_repositories_that_can_become_sources_are_listed_private_ones_for_admins_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(access_module, "PAGE", 1)
     async with open_github_web(keys=[ANN, ADA]) as server, server.web.client() as client:
         assert (await client.get("/api/github/repos")).status_code == 401
         rows = (await client.get("/api/github/repos", headers={"x-api-key": "key-of-ann"})).json()
