@@ -55,7 +55,7 @@ async def test_each_tool_has_its_service(home: Home) -> None:
     calls: dict[str, tuple[JsonObject, str]] = {
         "exec": ({"command": "printf hi"}, "hi"),
         "download_file": ({"url": "http://127.0.0.1/x.png"}, "127.0.0.1 may not be fetched"),
-        "create_emoji": ({"name": "anchor", "url": "http://127.0.0.1/x.png"}, "127.0.0.1 may not be fetched"),
+        "create_emoji": ({"name": "anchor", "url": "http://127.0.0.1/x.png"}, "can only be asked for on a platform"),
         "credits": ({}, "Today: $0.0000"),
         "cache_statistics": ({}, "Last 7 days: 0 tokens in"),
         "restart_denizen": ({}, "nothing to restart"),

@@ -104,6 +104,7 @@ TOKENS: Mapping[str, int] = {
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "search_docs": 135,
     "draw_table": 130,
     "draw_chart": 300,
     "make_embed": 140,

@@ -40,6 +40,8 @@ class RecordingActions:
         return self
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
+        if action.startswith("check_"):  # whether it could succeed
+            return {}
         self.asked.append((action, details))
         raise NotFound("There is no such thing.")
 

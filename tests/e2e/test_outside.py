@@ -32,7 +32,7 @@ def configured_home(home: Home, provider: Provider) -> Home:
     return home
 
 
-@pytest.mark.proves("S20", "S-http-sandbox-shell-post", "S-sdk-client", "S-sdk-session")
+@pytest.mark.proves("S20", "S-http-sandbox-shell-post", "S-sdk-client", "S-sdk-session", "T-config-env")
 async def test_a_program_looks_into_the_knowledge_by_the_sdk(configured_home: Home) -> None:
     with configured_home.serve(token=KEY) as server:
         async with DenizenClient(server.url, KEY) as client:

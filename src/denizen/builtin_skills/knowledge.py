@@ -161,7 +161,7 @@ async def search_docs(
     source: Annotated[str, Param("id", max_length=63)] = "",
     limit: Annotated[int, Param(ge=1, le=MAX_FOUND)] = 6,
     *,
-    strict: Annotated[bool, Param("leave out what fits in part only")] = False,
+    strict: bool = False,
 ) -> ToolOutput:
     """Finds passages in your documents by words and meaning. Cite as headed: [docs/a.md:12-18]. Where they do not
     answer, say so and end with [[unknown]].

@@ -96,6 +96,7 @@ async def test_the_clone_is_shallow_and_of_a_server_that_can_only_the_documents_
     assert picture not in there and outside not in there
 
 
+@pytest.mark.proves("S26")
 async def test_a_branch_and_both_kinds_of_tags_can_be_read(reader: GitReader, site: Repository) -> None:
     first = site.git("rev-parse", "HEAD")
     site.git("tag", "light")

@@ -195,7 +195,8 @@ def test_what_is_written_is_merged_over_the_defaults_and_a_list_replaces_the_def
         AgentName("denizen")
     ]
     assert agent.limits == TurnLimits(max_steps=3, max_tools=7)
-    assert home.load("").agents[AgentName("denizen")].limits.max_steps == 20
+    usual = home.load("").agents[AgentName("denizen")].limits
+    assert (usual.max_steps, usual.max_tools) == (20, 40)
     assert agent.tool_access.tools == ("clock",)
 
 

@@ -261,7 +261,7 @@ async def test_only_three_rounds_in_a_row_with_the_very_same_calls_end_the_calls
     assert [bool(request.tools) for request in model.requests] == [True] * len(rounds) + [False]
 
 
-@pytest.mark.proves("S13")
+@pytest.mark.proves("S13", "S9")
 async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there_are_none() -> None:
     model = ScriptedModel(
         otherwise=lambda r: (
@@ -273,7 +273,7 @@ async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there
         assert (await engine.say("x")).reply == "ok" + LIMIT_NOTE
 
 
-@pytest.mark.proves("S13", "E8")
+@pytest.mark.proves("S13", "S9", "E8")
 async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() -> None:
     model = ScriptedModel(ScriptedReply(""), ScriptedReply("Now then."))
     async with open_engine(model) as engine:

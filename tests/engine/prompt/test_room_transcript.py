@@ -124,7 +124,7 @@ async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     assert not first_difference(before, after)
 
 
-@pytest.mark.proves("C6", "CW3", "CW5", "E4")
+@pytest.mark.proves("C6", "CW3", "CW5", "E4", "C-config-context-tokens")
 async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None:
     world = World()
     write_posts(world, 1000)
