@@ -49,7 +49,7 @@ def test_setup_with_a_server_that_is_dead_says_so_and_writes_nothing_unless_told
     assert done.told[-4:] == [
         "Nothing is written. (--no-verify writes the files all the same.)",
         "error: The provider 'openai-compatible' cannot be reached.",
-        "why: There is no connection to http://127.0.0.1:9: Connection error.",
+        "why: There is no connection to http://127.0.0.1:9: All connection attempts failed",
         "fix: Check the network and the provider's base_url.",
     ]
     assert not home.folder.exists()
