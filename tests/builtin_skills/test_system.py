@@ -54,7 +54,7 @@ async def test_only_allowed_programs_run(tmp_path: Path) -> None:
         assert result.is_error and ("not allowed" in result.text or "was not run" in result.text), command
 
 
-@pytest.mark.proves("T-tool-exec")
+@pytest.mark.proves("T-tool-exec", "V-skill-system")
 @pytest.mark.parametrize("char", [*";|&`$(){}<>!#\n", "\\", "\r"])
 async def test_every_character_of_a_shell_is_refused(tmp_path: Path, char: str) -> None:
     result = await execute(tmp_path, f"printf a{char}touch made", "printf")
@@ -91,6 +91,7 @@ async def test_a_program_is_stopped_after_30_s(tmp_path: Path) -> None:
     assert results == [ToolResult("[stopped: it was not done within 30 s]", is_error=True)]
 
 
+@pytest.mark.proves("V-skill-system")
 async def test_exec_is_dangerous_and_has_to_be_named(tmp_path: Path) -> None:
     (spec,) = [spec for spec in await system(tmp_path).list_tools() if spec.name == "exec"]
     assert (spec.tier, spec.timeout_s, spec.listed_only) == (Tier.DANGEROUS, 40.0, True)

@@ -145,7 +145,7 @@ async def test_the_owner_is_pinged_by_a_card_in_a_channel_and_only_the_owner_dec
         await deployment.until(lambda: "Noted." in deployment.said())
 
 
-@pytest.mark.proves("V19")
+@pytest.mark.proves("V19", "VW2")
 async def test_what_the_observer_escalates_alerts_the_owners_channel_and_runs_once_an_owner_allows_it(
     deployment: DiscordDeployment,
 ) -> None:

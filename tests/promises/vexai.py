@@ -160,8 +160,8 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V17",
         "1.3",
-        "`/mode` can set, clear, show and list the presets fast, cheap, balanced and quality, each of which chooses a "
-        "model by cost and latency.",
+        "`/mode` can set, clear, show and list the presets fast, cheap, balanced and quality, each of which chooses "
+        "the model alias of its name.",
         status="covered",
         issue="discord",
     ),

@@ -116,6 +116,18 @@ def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str
     assert compare(PostgresDialect(sa.make_url(postgres_url))) == []
 
 
+@on_postgres
+@pytest.mark.proves("V5-search")
+def test_postgres_keeps_the_words_that_are_searched_as_indexed_tsvectors(postgres_url: str) -> None:
+    migrate(PostgresDialect(sa.make_url(postgres_url)))
+    with psycopg.connect(postgres_url) as connection:
+        kept = connection.execute("SELECT table_name FROM information_schema.columns WHERE udt_name = 'tsvector'")
+        tables = {table for (table,) in kept.fetchall()}
+        indexed = connection.execute("SELECT tablename FROM pg_indexes WHERE indexdef LIKE '%USING gin (lexemes)'")
+        assert {table for (table,) in indexed.fetchall()} == tables
+    assert {"messages", "passages", "posts"} <= tables
+
+
 @pytest.mark.anyio
 @pytest.mark.proves("V4")
 async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:

@@ -91,6 +91,18 @@ async def test_a_mode_is_set_shown_cleared_and_listed() -> None:
 
 
 @pytest.mark.proves("V17")
+@pytest.mark.parametrize("mode", ["fast", "cheap", "balanced", "quality"])
+async def test_each_mode_chooses_the_model_that_is_configured_for_it(mode: str) -> None:
+    choices = {each: f"acme/{each}-one" for each in ("fast", "cheap", "balanced", "quality")}
+    async with open_commands(scripted=ScriptedModels(models(**choices))) as engine:
+        assert f"Mode `{mode}`: acme/{mode}-one answers you" in (await engine.give(f"/mode set {mode}")).text
+        assert await find_model(engine, ANA) == mode
+        assert f"You chose the mode `{mode}`" in (await engine.give("/mode status")).text
+        listed = (await engine.give("/mode list")).text
+        assert all(f"- `{each}`: {model}" in listed for each, model in choices.items())
+
+
+@pytest.mark.proves("V17")
 async def test_a_mode_without_a_model_is_refused_and_the_others_are_named() -> None:
     async with open_commands() as engine:
         refused = await engine.give("/mode set quality")

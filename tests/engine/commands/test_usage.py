@@ -36,6 +36,7 @@ async def spend(engine: CommandFixture, budgets: BudgetPolicy = LIMITS) -> None:
         await work.spending.add([SERVER, AGENT], used, at=now - timedelta(days=40))
 
 
+@pytest.mark.proves("V24")
 async def test_everybody_sees_what_they_have_spent_themselves_and_nothing_else() -> None:
     async with open_commands() as engine:
         await spend(engine)
@@ -49,6 +50,7 @@ async def test_everybody_sees_what_they_have_spent_themselves_and_nothing_else()
     assert "```" not in bens.text
 
 
+@pytest.mark.proves("V24")
 async def test_an_admin_sees_everything_that_this_place_spends_from_with_limits_and_shares() -> None:
     async with open_commands() as engine:
         await spend(engine)

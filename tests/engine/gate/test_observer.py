@@ -41,6 +41,7 @@ async def test_an_escalation_waits_for_an_owner_and_alerts() -> None:
         judged = await GateFixture([verdict("escalate", "much is at stake")]).about(spec(tier=tier))
         assert (judged.decision, judged.alert, judged.reason) == (Decision.ASK, True, "much is at stake")
         assert judged.rule is not None and judged.rule.role == "owner" and not judged.rule.grant_on_timeout
+        assert judged.rule.timeout_s == 300, "it waits, and not for ever"
     asked = await GateFixture([verdict("approve")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
     assert not asked.alert
 

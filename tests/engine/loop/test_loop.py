@@ -94,6 +94,7 @@ async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
         async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
         assert [r.cached for r in records] == [False, True]
+        assert records[1].outcome.result.text == records[0].outcome.result.text == "found a"
 
 
 @pytest.mark.proves("V10")

@@ -173,6 +173,9 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
         "",
     ]
     assert asked == [(ADA, ANA.key), (ADA, BOB.key)]
+    told = kinds(model.requests[0])
+    assert told.index("user memory") > told.index("question")
+    assert len({request.segments for request in model.requests}) == 1
 
 
 async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> None:
