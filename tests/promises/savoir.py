@@ -135,8 +135,8 @@ SAVOIR: tuple[Requirement, ...] = (
     Requirement(
         "S-prompt-bot",
         "2.4",
-        "In a public thread the knowledge rules hold in a shorter form, and the agent must read files and not only "
-        "list them.",
+        "In a public thread the knowledge rules on sources, citations, failing commands and endings hold in a shorter "
+        "form, and the agent must read files and not only list them.",
         status="covered",
         issue="knowledge",
     ),

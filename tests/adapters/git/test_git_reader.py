@@ -170,13 +170,35 @@ async def test_nothing_that_a_repository_or_the_operators_configuration_names_is
 
 
 @pytest.mark.proves("SW7-quoting")
-@pytest.mark.parametrize("location", ["ext::sh -c touch% {marker}", "--upload-pack=touch {marker}", "fd::0/x"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "ext::sh -c touch% {marker}",
+        "--upload-pack=touch {marker}",
+        "fd::0/x",
+        "$(touch {marker})",
+        "`touch {marker}`",
+        "x; touch {marker} #",
+    ],
+)
 async def test_even_a_location_that_was_never_checked_runs_nothing(
     reader: GitReader, site: Repository, tmp_path: Path, location: str
 ) -> None:
     marker = tmp_path / "trap"
     with pytest.raises(DenizenError):
         await reader.look(source(site, location=location.format(marker=marker)))
+    assert not marker.exists()
+
+
+@pytest.mark.proves("SW7-quoting")
+@pytest.mark.parametrize("field", ["branch", "content_path"])
+@pytest.mark.parametrize("text", ["$(touch {marker})", "`touch {marker}`", "x; touch {marker} #"])
+async def test_no_field_reaches_a_shell(
+    reader: GitReader, site: Repository, tmp_path: Path, field: str, text: str
+) -> None:
+    marker = tmp_path / "trap"
+    with pytest.raises(DenizenError):
+        await read(reader, source(site, **{field: text.format(marker=marker)}))
     assert not marker.exists()
 
 

@@ -330,6 +330,20 @@ async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: s
         assert pool._free != [idle]
 
 
+@pytest.mark.proves("S16")
+async def test_a_program_that_the_host_lacks_is_told_to_be_missing(best_tier: str, documents: SandboxFolder) -> None:
+    machine = find_host_programs()
+    without = replace(machine, programs={name: path for name, path in machine.programs.items() if name != "wc"})
+    assert set(without.missing) == {*machine.missing, "wc"}
+    worker = await start_worker(best_tier, open_view(documents), without, PATIENT)
+    try:
+        lacking, there = await worker.run(["wc README.md", "ls README.md"])
+    finally:
+        await worker.aclose()
+    assert "`wc` is not installed here" in lacking.stderr
+    assert there.stdout == "README.md\n"
+
+
 async def test_a_worker_that_was_killed_is_replaced(tier: str, documents: SandboxFolder) -> None:
     machine = find_host_programs()
     async with open_pool(tier) as pool:

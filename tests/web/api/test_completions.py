@@ -396,4 +396,11 @@ async def test_a_turn_that_matters_beyond_the_connection_goes_on(*, stream: bool
         await leave_when_reached(url, gate, {**BODY, "stream": stream}, headers)
         gate.open.set()
         turn = await web.ended(TurnStatus.DONE)
+        async with web.client(**headers) as client:
+            if "Idempotency-Key" in headers:
+                later = await client.post(PATH, json=BODY)
+            else:
+                later = await client.get(f"/api/turns/{turn.id}")
+        assert "Hello." in later.text
+        assert len(web.model.requests) == 1
     assert turn.result.reply == "Hello."
