@@ -73,6 +73,13 @@ def test_auto_lets_the_model_be_chosen_and_a_name_ends_that() -> None:
     assert apply_overrides(routed, AgentOverrides(default_model="quality"), with_model=False) == routed
 
 
+@pytest.mark.proves("S-config-step-multiplier")
+@pytest.mark.parametrize("value", [0.5, 3.0])
+def test_both_ends_of_the_range_of_the_multiplier_can_be_chosen(value: float) -> None:
+    chosen = change_set(AgentOverrides(), {"max_steps_multiplier": value})
+    assert apply_overrides(AGENT, chosen).limits.max_steps_multiplier == value
+
+
 @pytest.mark.proves("S-http-agent-config-put", "S-config-step-multiplier")
 @pytest.mark.parametrize(
     ("name", "value", "fix"),

@@ -403,7 +403,7 @@ class StatisticsContract:
             await compute(store, day)
             assert [await get_sums(store, *by) for by in WAYS] == before
 
-    @pytest.mark.proves("SW9")
+    @pytest.mark.proves("SW9", "S-data-usage-stats")
     async def test_a_day_that_is_computed_again_has_one_row_a_key(self, store: Store) -> None:
         await fill_statistics(store)
         before = [await get_sums(store, *by) for by in WAYS]

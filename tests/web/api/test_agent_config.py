@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.web.http.auth import ApiKey
 from denizen_sdk.agents import AgentConfig, AgentConfigSet
 from denizen_sdk.records import from_json
 from tests.web_fixture import ADA, AGENTS_WITH_SETTINGS, ANN, WebFixture, open_web
@@ -132,6 +133,11 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
         async with server.web.client() as browser:
             await browser.post("/login", data={"key": "key-of-ann"})
             assert (await browser.get("/api/agent-config/public")).json() == without_texts
+        server.web.keys.append(ApiKey.from_text("olga", "key-of-olga", ("owner",)))
+        assert await server.ask("GET", "/public", key="key-of-olga") == (200, in_full)
+        server.web.keys.clear()
+        async with server.web.client() as stranger:
+            assert (await stranger.get("/api/agent-config/public")).status_code == 200, "where nobody needs a key"
 
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")

@@ -94,6 +94,14 @@ async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_pat
     ]
 
 
+@pytest.mark.proves("S-http-sandbox-shell-post")
+async def test_a_user_who_is_signed_in_runs_commands_too(tmp_path: Path) -> None:
+    async with open_sandbox_web(tmp_path) as web, web.web.client() as browser:
+        await browser.post("/login", data={"key": "key-of-ann"})
+        answer = await browser.post(PATH, json={"command": "ls"})
+    assert (answer.status_code, answer.json()["stdout"]) == (200, "shared\n")
+
+
 @pytest.mark.proves("S20")
 async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> None:
     long = "echo " + "x" * 1996

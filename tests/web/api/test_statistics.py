@@ -94,6 +94,17 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
     assert stranger[0] == 401
 
 
+@pytest.mark.proves("S-http-stats-usage-post")
+async def test_a_user_who_is_signed_in_reports_usage_too() -> None:
+    async with open_web(keys=[ANN]) as web, web.client() as browser:
+        await browser.post("/login", data={"key": "key-of-ann"})
+        answer = await browser.post("/api/stats/usage", json=REPORT)
+        async with web.store.work(write=False) as work:
+            kept = await work.statistics.find_report(answer.json()["id"])
+    assert answer.status_code == 201
+    assert kept is not None and kept.source == "github-bot"
+
+
 @pytest.mark.proves("S-sdk-usage")
 async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
     async with open_web(keys=[ANN, ADA]) as web:

@@ -111,6 +111,8 @@ def test_errors_under_v1_have_the_form_of_openai_with_reason_and_remedy_in_the_t
             "code": "exhausted",
         }
     }
+    bare = json.loads(bytes(answer_error("/v1/chat/completions", LimitExceeded("Full.")).body))
+    assert bare["error"]["message"] == "Full."
 
 
 @pytest.mark.parametrize(
