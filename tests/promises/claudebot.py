@@ -97,8 +97,8 @@ CLAUDEBOT: tuple[Requirement, ...] = (
     Requirement(
         "C12",
         "3.3",
-        "Attachments appear with name, type, size and URL, text files up to 256 KB inline (16 000 characters in a "
-        "transcript), mentions as @name, and an empty message as a placeholder.",
+        "In a transcript attachments appear with name, type, size and URL, text files up to 256 KB inline with their "
+        "first 16 000 characters, mentions as @name, and an empty message as a placeholder.",
         status="covered",
         issue="discord",
     ),

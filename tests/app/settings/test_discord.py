@@ -268,6 +268,7 @@ def test_discord_that_is_switched_off_has_no_accounts_and_gives_no_notice_for_th
     ("agent", "says"),
     [
         ("bert: {}", "there is no agent 'ada'"),
+        ("'': {}", "this cannot be the name of an agent"),
         ("ada: {model: ''}", "there is no alias ''"),
         ("ada: {model: lab/one}", "names a provider that is not configured"),
         ("ada: {model: nobody}", "there is no alias 'nobody'"),

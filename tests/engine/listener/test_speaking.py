@@ -154,9 +154,15 @@ async def test_agents_fall_silent_after_three_messages_in_a_row_until_a_human_wr
         fixture.world.platform.say(fixture.world.general, "bot-ben", "@ada and here?")
         await fixture.settled()
         assert sum(len(a.sent) for a in fixture.accounts.values()) == 6
-        fixture.world.platform.say(fixture.world.general, "ana", "@ada once more")
+        fixture.world.platform.say(fixture.world.general, "ana", "I am here, and ask nobody")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 6
+        fixture.world.platform.say(fixture.world.general, "bot-ben", "@ada and now?")
         await fixture.settled()
         assert sum(len(a.sent) for a in fixture.accounts.values()) == 9
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada once more")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 12
 
 
 @pytest.mark.proves("C16")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -40,7 +41,7 @@ async def forgotten(fixture: PlatformFixture, person: str) -> None:
         await work.archive.forget_author("discord", person)
 
 
-@pytest.mark.proves("C3", "C28", "CW2", "X-history")
+@pytest.mark.proves("C3", "C22", "C28", "CW2", "X-history")
 async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_prompt() -> None:
     world = World()
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
@@ -246,6 +247,29 @@ async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(capl
     assert list_blocks(again)[: len(list_blocks(after))] == list_blocks(after)
     told = [record for record in caplog.records if "rendered anew" in record.message]
     assert len(told) == len(list_blocks(before)) and all(record.__dict__["tokens"] > 0 for record in told)
+
+
+@pytest.mark.proves("CW6")
+async def test_a_block_that_does_not_match_its_hash_after_a_restart_is_told_and_renewed_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    write_posts(world, 60)
+    place = world.general.place
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
+        before = await ask(fixture)
+        async with fixture.store.work() as work:
+            kept = (await work.transcripts.list_blocks(place))[-1]
+            assert await work.transcripts.renew_block(place, replace(kept, digest="0" * 64), digest=kept.digest)
+    async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
+        with caplog.at_level(logging.WARNING, "denizen.transcript"):
+            after = await ask(fixture)
+            await ask(fixture)
+        async with fixture.store.work(write=False) as work:
+            assert kept in await work.transcripts.list_blocks(place)
+    assert not first_difference(before, after)
+    (told,) = [record for record in caplog.records if "rendered anew" in record.message]
+    assert told.__dict__["tokens"] > 0
 
 
 @pytest.mark.proves("C10", "CW11")
