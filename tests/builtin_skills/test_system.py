@@ -55,7 +55,7 @@ async def test_only_allowed_programs_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("T-tool-exec", "V-skill-system")
-@pytest.mark.parametrize("char", [*";|&`$(){}<>!#\n", "\\", "\r"])
+@pytest.mark.parametrize("char", [*";|&`$(){}<>!#\n", "\\", "\r", "\0"])
 async def test_every_character_of_a_shell_is_refused(tmp_path: Path, char: str) -> None:
     result = await execute(tmp_path, f"printf a{char}touch made", "printf")
     assert result.is_error and "There is no shell" in result.text

@@ -55,8 +55,8 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
     Requirement(
         "T-tool-exec",
         "4.8",
-        "`exec` runs only programs of its allow list, refuses every shell character in the command, and stops at 30 s "
-        "and 1 MB.",
+        "`exec` runs only programs of its allow list, refuses `;|&$(){}<>!#\\`, backticks and line ends in the "
+        "command, and stops at 30 s and 1 MB.",
         status="covered",
         issue="gate",
     ),

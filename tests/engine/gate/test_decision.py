@@ -295,6 +295,20 @@ async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
     assert await judged() == "tier-1"
 
 
+@pytest.mark.proves("V18")
+async def test_tier_1_goes_by_rules_and_by_60_calls_a_minute_where_no_limit_is_written() -> None:
+    gate_fixture, tool = GateFixture(), spec(tier=Tier.LIMITED)
+    assert [(await gate_fixture.about(tool)).decided_by for _ in range(61)] == [*["tier-1"] * 60, "rate-limit"]
+    gate_fixture.clock.advance(59)
+    assert (await gate_fixture.about(tool)).decided_by == "rate-limit"
+    gate_fixture.clock.advance(1)
+    assert (await gate_fixture.about(tool)).decided_by == "tier-1"
+    ruled = GatePolicy(rules=(ToolRule("look", Decision.DENY, {"q": "no"}),))
+    assert (await gate_fixture.about(tool, ruled, q="no")).decision is Decision.DENY
+    assert (await gate_fixture.about(tool, ruled, q="yes")).decision is Decision.APPROVE
+
+
+@pytest.mark.proves("V18")
 async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
     gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("lo*", (RateLimit(1, 60.0),)),)))
 
