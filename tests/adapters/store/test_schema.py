@@ -45,6 +45,11 @@ def upgrade():
 '''
 
 BROKEN = 'op.execute("UPDATE conversations SET nonsense = 1")'
+FILE = """
+    from pathlib import Path
+    with Path({log!r}).open("a") as log:
+        log.write(Path(op.get_bind().exec_driver_sql("PRAGMA database_list").one()[2]).name + " ")
+"""
 ORPHANS = "op.execute(\"UPDATE messages SET conversation_id = 'gone'\")"
 
 on_postgres = pytest.mark.xdist_group("postgres")
@@ -202,8 +207,10 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     path = tmp_path / "store.db"
     await fill(f"sqlite:///{path}")
     before = dump(path)
+    log = tmp_path / "log"
     with caplog.at_level("INFO", "denizen.store"):
-        migrate(SqliteDialect(path), history("pass"))
+        migrate(SqliteDialect(path), history(FILE.format(log=str(log))))
+    assert log.read_text().split() == ["store.db.rehearsal", "store.db"]
     assert caplog.messages == ["database copied before its upgrade", "database upgraded"]
     kept = tmp_path / "store.db.before-9999"
     assert "topic" in columns(path)

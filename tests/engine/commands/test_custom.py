@@ -107,7 +107,7 @@ async def test_a_program_runs_through_the_gate_for_who_gave_the_command() -> Non
         assert scope.options.idempotency_key
 
 
-@pytest.mark.proves("T37", "TW2", "E1")
+@pytest.mark.proves("T37", "TW2", "E1", "X-internal-calls")
 async def test_without_a_rule_no_program_runs_and_the_reply_names_the_rule() -> None:
     programs = ProgramToolset()
     async with open_commands(customs=make_command_set(STATUS, programs)) as engine:

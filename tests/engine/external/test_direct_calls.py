@@ -112,6 +112,7 @@ async def test_what_people_have_to_decide_is_refused_and_says_how_to_ask_them() 
     assert tools.calls == []
 
 
+@pytest.mark.proves("X-internal-calls")
 async def test_a_denied_call_does_not_run_and_says_why() -> None:
     policy = GatePolicy(
         rules=(ToolRule("look", Decision.DENY, reason="not over HTTP", origins=frozenset({Origin.API})),)
@@ -123,6 +124,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
     assert at.tools.calls == []
 
 
+@pytest.mark.proves("X-rate-limit")
 async def test_a_caller_has_the_rate_that_the_owner_set() -> None:
     policy = GatePolicy(rate_limits=RateLimits(by_tool=(("look", (RateLimit(1, 60.0),)),)))
     async with counter(ToolsetFixture(), policy=policy) as at:

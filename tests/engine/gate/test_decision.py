@@ -281,7 +281,7 @@ async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
 # --- rates -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("V18")
+@pytest.mark.proves("V18", "X-rate-limit")
 async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
     gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", (RateLimit(2, 60.0),)),)))
 

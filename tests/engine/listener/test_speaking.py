@@ -213,7 +213,7 @@ async def test_a_bot_is_not_answered_for_a_mere_reply() -> None:
         assert len(await fixture.said()) == 1
 
 
-@pytest.mark.proves("L2")
+@pytest.mark.proves("L2", "X-rate-limit")
 async def test_the_hourly_limit_is_said_and_refused_requests_do_not_count() -> None:
     async with open_platform(per_hour=2) as fixture:
         for _ in range(4):

@@ -264,7 +264,7 @@ async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> No
         assert (await engine.say("", parts=parts)).reply == "a cat"
 
 
-@pytest.mark.proves("S8")
+@pytest.mark.proves("S8", "X-iteration-limit")
 async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     style = WritingStyle(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
     routes = {"trivial": 4, "simple": 8, "moderate": 15, "complex": 25}
