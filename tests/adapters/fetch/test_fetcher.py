@@ -139,7 +139,7 @@ async def test_loopback_is_refused_however_it_is_spelt(host: str) -> None:
         assert server.requests == []
 
 
-@pytest.mark.proves("VW5")
+@pytest.mark.proves("VW5", "TW16")
 @pytest.mark.parametrize("private", ["127.0.0.1", "10.0.0.5", "169.254.169.254", "::1", "fd00::1", "::ffff:10.0.0.5"])
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_name_with_any_private_address_is_refused_without_connecting(private: str, first: bool) -> None:
@@ -150,7 +150,7 @@ async def test_a_name_with_any_private_address_is_refused_without_connecting(pri
     assert network.connected == []
 
 
-@pytest.mark.proves("VW5")
+@pytest.mark.proves("VW5", "TW16")
 async def test_a_name_is_resolved_once_and_the_checked_address_is_the_one_connected_to() -> None:
     names = NameServer(rebound_example=[[PUBLIC], ["127.0.0.1"]])
     with serve({"/": say("public")}) as server:

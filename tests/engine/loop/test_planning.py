@@ -151,6 +151,17 @@ async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight()
 
 
 @pytest.mark.proves("L8")
+async def test_the_answer_after_a_tool_is_written_from_history_message_and_result() -> None:
+    planned = plan("look", q="Rome")
+    model = ScriptedModel(NO_TOOL, ScriptedReply("Hi."), planned, ScriptedReply("Sunny."), capabilities=SMALL)
+    async with open_engine(model) as engine:
+        await engine.say("hello")
+        await engine.say("Weather in Rome?")
+    said = "\n".join(join_text(message.parts) for message in model.requests[3].messages)
+    assert all(text in said for text in ("hello", "Hi.", "Weather in Rome?", "found Rome"))
+
+
+@pytest.mark.proves("L8")
 async def test_without_a_tool_the_answer_is_written_directly_from_the_talk() -> None:
     model = ScriptedModel(NO_TOOL, ScriptedReply("Hi."), NO_TOOL, ScriptedReply("Well."), capabilities=SMALL)
     async with open_engine(model) as engine:
