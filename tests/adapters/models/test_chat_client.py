@@ -10,9 +10,10 @@ import anyio
 import pytest
 
 from denizen.adapters.models import chat_client
+from denizen.adapters.models.reply import ProviderState, pack_state
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.ids import CallId
-from denizen.domain.message import Role, TextPart, ToolResultPart, list_calls
+from denizen.domain.message import Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.ports.model import ModelReply
 from denizen.testing.model_server import BrokenAnswer, ModelAnswer, ModelServer, RawAnswer
@@ -41,9 +42,13 @@ def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-async def read_chunks(server: ModelServer, build: BuildCatalog, *chunks: dict[str, Any]) -> ModelReply:
+def build_stream(*chunks: dict[str, Any]) -> RawAnswer:
     frames = [f"data: {json.dumps(each)}\n\n" for each in chunks]
-    server.script(RawAnswer("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream"))
+    return RawAnswer("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
+
+
+async def read_chunks(server: ModelServer, build: BuildCatalog, *chunks: dict[str, Any]) -> ModelReply:
+    server.script(build_stream(*chunks))
     return (await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi", tools=(LOOK,)))).reply
 
 
@@ -238,3 +243,24 @@ async def test_a_configured_authorization_replaces_the_key(server: ModelServer, 
     model = build(COMPATIBLE, headers={"authorization": "Basic abc"}).get(COMPATIBLE.name)
     await read_stream(model, make_request("hi"))
     assert server.requests[-1].headers["authorization"] == "Basic abc"
+
+
+async def test_a_stream_that_breaks_behind_the_role_alone_is_asked_for_again(
+    server: ModelServer, build: BuildCatalog
+) -> None:
+    role = chunk({"role": "assistant", "content": ""})
+    server.script(build_stream(role, {"error": {"code": "server_error"}}), ModelAnswer(text="ok"))
+    assert (await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi"))).text == "ok"
+
+
+async def test_no_state_of_a_provider_can_name_another_field_of_a_message(
+    server: ModelServer, build: BuildCatalog
+) -> None:
+    foreign = ThinkingPart("deep", pack_state(ProviderState(COMPATIBLE.name, id="role")))
+    mark = ThinkingPart("", pack_state(ProviderState(COMPATIBLE.name, details={"function": {}}, call="a")))
+    server.script(ModelAnswer(text="ok"))
+    reply = PromptMessage(Role.ASSISTANT, (foreign, mark, ToolCallPart(CallId("a"), "look", {"at": "x"})))
+    result = PromptMessage(Role.TOOL, (ToolResultPart(CallId("a"), "look", "seen"),))
+    await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi", reply, result, tools=(LOOK,)))
+    [again] = [each for each in server.bodies[-1]["messages"] if "tool_calls" in each]
+    assert (again["role"], again["tool_calls"][0]["function"]["name"]) == ("assistant", "look")

@@ -9,7 +9,7 @@ import pytest
 from denizen.domain.agent import Agent, AgentInstructions, AnswersFrom, LookUp, ToolAccess, ToolPlanning
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.json import Json
-from denizen.domain.message import Role, TextPart
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.loop.look_up import PASSAGES
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
@@ -42,7 +42,7 @@ class Documents(ToolsetFixture):
 
     def __init__(self, *more: ToolSpec) -> None:
         self.asked: list[dict[str, Json]] = []
-        super().__init__([SEARCH, *more], self._find)
+        super().__init__([SEARCH, *more], self._find, name="knowledge")
 
     async def _find(self, asked: ToolCall, scope: CallScope) -> ToolResult:
         self.asked.append(dict(asked.args))
@@ -149,6 +149,8 @@ async def ask_guide(question: str, said: str, *, documents: Documents | None = N
             if isinstance(event, TextAdded):
                 shown = [*shown, event.text] if event.retract else [*shown[:-1], shown[-1] + event.text]
             if isinstance(event, TurnFinished):
+                last = (await engine.session())[-1]
+                assert join_text(last.parts) == event.reply, "later turns read what people have read"
                 return event.reply, shown
     raise AssertionError("the turn has not ended")
 
@@ -165,3 +167,14 @@ async def test_who_answers_from_sources_answers_small_talk_and_what_they_say(que
     reading = Documents()
     reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
     assert (await ask_guide(question, said, documents=reading))[0] == said
+
+
+async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:
+    documents = Documents()
+    documents.name = "mcp:somebody"
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply("ok" if r.output_schema is None else '{"tool": "none"}'), capabilities=SMALL
+    )
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say(QUESTION)
+    assert documents.asked == []

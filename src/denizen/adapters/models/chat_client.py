@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import anyio
 import httpx2
 
-from denizen.adapters.models.chat_request import Body, build_body, is_base64
+from denizen.adapters.models.chat_request import EXTRA, THINKING_FIELDS, Body, build_body, is_base64
 from denizen.adapters.models.client import ClientEvent, ModelTarget
 from denizen.adapters.models.failures import (
     AttemptFailed,
@@ -47,8 +47,6 @@ _MOST_ANSWER_CHARS = 256 * 1024 * 1024
 """The limit of all chunks: a server that never ends must not fill the memory."""
 _MOST_ERROR_CHARS = 64 * 1024
 _LAST_BYTES_S = 0.2
-_THINKING_FIELDS = ("reasoning", "reasoning_content")
-"""The fields of thinking: the first in Ollama, vLLM and proxies, the second in DeepSeek and llama.cpp."""
 
 _BROKEN = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, RuntimeError)
 """The errors of reading a malformed chunk."""
@@ -81,9 +79,10 @@ class ChatClient:
                         chunk = await anext(chunks, None)
                     if chunk is None:
                         break
-                    yield None
                     for delta in answer.take(chunk):
                         yield delta
+                    if answer.has_begun:
+                        yield None
             ending = [*answer.finish(), answer.build_reply()]
         except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, *_BROKEN) as error:
             raise AttemptFailed(classify_transport(error, context)) from None
@@ -179,6 +178,11 @@ class _Answer:
             or (self._has_chunks and not self._target.spec.facts.wire.says_when_done)
         )
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether something came that a second attempt would repeat. A first chunk often names the role alone."""
+        return bool(self._parts)
+
     def take(self, chunk: Json) -> Iterator[TextDelta | ThinkingDelta]:
         """Adds a chunk; yields what is to be shown of it. Raises one of `_BROKEN` for a malformed one."""
         self._has_chunks = True
@@ -192,7 +196,7 @@ class _Answer:
         if delta.get("refusal"):
             self._is_refused = True
             return
-        name = next((name for name in _THINKING_FIELDS if delta.get(name)), "")
+        name = next((name for name in THINKING_FIELDS if delta.get(name)), "")
         if name:
             self._write(name, delta[name])
             yield ThinkingDelta(delta[name])
@@ -242,7 +246,7 @@ class _Answer:
             call = _Call(index, call_id, "")
             self._parts.append(call)
         call.name += name if name != call.name else ""  # some repeat it with each piece, some send it in pieces
-        call.extra = piece.get("extra_content") or call.extra
+        call.extra = piece.get(EXTRA) or call.extra
         args: object = function.get("arguments") or ""
         call.args.append(args if isinstance(args, str) else json.dumps(args))
 
@@ -263,7 +267,7 @@ class _Answer:
                 case _Call():
                     call = build_call(part.id, part.name, "".join(part.args), seen)
                     if part.extra:
-                        state = ProviderState(home, details={"extra_content": part.extra}, call=call.id)
+                        state = ProviderState(home, details={EXTRA: part.extra}, call=call.id)
                         yield ThinkingPart("", pack_state(state))
                     yield call
                 case ImagePart():

@@ -24,6 +24,11 @@ from denizen.ports.model import RAW_ARGS, ModelRequest
 
 Body: TypeAlias = dict[str, Any]
 
+THINKING_FIELDS = ("reasoning", "reasoning_content")
+"""The fields of thinking: the first in Ollama, vLLM and proxies, the second in DeepSeek and llama.cpp."""
+EXTRA = "extra_content"
+"""The field of a call that Gemini wants back."""
+
 
 def build_body(request: ModelRequest, target: ModelTarget) -> Body:
     """Returns the body of a streamed request. Raises InvalidInput when the conversation ends in an assistant message
@@ -153,14 +158,15 @@ def _build_reply(message: PromptMessage, home: str) -> Iterator[Body]:
         match part:
             case ThinkingPart():
                 state = unpack_state(part.signature)
-                if state is not None and state.home == home and state.id and not state.call:
+                if state is not None and state.home == home and state.id in THINKING_FIELDS:
                     thoughts.setdefault(state.id, []).append(part.text)
             case ToolCallPart():
                 args = {} if RAW_ARGS in part.args else part.args
                 written = json.dumps(args, ensure_ascii=False, separators=(",", ":"))
                 call: Body = {"id": part.id, "type": "function", "function": {"name": part.tool, "arguments": written}}
-                if part.id in of_calls:
-                    call |= of_calls[part.id].details or {}
+                state = of_calls.get(part.id)
+                if state is not None and state.details and EXTRA in state.details:
+                    call[EXTRA] = state.details[EXTRA]
                 calls.append(call)
             case _:
                 texts.extend([text] if (text := read_part(part)) else [])

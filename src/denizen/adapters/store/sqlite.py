@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -238,25 +238,23 @@ class _Stemmer:
         self._lock = Lock()
         self._stems: dict[str, str] = {}
 
-    @cached_property
-    def _database(self) -> sqlite3.Connection:
-        database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        database.execute("CREATE VIRTUAL TABLE stems USING fts5(word, tokenize='porter unicode61')")
-        database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, 'instance')")
-        return database
-
     def stem(self, words: Sequence[str]) -> Mapping[str, str]:
         with self._lock:
             if len(self._stems) > MAX_STEMS:
                 self._stems.clear()
             new = [word for word in dict.fromkeys(words) if word not in self._stems]
             if new:
-                self._database.execute("BEGIN")
-                self._database.executemany("INSERT INTO stems(rowid, word) VALUES (?, ?)", enumerate(new))
-                found = dict(self._database.execute("SELECT doc, term FROM terms").fetchall())
-                self._database.execute("ROLLBACK")
-                self._stems.update({word: found.get(place, word) for place, word in enumerate(new)})
+                self._stems.update(_find_stems(new))
             return {word: self._stems[word] for word in words}
+
+
+def _find_stems(words: Sequence[str]) -> Mapping[str, str]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE VIRTUAL TABLE stems USING fts5(word, tokenize='porter unicode61')")
+        database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, 'instance')")
+        database.executemany("INSERT INTO stems(rowid, word) VALUES (?, ?)", enumerate(words))
+        found = dict(database.execute("SELECT doc, term FROM terms").fetchall())
+    return {word: found.get(place, word) for place, word in enumerate(words)}
 
 
 def explain(error: BaseException | None, path: Path) -> DenizenError | None:

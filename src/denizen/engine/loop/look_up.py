@@ -16,7 +16,8 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
 
-SEARCH = "search_docs"
+SEARCH, SKILL = "search_docs", "knowledge"
+"""The tool, and the skill that it is of."""
 PASSAGES = 3
 """How many are looked up. A passage has 1,200 characters at most, so they fit what a plan shows of a result."""
 MAX_QUERY_CHARS = 500
@@ -29,7 +30,8 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not telling_words(context.question):
         return []
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    if toolbox.find(SEARCH) is None:
+    bound = toolbox.find(SEARCH)
+    if bound is None or bound.spec.source != SKILL:  # no server outside gets each question because of a name
         return []
     args: dict[str, Json] = {"query": context.question[:MAX_QUERY_CHARS], "limit": PASSAGES, "strict": True}
     call = ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)

@@ -61,8 +61,7 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
     telling = [word for word in telling_words(context.question) if word not in _SMALL_TALK]
     if not telling or ("?" not in context.question and len(telling) < _SHORT_WORDS):
         return answer
-    steps.retract()
-    steps.say(NOT_IN_SOURCES)
+    steps.replace_answer(NOT_IN_SOURCES)
     return ProvedAnswer(NOT_IN_SOURCES, is_unknown=True)
 
 

@@ -372,6 +372,12 @@ class TurnSteps:
         """Streams text of our own in front of an answer."""
         self._show(text)
 
+    def replace_answer(self, text: str) -> None:
+        """Puts other words in place of the answer that was kept last, for people and for the session."""
+        self.retract()
+        self.say(text)
+        self._messages[-1] = replace(self._messages[-1], parts=(TextPart(text),))
+
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
