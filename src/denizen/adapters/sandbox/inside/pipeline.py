@@ -9,11 +9,12 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from denizen.adapters.sandbox.inside.plan import PipelineStage, PlannedPipeline
+from denizen.adapters.sandbox.inside.reading import list_read
 from denizen.adapters.sandbox.inside.xargs import REFUSED, XargsCommand, run_xargs
 
 MAX_OUTPUT_BYTES = 8_000_000
@@ -28,7 +29,7 @@ _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 @dataclass(frozen=True, slots=True)
 class ExecutionEnvironment:
     """The programs, environment and descriptors for running a pipeline. `kill` kills everything that was started;
-    `control` is a descriptor whose other end hangs up when nobody waits any more.
+    `control` is a descriptor whose other end hangs up when nobody waits any more. `top` is the path of the top folder.
     """
 
     programs: Mapping[str, str]
@@ -36,14 +37,16 @@ class ExecutionEnvironment:
     null: int
     control: int
     kill: Callable[[], None]
+    top: str
 
 
 @dataclass(slots=True)
 class LineOutput:
-    """The output of a line so far."""
+    """The output of a line so far. `read` are the paths that its commands were given to read, each behind a NUL."""
 
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
+    read: bytearray = field(default_factory=bytearray)
     was_refused: bool = False
 
     @property
@@ -69,6 +72,7 @@ def run_pipeline(
     """Runs the pipeline. Returns the exit code of its last command. Raises CommandStoppedError and CallerGoneError."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
+    given_read, given_write = os.pipe()  # for xargs, which knows only in its process what it runs
     children: list[int] = []
     stdin = os.dup(environment.null)
     try:
@@ -76,7 +80,9 @@ def run_pipeline(
             is_last = number == len(pipeline.stages) - 1
             following, stdout = (-1, os.dup(out_write)) if is_last else os.pipe()
             try:
-                children.append(_start(stage, depth, environment, (stdin, stdout, err_write)))
+                if stage.xargs is None:
+                    output.read += _told(stage.argv, environment)
+                children.append(_start(stage, depth, environment, (stdin, stdout, err_write, given_write)))
             finally:
                 os.close(stdin)
                 os.close(stdout)
@@ -86,23 +92,32 @@ def run_pipeline(
             os.close(stdin)
         os.close(out_write)
         os.close(err_write)
+        os.close(given_write)
     try:
-        _collect({out_read: output.stdout, err_read: output.stderr}, environment, output, deadline)
+        streams = {out_read: output.stdout, err_read: output.stderr, given_read: output.read}
+        _collect(streams, environment, output, deadline)
         codes = [_wait(child, environment, deadline) for child in children]
     finally:
         os.close(out_read)
         os.close(err_read)
+        os.close(given_read)
     for code, stage in zip(codes, pipeline.stages, strict=True):
         output.was_refused = output.was_refused or (stage.xargs is not None and code == REFUSED)
     return codes[-1]
 
 
-def _start(stage: PipelineStage, depth: int, environment: ExecutionEnvironment, streams: tuple[int, int, int]) -> int:
+def _told(argv: Sequence[str], environment: ExecutionEnvironment) -> bytes:
+    return b"".join(b"\0" + os.fsencode(path) for path in list_read(argv, environment.top))
+
+
+def _start(
+    stage: PipelineStage, depth: int, environment: ExecutionEnvironment, streams: tuple[int, int, int, int]
+) -> int:
     table = {0: streams[0], 1: streams[1], 2: streams[2]}
     for redirect in stage.redirects:
         table[redirect.descriptor] = environment.null if redirect.target is None else table[redirect.target]
     if stage.xargs is not None:
-        return _fork_xargs(stage.xargs, depth, environment, table)
+        return _fork_xargs(stage.xargs, depth, environment, table, streams[3])
     return _spawn(list(stage.argv), environment, table)
 
 
@@ -119,7 +134,9 @@ def _spawn(argv: list[str], environment: ExecutionEnvironment, table: Mapping[in
     )
 
 
-def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
+def _fork_xargs(
+    xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int], given: int
+) -> int:
     child = os.fork()
     if child:
         return child
@@ -131,7 +148,7 @@ def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironme
             os.dup2(source, target)
         # Open ends of other pipes would keep their readers waiting. 256 is the limit that isolation sets.
         for descriptor in range(3, 256):
-            if descriptor != environment.null:
+            if descriptor not in (environment.null, given):
                 with suppress(OSError):
                     os.close(descriptor)
         data = bytearray()
@@ -139,6 +156,7 @@ def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironme
             data += chunk
 
         def run(command: list[str]) -> int:
+            os.write(given, _told(command, environment))
             try:
                 child = _spawn(command, environment, {0: environment.null})
             except OSError as error:

@@ -25,6 +25,7 @@ from denizen.adapters.sandbox.inside.pipeline import (
     run_pipeline,
 )
 from denizen.adapters.sandbox.inside.plan import LinePlan, LinePlanner
+from denizen.adapters.sandbox.inside.reading import sum_up
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 REFUSED = 126
@@ -47,7 +48,12 @@ def main() -> NoReturn:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
     environment = ExecutionEnvironment(
-        programs=told["programs"], environ=told["environ"], null=null, control=requests, kill=_killer(spec.tier)
+        programs=told["programs"],
+        environ=told["environ"],
+        null=null,
+        control=requests,
+        kill=_killer(spec.tier),
+        top=spec.top,
     )
     planner = LinePlanner(spec.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
@@ -96,6 +102,7 @@ def _answer(command: str, planner: LinePlanner, environment: ExecutionEnvironmen
         "exit_code": code,
         "refused": refused,
         "duration_ms": round(took_ms),
+        "read": sum_up(path for path in output.read.decode(errors="replace").split("\0") if path),
     }
 
 

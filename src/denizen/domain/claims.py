@@ -1,0 +1,327 @@
+"""Whether lines of a document hold what a sentence says by them: its numbers, its quotations, its names. Pure.
+
+It looks for contradiction, not for proof: a sentence is doubted for what stands in it and not in the lines, where that
+is plain. Lines beside the cited ones, headings above them, other places that the sentence cites, and what follows from
+them by a plain calculation count as said. A sentence in another language than its lines is judged by numbers alone.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from math import isclose, log
+
+from denizen.domain.citation import CitationFault
+from denizen.domain.numbers import WrittenNumber, find_numbers, find_values, guess_language
+from denizen.domain.ranking import STEM_CHARS, telling_words
+from denizen.domain.words import split_words
+
+NEAR = 2
+"""So many lines beside the cited ones count as cited."""
+MAX_LINES = 20_000
+MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
+"""Shorter words in quotation marks are a manner of speaking."""
+MAX_OPERANDS = 14
+ELSEWHERE_SHARE = 0.34
+"""Lines that hold less of a sentence's telling words than this share of what others of the file hold are the wrong
+ones.
+"""
+RARE_SHARE = 0.05
+
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{3,600})[\"”“»]|「([^「」\n]{6,600})」")
+_LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
+_NOT_SAID = re.compile(
+    r"(?im)^\s*(?:[-*>#|]+\s*)*\(?\d{1,3}[.):]\s"
+    r"|\[\^?\d{1,3}\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
+    r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
+    r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
+    r"|§) {0,2}\d+(?:[.:/-]\d+)*"
+    r"|\b(?:today|tomorrow|yesterday|heute|morgen|gestern|hoy|aujourd.hui|oggi|vandaag)\b[^.\n\d]{0,25}\d+(?:[.:/-]\d+)*"
+)
+"""Numbers that count or name something of the answer's own: steps of a list, footnotes, pages, today's date."""
+_CODE = re.compile(r"`[^`\n]*`")
+_COMPUTED = re.compile(
+    r"(?i)\b(?:total|together|sum|altogether|in all|overall|difference|more|less|cheaper|fewer|left|remain\w*"
+    r"|average|save\w*|hours?|minutes?|days?|weeks?|months?|years?|per|each|insgesamt|zusammen|gesamt\w*|summe|mehr"
+    r"|weniger|billiger|stunden|tage|wochen|pro|je|tout|totale?|différence|heures|jours|semaines|suma|horas|días"
+    r"|semanas|ore|giorni|totaal|samen|uur|dagen|всего|итого|вместе|часов|дней)\b|[=+×*÷]|\bx\b"
+)
+_NEGATED = re.compile(
+    r"(?i)\b(?:not?|never|nor|cannot|only|instead|nein|nicht|keine?n?|nur|sondern|non|ne|pas|no|nunca|solo|niet|geen|нет|не)\b"
+    r"|n['’]t\b"
+)
+_UNITS: Sequence[tuple[float, re.Pattern[str]]] = [
+    (7, re.compile(r"(?i)\b(?:weeks?|wochen?|semaines?|semanas?|settiman[ae]|we[e]?ken|недел\w+)\b")),
+    (
+        12,
+        re.compile(
+            r"(?i)\b(?:years?|months?|dozen|jahre?n?|monate?n?|ans?|mois|años?|meses|ann[io]|mesi|jaar|maanden)\b"
+        ),
+    ),
+    (24, re.compile(r"(?i)\b(?:days?|hours?|tage?n?|stunden?|jours?|heures?|días?|horas?|giorn[io]|ore|dagen|uren)\b")),
+    (30, re.compile(r"(?i)\b(?:months?|monate?n?|mois|mes(?:es)?|mesi|maanden?)\b")),
+    (60, re.compile(r"(?i)\b(?:hours?|hrs?|min\w*|sec\w*|stunden?|sek\w*|heures?|horas?|ore|uren|uur|час\w*)\b|\bh\b")),
+    (100, re.compile(r"(?i)[%€$£¢]|\b(?:cents?|percent|per cent|prozent|pour cent|euros?|eur|dollars?|pence|m|cm)\b")),
+    (1000, re.compile(r"(?i)\b(?:k?m|k?g|kilo\w*|metres?|meters?|gram\w*|[mkgt]b|m?s|m?l|milli\w*|tons?|k)\b")),
+]
+_NAME = re.compile(r"(?<=[a-zß-öø-ÿ,] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}(?![\w:*])")
+_CALENDAR = frozenset(
+    "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - readable
+)
+_COPIED_SHARE = 0.6
+"""A sentence that shares so many of its words with the lines says them again, and no other name fits there."""
+
+
+class DocumentLines:
+    """The lines of a document, looked at as often as it is cited."""
+
+    def __init__(self, path: str, lines: Sequence[str]) -> None:
+        self.path = path
+        self.lines = lines[:MAX_LINES]
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The lines that each stem stands in, counted from 0."""
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines):
+            for stem in find_stems(line):
+                found.setdefault(stem, []).append(number)
+        return found
+
+
+class CitedLines:
+    """A part of a document that a sentence cites. Without a first line it is all of it."""
+
+    def __init__(self, document: DocumentLines, first: int = 0, last: int = 0) -> None:
+        self.document = document
+        self.first = max(first - 1 - NEAR, 0) if first else 0
+        self.end = last + NEAR if first else len(document.lines)
+
+    @cached_property
+    def text(self) -> str:
+        """The lines with those beside them."""
+        return "\n".join(self.document.lines[self.first : self.end])
+
+    @cached_property
+    def context(self) -> str:
+        """What the lines stand under: headings, the name of the file."""
+        above = [line for line in self.document.lines[: self.first] if line.startswith("#")]
+        return "\n".join([self.document.path, *self.document.lines[:1], *above[-4:]])
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Returns the telling words of a text in the form in which they are compared: numbers are values."""
+    words = {word[:STEM_CHARS] for word in telling_words(text) if not word.isdigit()}
+    return frozenset(words | {f"{value:g}" for number in find_numbers(text) for value in number.values})
+
+
+def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> CitationFault | None:
+    """Returns what speaks against the claim; None where nothing does. `cited` are all places that its sentence cites,
+    of which the claim may take from any; `asked` is the question that is answered.
+    """
+    said = "\n".join(each.text for each in cited)
+    context = "\n".join([*(each.context for each in cited), asked])
+    if not all(_is_quoted(words, said, context) for words in _quotations(claim)):
+        return CitationFault.NOT_SAID
+    plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
+    if not _has_numbers(plain, said, context, asked) or _has_other_name(plain, said, context):
+        return CitationFault.OTHERWISE
+    if len(cited) == 1 and _stands_elsewhere(plain, cited[0]):
+        return CitationFault.ELSEWHERE
+    return None
+
+
+# --- quotations ---
+
+
+def _quotations(claim: str) -> Iterator[str]:
+    for found in _QUOTED.finditer(claim):
+        words = (found[1] or found[2]).strip()
+        if len(words) >= MIN_QUOTED_CHARS and (len(words.split()) >= MIN_QUOTED_WORDS or not words.isascii()):
+            yield words
+
+
+def _is_quoted(words: str, said: str, context: str) -> bool:
+    where = f"{_flat(said)}\n{_flat(context)}"
+    parts = filter(None, map(_flat, _LEFT_OUT.split(words)))
+    return all(part in where for part in parts)
+
+
+def _flat(text: str) -> str:
+    """Without what quoting changes: case, spaces, marks of emphasis, the kind of apostrophes, and stops at the end."""
+    plain = text.translate(_SAME).casefold()
+    return " ".join(plain.split()).strip(" .,;:!?…")
+
+
+_SAME = str.maketrans(
+    {"*": "", "_": "", "`": "", "\\": "", "’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"}
+)
+
+
+# --- numbers ---
+
+
+def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
+    plain = _NOT_SAID.sub(" ", claim)
+    stated = find_numbers(plain)
+    if not stated:
+        return True
+    known, beside = find_values(said), find_values(context) - find_values(asked)
+    wanted = find_values(asked)
+    told = {number: _is_in(number, known | beside, plain) for number in stated}
+    has_years = any(number.is_year for number in find_numbers(said))
+    others = {value for number in stated if not told[number] for value in number.values}
+    for number in stated:
+        if told[number] or (number.is_year and not has_years) or _counts_items(number, said, claim):
+            continue
+        rest = (wanted | others) - number.values
+        if _follows(number, known, rest, plain):
+            continue
+        is_asked = not number.values.isdisjoint(wanted)
+        if is_asked and (any(told.values()) or not known or _NEGATED.search(claim) or _uses(number, stated, known)):
+            continue
+        return False
+    return True
+
+
+def _is_in(number: WrittenNumber, known: Collection[float], claim: str) -> bool:
+    """Whether the number is one of these, or one of them in another unit that the claim names."""
+    if any(_is_near(value, each) for value in number.values for each in known):
+        return True
+    if number.is_time or number.is_percent or any(value <= 12 for value in number.values):
+        shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
+        if number.is_time and any(_is_near(value, each) for value in shifted for each in known):
+            return True
+    around = claim[max(number.start - 12, 0) : number.start + len(number.text) + 14]
+    factors = [factor for factor, words in _UNITS if words.search(around)]
+    return any(
+        _is_near(value, each * factor) or _is_near(value * factor, each)
+        for factor in factors
+        for value in number.values
+        for each in known
+        if each
+    )
+
+
+def _is_near(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-3, abs_tol=1e-9)
+
+
+def _counts_items(number: WrittenNumber, said: str, claim: str) -> bool:
+    """Whether a small number may count what is listed."""
+    if not all(value <= 12 and value.is_integer() for value in number.values):
+        return False
+    lines = [line for line in said.split("\n") if line.strip()]
+    listed = [
+        len(re.split(r",|;|\band\b|\bor\b|\bund\b|\boder\b|\bet\b|\by\b|\be\b|\ben\b|、", text))
+        for text in (*lines, claim)
+    ]
+    bullets = sum(line.lstrip().startswith(("-", "*", "+", "|")) or line.lstrip()[:1].isdigit() for line in lines)
+    counts = {float(count) for count in (*listed, bullets) if count > 1}
+    return not number.values.isdisjoint(counts)
+
+
+def _follows(number: WrittenNumber, known: Collection[float], rest: Collection[float], claim: str) -> bool:
+    """Whether the number is computed from those of the lines, with one of the question's or of the sentence's own, or
+    where the sentence says that it computes.
+    """
+    operands = sorted(known)[:MAX_OPERANDS]
+    pairs = {(one, other) for one in operands for other in sorted(rest)[:MAX_OPERANDS]}
+    if _COMPUTED.search(claim):
+        pairs |= {(one, other) for one in operands for other in operands}
+    return any(
+        _is_near(value, made) for one, other in pairs for made in _results(one, other) for value in number.values
+    )
+
+
+def _results(one: float, other: float) -> Iterator[float]:
+    yield one + other
+    yield abs(one - other)
+    yield one * other
+    yield one * other / 100
+    yield one * (1 - other / 100)
+    yield other * (1 - one / 100)
+    if other:
+        yield one / other
+    if one:
+        yield other / one
+
+
+def _uses(number: WrittenNumber, stated: Iterable[WrittenNumber], known: Collection[float]) -> bool:
+    """Whether another number of the sentence follows from this one."""
+    others = [each for each in stated if each is not number]
+    return any(
+        _is_near(made, value)
+        for each in others
+        for value in each.values
+        for one in sorted(known)[:MAX_OPERANDS]
+        for own in number.values
+        for made in _results(one, own)
+    )
+
+
+# --- names and words ---
+
+
+def _has_other_name(claim: str, said: str, context: str) -> bool:
+    """Whether the sentence says the lines again with another name in the place of theirs. Not in German, where every
+    noun looks like a name.
+    """
+    if guess_language(claim) == "de" or guess_language(said) == "de":
+        return False
+    around = find_stems(f"{said}\n{context}")
+    names = {name for name in _NAME.findall(claim) if name[:3].casefold() not in _CALENDAR}
+    strange = {name for name in names if not set(_stems(name)) <= around}
+    mine = set(_stems(claim))
+    theirs = {name for name in _NAME.findall(said) if set(_stems(name)).isdisjoint(mine)}
+    if not strange or not theirs:
+        return False
+    words = find_stems(claim) - {stem for name in names for stem in _stems(name)}
+    return len(words) >= MIN_QUOTED_WORDS - 1 and len(words & around) >= _COPIED_SHARE * len(words)
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:STEM_CHARS] for word in split_words(text)]
+
+
+def _stands_elsewhere(claim: str, cited: CitedLines) -> bool:
+    """Whether other lines of the document hold the telling words of the sentence, and these hold next to none."""
+    document = cited.document
+    if cited.end - cited.first >= len(document.lines):
+        return False
+    places = document.places
+    stems = [stem for stem in find_stems(claim) if stem in places]
+    weights = {stem: log(1 + len(document.lines) / len(places[stem])) for stem in stems}
+    known = find_stems(cited.context)
+    here = {stem for stem in stems if _is_between(places[stem], cited.first, cited.end) or stem in known}
+    rare = [stem for stem in stems if len(places[stem]) <= max(2, RARE_SHARE * len(document.lines))]
+    best = _best_window([(at, stem) for stem in rare for at in places[stem]], weights, cited.end - cited.first)
+    strange = best - here
+    enough = 2 if not here else 3
+    held = sum(weights[stem] for stem in here)
+    return len(strange) >= enough and held < ELSEWHERE_SHARE * sum(weights[stem] for stem in best)
+
+
+def _is_between(numbers: Sequence[int], first: int, end: int) -> bool:
+    at = bisect_left(numbers, first)
+    return at < len(numbers) and numbers[at] < end
+
+
+def _best_window(standing: Iterable[tuple[int, str]], weights: dict[str, float], size: int) -> frozenset[str]:
+    """Returns the stems that stand together in so many lines, where they weigh most."""
+    ordered = sorted(standing)
+    held: Counter[str] = Counter()
+    best, most, start = frozenset[str](), 0.0, 0
+    for at, stem in ordered:
+        held[stem] += 1
+        while ordered[start][0] <= at - size:
+            held[ordered[start][1]] -= 1
+            start += 1
+        now = frozenset(each for each, count in held.items() if count > 0)
+        weight = sum(weights[each] for each in now)
+        if weight > most:
+            best, most = now, weight
+    return best

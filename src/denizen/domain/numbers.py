@@ -1,0 +1,234 @@
+"""Numbers in a text as values that can be compared, however they are written. Pure.
+
+`1,000`, `1.000` and `1000` are one number, and so are `10:00`, `10 am` and `10 Uhr`, `three` and `3`. What can be read
+in two ways has two values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenNumber:
+    """A number and where it stands. `values` are the ways to read it. `is_word`: it is written as one."""
+
+    text: str
+    values: frozenset[float]
+    start: int
+    is_word: bool = False
+    is_time: bool = False
+    is_percent: bool = False
+
+    @property
+    def is_year(self) -> bool:
+        return len(self.text) == len("2026") and self.text.isdigit() and 1800 <= int(self.text) <= 2199
+
+
+def _count(words: str, **more: float) -> dict[str, float]:
+    """Words for two, three and so on; a slash parts words for the same number."""
+    counted = {each: float(number) for number, word in enumerate(words.split(), 2) for each in word.split("/")}
+    return counted | more
+
+
+_WORDS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "en": _count(
+            "two/twice three/thrice four five six seven eight nine ten eleven twelve/dozen thirteen fourteen fifteen"
+            " sixteen seventeen eighteen nineteen twenty",
+            thirty=30,
+            forty=40,
+            fifty=50,
+            sixty=60,
+            seventy=70,
+            eighty=80,
+            ninety=90,
+        ),
+        "de": _count(
+            "zwei/zweimal drei/dreimal vier/viermal fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn"
+            " fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig",
+            dreißig=30,
+            vierzig=40,
+            fünfzig=50,
+            sechzig=60,
+            siebzig=70,
+            achtzig=80,
+            neunzig=90,
+        ),
+        "fr": _count(
+            "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
+            vingt=20,
+            trente=30,
+            quarante=40,
+            cinquante=50,
+            soixante=60,
+        ),
+        "es": _count(
+            "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+            veinte=20,
+            treinta=30,
+            cuarenta=40,
+            cincuenta=50,
+            sesenta=60,
+        ),
+        "it": _count(
+            "due tre quattro cinque sei sette otto nove dieci undici dodici", quindici=15, venti=20, trenta=30
+        ),
+        "nl": _count("twee drie vier vijf zes zeven acht negen tien elf twaalf", vijftien=15, twintig=20, dertig=30),
+        "pt": _count("dois/duas três quatro cinco seis sete oito nove dez onze doze", quinze=15, vinte=20, trinta=30),
+        "ru": _count("два/две/двух три/трёх/трех четыре пять/пяти шесть семь/семи восемь девять десять"),
+    }
+)
+
+
+def _split(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_FUNCTION_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "en": _split("the a of to is are and for it you with on be can at in by not or an"),
+        "de": _split("der die das ist und ein eine für mit nicht sie es kostet am um von im zu den bis auf wird"),
+        "fr": _split("le la les est et un une des du pour avec vous il au par sont ne pas dans jusqu"),
+        "es": _split("el la los las es y un una para con por del se en que al son puede hasta"),
+        "it": _split("il lo la gli è e un una di per con che del al sono si fino in alla può"),
+        "nl": _split("de het een is en van voor met op te niet je tot zijn kan wordt om in aan"),
+        "pt": _split("o a os as é e um uma para com por do da se em que ao são pode até"),
+        "ru": _split("и в на не с по для до это стоит можно от из за у к"),
+    }
+)
+_ORDINALS: Mapping[str, float] = MappingProxyType(
+    {
+        "one": 1, "once": 1, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "half": 0.5, "quarter": 0.25,
+        "week": 7, "fortnight": 14, "noon": 12, "midday": 12, "midnight": 24, "hundred": 100, "thousand": 1000,
+        "single": 1, "double": 2, "ein": 1, "eine": 1, "einen": 1, "einer": 1, "eines": 1, "einmal": 1, "halb": 0.5,
+        "erste": 1, "ersten": 1, "zweite": 2, "zweiten": 2, "dritte": 3, "dritten": 3, "hundert": 100, "tausend": 1000,
+        "un": 1, "une": 1, "una": 1, "uno": 1, "demi": 0.5, "medio": 0.5, "media": 0.5, "woche": 7, "semaine": 7,
+        "semana": 7, "settimana": 7, "mittag": 12, "mitternacht": 24, "midi": 12, "minuit": 24, "mediodía": 12,
+        "cent": 100, "cien": 100, "mil": 1000, "mille": 1000, "pair": 2, "couple": 2, "both": 2, "beide": 2,
+    }
+)  # fmt: skip
+"""Words that may support a number, and are too common to be one that has to be supported."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS_ELSEWHERE = {
+    "mär": 3,
+    "mai": 5,
+    "okt": 10,
+    "dez": 12,
+    "fév": 2,
+    "avr": 4,
+    "jui": 6,
+    "aoû": 8,
+    "déc": 12,
+    "ene": 1,
+    "abr": 4,
+    "ago": 8,
+    "dic": 12,
+    "gen": 1,
+    "mag": 5,
+    "giu": 6,
+    "lug": 7,
+    "set": 9,
+}
+_CJK = {char: float(number) for number, char in enumerate("零一二三四五六七八九十")} | {"两": 2.0, "〇": 0.0}
+
+_UNITS = (
+    r"(?:st|nd|rd|th|er|e|h|hrs?|min|s|ms|km|m|cm|mm|kg|g|mg|l|ml|cl|kb|mb|gb|tb|eur|usd|gbp|chf|ct|p|x|k|°c|px|w|kwh|v|a"
+    r"|am|pm|uhr)\b"
+)
+_DIGITS = re.compile(
+    rf"""(?ix)(?<![A-Za-z_\d.,]) (?<![A-Za-z]-)
+    (?: (?P<date>\d{{4}}-\d{{1,2}}-\d{{1,2}})
+      | (?P<hours>\d{{1,2}})(?:[:h]|\.(?=\d{{2}}\b))(?P<minutes>[0-5]\d)(?!\d)(?:\ ?(?P<half>[ap])\.?m\b)?
+      | (?P<hour>\d{{1,2}})(?:\ ?(?P<day>[ap])\.?m\b|\ (?:uhr|o.clock)\b)
+      | (?P<plain>\d{{1,3}}(?:[.,'’\u00a0\u202f\ ]\d{{3}})+(?:[.,]\d{{1,2}})?(?!\d)|\d+(?:[.,]\d+)?)
+        (?P<unit>\ ?%|\ ?(?:k|million|mio|m)\b|\ (?:thousand|tausend|mil)\b)?
+    )(?!\d)(?:(?=[^\W\d_])(?={_UNITS})|(?![A-Za-z_]))"""
+)
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def find_numbers(text: str) -> list[WrittenNumber]:
+    """Returns the numbers that a text states, in order."""
+    found = [_read(match) for match in _DIGITS.finditer(text)]
+    words = _WORDS[guess_language(text)]
+    for match in _WORD.finditer(text):
+        value = words.get(match[0].casefold())
+        if value is not None:
+            found.append(WrittenNumber(match[0], frozenset({float(value)}), match.start(), is_word=True))
+    return sorted(found, key=lambda each: each.start)
+
+
+def find_values(text: str) -> frozenset[float]:
+    """Returns every value that something in the text can stand for, in whatever language."""
+    values = {value for match in _DIGITS.finditer(text) for value in _read(match).values}
+    for match in _WORD.finditer(text):
+        word = match[0].casefold()
+        values |= _word_values().get(word, frozenset())
+        if word[:3] in _MONTHS:
+            values.add(_MONTHS.index(word[:3]) + 1.0)
+        elif word[:3] in _MONTHS_ELSEWHERE:
+            values.add(float(_MONTHS_ELSEWHERE[word[:3]]))
+    values.update(_CJK[char] for char in text if char in _CJK)
+    return frozenset(values)
+
+
+@cache
+def _word_values() -> Mapping[str, frozenset[float]]:
+    tables = [*_WORDS.values(), _ORDINALS]
+    return {
+        word: frozenset(float(table[word]) for table in tables if word in table) for table in tables for word in table
+    }
+
+
+@cache
+def _languages() -> Iterable[tuple[str, frozenset[str]]]:
+    return tuple(_FUNCTION_WORDS.items())
+
+
+def guess_language(text: str) -> str:
+    """Returns the language whose small words the text has most of; English for none."""
+    words = [match[0].casefold() for match in _WORD.finditer(text)]
+    counts = {name: sum(word in known for word in words) for name, known in _languages()}
+    return max(counts, key=lambda name: (counts[name], name == "en"))
+
+
+def _read(match: re.Match[str]) -> WrittenNumber:
+    if match["date"]:
+        values = frozenset(map(float, match["date"].split("-")))
+        return WrittenNumber(match["date"], values, match.start())
+    if match["hours"]:
+        hour = int(match["hours"]) + int(match["minutes"]) / 60
+        read_otherwise = _plain_values(match[0]) if "." in match[0] else ()
+        values = frozenset({*_day_hours(hour, match["half"]), *read_otherwise})
+        return WrittenNumber(match[0], values, match.start(), is_time=True)
+    if match["hour"]:
+        return WrittenNumber(
+            match[0], frozenset(_day_hours(float(match["hour"]), match["day"])), match.start(), is_time=True
+        )
+    unit = (match["unit"] or "").strip().casefold()
+    scale = {"k": 1e3, "thousand": 1e3, "tausend": 1e3, "mil": 1e3, "million": 1e6, "mio": 1e6}.get(unit, 1.0)
+    values = frozenset(value * factor for value in _plain_values(match["plain"]) for factor in {1.0, scale})
+    return WrittenNumber(match["plain"], values, match.start(), is_percent=unit == "%")
+
+
+def _day_hours(hour: float, half: str | None) -> Iterator[float]:
+    if half and half.casefold() == "p" and hour < 12:
+        yield hour + 12
+    elif half and half.casefold() == "a" and hour >= 12:
+        yield hour - 12
+    else:
+        yield hour
+
+
+def _plain_values(text: str) -> Iterator[float]:
+    """`1.000` may be a thousand or one, `1,5` one and a half."""
+    plain = re.sub(r"[^\d.,]", "", text)
+    if re.fullmatch(r"\d+(?:[.,]\d{3})+", plain):
+        yield float(re.sub(r"[.,]", "", plain))
+    whole, _, part = plain.replace(",", ".").rpartition(".")
+    yield float(f"{whole.replace('.', '') or '0'}.{part}") if whole else float(plain)
