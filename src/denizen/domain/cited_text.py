@@ -203,7 +203,7 @@ class _Sentence:
 _CLOSING = {"[": "]", "【": "】", "［": "］", "〔": "〕", "(": ")", "（": "）"}
 _INSIDE = {opening: re.compile(rf"[^\n\{opening}\{closing}]*") for opening, closing in _CLOSING.items()}
 _ROUND = frozenset("(（")
-_TRIGGER = re.compile(r"[\[【［〔(（]|`+|[A-Za-z0-9_.~-]+")
+_TRIGGER = re.compile(r"[\[【［〔(（]|`+|[A-Za-z0-9][A-Za-z0-9_.~-]*")
 _TICKS = {count: re.compile(rf"(?<!`)`{{{count}}}(?!`)") for count in (1, 2)}
 _WEB = re.compile(r"(?i:https?|ftps?|git|ssh|wss?)")
 _ADDRESS = re.compile(r"[^\s<>\"'()\[\]{}【】（）`]*")
@@ -300,7 +300,7 @@ class _PlaceFinder:
         if end - start > MAX_WORD_CHARS:
             self._skipped = _WORD
             return _Found((), end, end)
-        self._need(end + 2, start)
+        self._need(end + 2 if text.startswith((":", "#"), end) else end, start)
         if text.startswith("://", end) and _WEB.fullmatch(trigger[0]):
             self._skipped = _ADDRESS
             return _Found((), end, end)

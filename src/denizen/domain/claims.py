@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{3,600})[\"”“»]|「
 _LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
 _NOT_SAID = re.compile(
     r"(?im)^\s*(?:[-*>#|]+\s*)*\(?\d{1,3}[.):]\s"
-    r"|\[\^?\d{1,3}\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
+    r"|\[\^?\d{1,3}(?:[,;-] ?\d{1,3})*\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
     r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
     r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
     r"|§) {0,2}\d+(?:[.:/-]\d+)*"

@@ -15,8 +15,12 @@ from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
 from denizen.domain.events import TextAdded, TurnFinished
+from denizen.domain.evidence import ReadResult, describe_reading
 from denizen.domain.gap import GapKind
+from denizen.domain.ids import CallId
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.engine.configuration.generation import KnowledgeSettings
@@ -90,8 +94,10 @@ async def open_kit(
     async def search(tool_call: ToolCall, scope: CallScope) -> ToolResult:
         if tool_call.args.get("query") != "berth":
             return ToolResult("Nothing was found.", data={"found": 0})
+        read = describe_reading([DocumentRef("docs/guide/harbour.md", 1, 5), DocumentRef("own/notes.md", 1, 1)])
         return ToolResult(
-            f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.", data={"found": 2}
+            f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.",
+            data={"found": 2, **read},
         )
 
     tools = ToolsetFixture([READ], search)
@@ -210,8 +216,9 @@ async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
+        read = ReadResult(forged, (DocumentRef("docs/guide/harbour.md", 1, 5),))
         proofs = AnswerProver(kit.knowledge.library).open(
-            TurnEvidence(results=[forged]), NAME, style=CitationFormat.INLINE
+            TurnEvidence(results=[read]), NAME, style=CitationFormat.INLINE
         )
         answer = await proofs.prove("So it is [docs/guide/other.md:1].")
         assert [each.doubt for each in answer.citations] == [CitationFault.NOT_READ]
@@ -228,21 +235,24 @@ TRUE = "Nobody reads this line."
         ([f"docs/guide/harbour.md:3:A berth\n--\ndocs/guide/other.md-1-{TRUE}"], [], True),
         ([f"[docs/guide/other.md:1-1]\n1: {TRUE}"], [], True),
         (["<untrusted source='x'>\n./docs/guide/other.md\ndocs/guide/harbour.md\n</untrusted>", TRUE], [], True),
-        ([TRUE], ['{"command": "cat docs/*/other.md"}'], True),
+        ([TRUE], ["cat docs/*/other.md"], True),
         (["docs/guide/other.md:1:Everything is free.", TRUE], [], False),
         (["docs/guide/other.md: is free.", TRUE], [], False),
         ([f"[docs/guide/other.md:1-1]\nEverything is free.\n{TRUE}"], [], False),
         ([f"See there:\ndocs/guide/other.md\n{TRUE}"], [], False),
-        ([TRUE], ['{"command": "grep -rh --include=*.md line ."}'], False),
+        ([TRUE], ["grep -rh --include=*.md line ."], False),
         ([f"docs/guide/other.md:1:{TRUE[:6]}"], [], False),
     ],
 )
-async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it(
+async def test_in_results_of_which_nobody_recorded_the_reading_a_line_counts_where_tools_put_it(
     tmp_path: Path, results: list[str], calls: list[str], is_read: bool
 ) -> None:
+    asked = [ToolCallPart(CallId(f"{n}"), "bash", {"command": each}) for n, each in enumerate(calls)]
+    told = [ToolResultPart(CallId(f"{n}"), "bash", each) for n, each in enumerate(results)]
+    history = [PromptMessage(Role.ASSISTANT, tuple(asked)), PromptMessage(Role.TOOL, tuple(told))]
     async with open_kit(tmp_path) as kit:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
-            evidence = TurnEvidence(results=results, calls=calls)
+            evidence = TurnEvidence(history)
             proofs = AnswerProver(kit.knowledge.library).open(evidence, NAME, style=CitationFormat.INLINE)
             answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
@@ -283,7 +293,7 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
     async with open_kit(tmp_path, style, piece_chars=piece_chars) as kit:
         seen, reply = await kit.watch(SEARCH, ScriptedReply(ANSWER))
         assert seen[-1] == reply
-        assert reply.count(UNPROVED) == 2
+        assert reply.count(UNPROVED) == 3
         assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
 
 
@@ -303,7 +313,9 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
 
             async def watch() -> None:
                 told.append(
-                    await kit.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
+                    await kit.watch(
+                        SEARCH, ScriptedReply(f"Ten [docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway)
+                    )
                 )
 
             tasks.start_soon(watch)
@@ -314,4 +326,4 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
             halfway.open.set()
         ((seen, reply),) = told
         assert seen[-1] == reply
-        assert reply.startswith("[docs/guide/harbour.md:3] so")
+        assert reply.startswith("Ten [docs/guide/harbour.md:3] so")
