@@ -21,6 +21,8 @@ MAX_OUTPUT_BYTES = 8_000_000
 """The limit for both streams of a line together; a line that prints more is stopped."""
 MAX_STDIN_BYTES = 16_000_000
 """The limit for what our xargs reads."""
+MAX_TOLD_BYTES = 1_000_000
+"""The limit for what our xargs tells of the files that it gave to programs."""
 TIMED_OUT, CAPPED = 124, 137
 _CHUNK = 65_536
 _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ)
@@ -155,8 +157,14 @@ def _fork_xargs(
         while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, _CHUNK)):
             data += chunk
 
+        told = 0
+
         def run(command: list[str]) -> int:
-            os.write(given, _told(command, environment))
+            nonlocal told
+            if told <= MAX_TOLD_BYTES:
+                told += os.write(given, _told(command, environment))
+                if told > MAX_TOLD_BYTES:
+                    os.write(given, _told(["cat", "."], environment))  # any file below, then
             try:
                 child = _spawn(command, environment, {0: environment.null})
             except OSError as error:

@@ -53,7 +53,7 @@ def _below(path: str, top: str) -> str:
     inner = os.path.relpath(whole, top)
     if inner == "." or inner.startswith("../"):
         return "/" if inner == "." else ""
-    return f"{inner}/" if os.path.isdir(whole) else inner  # noqa: PTH112
+    return f"{inner}/" if os.path.isdir(path) else inner  # noqa: PTH112
 
 
 def sum_up(paths: Iterable[str]) -> list[str]:
