@@ -138,6 +138,7 @@ class CitationReader:
         group, behind = self._group, self._behind
         self._group, self._behind = [], ""
         claim = self._sentence.claim() or cut_sentence(behind)
+        claim = claim if any(map(str.isalnum, claim)) else self._sentence.only_before()
         named = [ref for each in group if isinstance(each, CitationMark) for ref in each.refs]
         for piece in group:
             if isinstance(piece, CitationMark):
@@ -179,24 +180,35 @@ class _Sentence:
 
     def __init__(self) -> None:
         self._text = ""
+        self._before: list[str] = []
+        """The sentences in front of it in its line, without those that a mark stands behind."""
         self.named: list[DocumentRef] = []
 
     def take(self, text: str) -> None:
         self._text += text
         # A mark right behind the end of a sentence belongs to it.
         said = len(self._text.rstrip(" \t"))
-        ends = [found.end() for found in _SENTENCE_END.finditer(self._text)]
-        last = max((end for end in ends if end < said or self._text[end - 1] == "\n"), default=0)
-        if last:
-            self.named = []
-        self._text = self._text[last:][-MAX_CLAIM_CHARS:]
+        start = 0
+        for found in _SENTENCE_END.finditer(self._text):
+            is_line = found[0] == "\n"
+            if is_line or found.end() < said:
+                sentence = self._text[start : found.end()].strip()
+                self._before = [] if is_line else [*self._before[-1:], *([sentence] if sentence else [])]
+                self.named = []
+                start = found.end()
+        self._text = self._text[start:][-MAX_CLAIM_CHARS:]
 
     def claim(self) -> str:
         """Returns nothing where there are only words that lead to a place, such as "According to"."""
         return "" if _LEAD_IN.fullmatch(self._text) else self._text.strip()
 
+    def only_before(self) -> str:
+        """Returns the sentence before in the line, if there is one only: "It is so. Source: docs/a.md:3"."""
+        return self._before[0] if len(self._before) == 1 else ""
+
     def end_claim(self, named: Iterable[DocumentRef]) -> None:
         self.named += named
+        self._before = []
         self._text = ""
 
 

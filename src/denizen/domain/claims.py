@@ -25,11 +25,14 @@ MAX_LINES = 20_000
 MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
 """Shorter words in quotation marks are a manner of speaking."""
 MAX_OPERANDS = 14
+MIN_OPERANDS = 2
 ELSEWHERE_SHARE = 0.34
 """Lines that hold less of a sentence's telling words than this share of what others of the file hold are the wrong
 ones.
 """
-RARE_SHARE = 0.05
+RARE_SHARE, RARE_LINES = 0.05, 3
+"""A word that stands in no more of the lines is rare."""
+MAX_LEVEL = 6
 
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{3,600})[\"”“»]|「([^「」\n]{6,600})」")
 _LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
@@ -48,6 +51,12 @@ _COMPUTED = re.compile(
     r"|average|save\w*|hours?|minutes?|days?|weeks?|months?|years?|per|each|insgesamt|zusammen|gesamt\w*|summe|mehr"
     r"|weniger|billiger|stunden|tage|wochen|pro|je|tout|totale?|différence|heures|jours|semaines|suma|horas|días"
     r"|semanas|ore|giorni|totaal|samen|uur|dagen|всего|итого|вместе|часов|дней)\b|[=+×*÷]|\bx\b"
+)
+_ARITHMETIC = re.compile(r"\d ?[+×*÷x/-] ?\d.*=|=.*\d ?[+×*÷x/-] ?\d|\d ?[+×*÷] ?\d")
+_HALF = re.compile(r"(?i)\b(?:hal[fv]\w*|double\w*|twice|hälfte|halb\w*|doppelt\w*|moitié|mitad|metà|helft|половин\w*)")
+_HALF_DAY = re.compile(
+    r"(?i)\b(?:morning|noon|afternoon|evening|night|midnight|morgens|mittags|abends|nachts|matin|soir|après-midi|mañana"
+    r"|tarde|noche|mattina|sera|ochtend|middag|avond|утра|вечера|дня)"
 )
 _NEGATED = re.compile(
     r"(?i)\b(?:not?|never|nor|cannot|only|instead|nein|nicht|keine?n?|nur|sondern|non|ne|pas|no|nunca|solo|niet|geen|нет|не)\b"
@@ -108,8 +117,13 @@ class CitedLines:
     @cached_property
     def context(self) -> str:
         """What the lines stand under: headings, the name of the file."""
-        above = [line for line in self.document.lines[: self.first] if line.startswith("#")]
-        return "\n".join([self.document.path, *self.document.lines[:1], *above[-4:]])
+        headings: list[str] = []
+        level = MAX_LEVEL + 1
+        for line in reversed(self.document.lines[: self.first]):
+            depth = len(line) - len(line.lstrip("#"))
+            if 0 < depth < level:
+                headings, level = [line, *headings], depth
+        return "\n".join([self.document.path, *self.document.lines[:1], *headings])
 
 
 def find_stems(text: str) -> frozenset[str]:
@@ -165,6 +179,7 @@ _SAME = str.maketrans(
 
 
 def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
+    """Whether the lines have the numbers that the claim states, or all follows from them that they do not have."""
     plain = _NOT_SAID.sub(" ", claim)
     stated = find_numbers(plain)
     if not stated:
@@ -172,6 +187,10 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     known, beside = find_values(said), find_values(context) - find_values(asked)
     wanted = find_values(asked)
     told = {number: _is_in(number, known | beside, plain) for number in stated}
+    if _ARITHMETIC.search(plain) and sum(told.values()) >= MIN_OPERANDS:
+        return True  # written out, so that everybody sees it
+    if _HALF.search(f"{plain} {said}"):
+        wanted = wanted | {2.0}
     has_years = any(number.is_year for number in find_numbers(said))
     others = {value for number in stated if not told[number] for value in number.values}
     for number in stated:
@@ -191,11 +210,13 @@ def _is_in(number: WrittenNumber, known: Collection[float], claim: str) -> bool:
     """Whether the number is one of these, or one of them in another unit that the claim names."""
     if any(_is_near(value, each) for value in number.values for each in known):
         return True
-    if number.is_time or number.is_percent or any(value <= 12 for value in number.values):
+    around = claim[max(number.start - 12, 0) : number.start + len(number.text) + 18]
+    if number.is_time or any(value <= 12 for value in number.values):
         shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
-        if number.is_time and any(_is_near(value, each) for value in shifted for each in known):
+        if (number.is_time or _HALF_DAY.search(around)) and any(
+            _is_near(value, each) for value in shifted for each in known
+        ):
             return True
-    around = claim[max(number.start - 12, 0) : number.start + len(number.text) + 14]
     factors = [factor for factor, words in _UNITS if words.search(around)]
     return any(
         _is_near(value, each * factor) or _is_near(value * factor, each)
@@ -230,7 +251,7 @@ def _follows(number: WrittenNumber, known: Collection[float], rest: Collection[f
     """
     operands = sorted(known)[:MAX_OPERANDS]
     pairs = {(one, other) for one in operands for other in sorted(rest)[:MAX_OPERANDS]}
-    if _COMPUTED.search(claim):
+    if _COMPUTED.search(claim) or "%" in claim:
         pairs |= {(one, other) for one in operands for other in operands}
     return any(
         _is_near(value, made) for one, other in pairs for made in _results(one, other) for value in number.values
@@ -293,11 +314,10 @@ def _stands_elsewhere(claim: str, cited: CitedLines) -> bool:
     if cited.end - cited.first >= len(document.lines):
         return False
     places = document.places
-    stems = [stem for stem in find_stems(claim) if stem in places]
+    stems = [stem for stem in find_stems(claim) - find_stems(cited.context) if stem in places]
     weights = {stem: log(1 + len(document.lines) / len(places[stem])) for stem in stems}
-    known = find_stems(cited.context)
-    here = {stem for stem in stems if _is_between(places[stem], cited.first, cited.end) or stem in known}
-    rare = [stem for stem in stems if len(places[stem]) <= max(2, RARE_SHARE * len(document.lines))]
+    here = {stem for stem in stems if _is_between(places[stem], cited.first, cited.end)}
+    rare = [stem for stem in stems if len(places[stem]) <= max(RARE_LINES, RARE_SHARE * len(document.lines))]
     best = _best_window([(at, stem) for stem in rare for at in places[stem]], weights, cited.end - cited.first)
     strange = best - here
     enough = 2 if not here else 3

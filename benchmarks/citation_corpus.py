@@ -1,0 +1,528 @@
+"""Answers with citations, what was read for them, and which of their citations are right.
+
+In an answer `<opening|Thursdays>` stands for the path of a document and the number of the first line with that word,
+`<opening|Thursdays+2>` for that line and the two behind it, `<opening>` for the path alone. `marks` says for each
+citation in order whether it is right (`+`) or has to be marked (`-`). Most are written by hand; `list_generated` crosses
+ways of writing a place with facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+from benchmarks.answers import HANDBOOK
+from denizen.domain.citation import DocumentRef
+from denizen.domain.evidence import ReadResult
+
+HARBOUR = """# Harbour guide
+
+This guide is for guests of the harbour of Sønderby.
+
+## Berths
+
+A berth costs 180 kroner a night for boats up to 10 metres.
+Boats between 10 and 15 metres pay 240 kroner, longer ones 320 kroner.
+From 1 October to 31 March the price is halved.
+Berths with a green sign are free; a red sign means that the owner comes back.
+
+## Water and power
+
+Drinking water is free for all guests.
+Power is 3.50 kroner a kilowatt hour; the meter takes the harbour card.
+Each jetty has 16 sockets of 16 amperes.
+
+## Showers and laundry
+
+The showers stand behind the harbour office and are open day and night.
+A shower takes 5 kroner for 4 minutes.
+Washing machines cost 30 kroner, dryers 20 kroner.
+
+## Harbour office
+
+The office is open from 8:00 to 11:00 and from 16:00 to 18:30.
+The harbour master is Birgitte Holm; her deputy is Anders Lund.
+Call +45 5550 1234 outside opening hours.
+A deposit of 50 kroner is taken for the harbour card.
+
+## Waste
+
+Glass, paper and metal go into the containers at the slipway.
+Oil and batteries are taken at the office only.
+Toilet tanks can be emptied at the pump on jetty C.
+
+## Safety
+
+Speed in the harbour is limited to 3 knots.
+Children under 12 wear a life jacket on the jetties.
+Life buoys hang every 25 metres.
+The nearest hospital is in Middelfart, 14 kilometres away.
+In an emergency call 112.
+
+## Shops
+
+The chandler sells rope, charts and paint until 17:00.
+Fresh bread comes to jetty A at 7:30 in July and August.
+Bicycles can be rented for 75 kroner a day at the kiosk.
+The kiosk was opened in 1987 by Jonas Friis.
+
+## Events
+
+The regatta takes place on the second weekend of June with about 140 boats.
+In 2024 the winner was the crew of the Havfruen.
+Live music is played on Fridays from 20:00 in the sail loft.
+"""
+
+GERMAN = """# Gebührenordnung
+
+Der Jahresbeitrag beträgt 1.250,50 Euro für Boote bis 8 Meter.
+Für jedes weitere angefangene Meter kommen 95 Euro hinzu.
+Mitglieder unter 27 Jahren zahlen die Hälfte.
+Die Rechnung ist innerhalb von 14 Tagen zu begleichen.
+Bei Verzug werden 12 Euro Mahngebühr erhoben.
+Ansprechpartnerin für Beiträge ist Frau Yıldız.
+Die Slipanlage ist dienstags bis sonntags von 9 bis 18 Uhr geöffnet.
+"""
+
+FRENCH = """# Machine à café
+
+Le réservoir contient 1,8 litre d'eau.
+Détartrez la machine tous les trois mois avec 100 ml de vinaigre.
+L'eau doit atteindre 93 °C avant la première tasse.
+La garantie dure deux ans à partir de l'achat.
+Le filtre se change toutes les 60 tasses.
+"""
+
+SPANISH = """# Taller de bicicletas
+
+El taller abre los lunes y miércoles de 17:00 a 20:30.
+Una revisión completa cuesta 35 euros y tarda dos días.
+Los socios tienen un descuento del 20 %.
+La encargada del taller se llama Lucía Ferrer.
+"""
+
+CHINESE = """# 图书馆
+
+图书馆每天上午九点开门，晚上八点关门。
+每人最多可以借十本书，借期为三十天。
+逾期每天罚款0.5元。
+"""
+
+REFERENCE = """# Configuration reference
+
+| key | default | meaning |
+|---|---|---|
+| `timeout_s` | 30 | how long a request may take, in seconds |
+| `max_retries` | 5 | so often a failed request is made again |
+| `cache_mb` | 512 | the memory of the cache |
+| `port` | 8650 | where the server listens |
+
+Logs are kept for 90 days and then deleted.
+The limit of one upload is 25 MB; larger files are refused with status 413.
+Version 2.4 removed the option `legacy_mode`.
+Requests are signed with HMAC-SHA256 and expire after 300 seconds.
+A token has the scopes read, write and admin.
+"""
+
+SPACED = "# About us\n\nThe club was founded in 1911 by nine fishermen.\nIt has 412 members today.\n"
+NOTES = "# Notes\n\nAda prefers tea and answers mail on Mondays.\nThe spare key lies under the third flowerpot.\n"
+RULES = "# Rules\n\nNo glass on the jetties.\nQuiet hours are from 22:00 to 6:00.\nDogs are kept on a lead of at most 2 metres.\n"
+SECRET = "# Board\n\nThe board meets on 3 May in room 7.\nThe budget is 90,000 kroner.\nMinutes are kept by Ole Krag.\n"
+
+DOCUMENTS: Mapping[str, tuple[str, str]] = {
+    **{name.removesuffix(".md"): (f"docs/handbook/{name}", text) for name, text in HANDBOOK.items()},
+    "harbour": ("docs/guide/harbour.md", HARBOUR),
+    "german": ("docs/verein/gebuehren.md", GERMAN),
+    "french": ("docs/manuels/cafe.md", FRENCH),
+    "spanish": ("docs/taller/bici.md", SPANISH),
+    "chinese": ("docs/zh/图书馆.md", CHINESE),
+    "reference": ("docs/api/reference.md", REFERENCE),
+    "about": ("docs/guide/about us.md", SPACED),
+    "notes": ("own/notes.md", NOTES),
+    "rules": ("shared/rules.md", RULES),
+    "board": ("docs/board/minutes.md", SECRET),
+}
+"""Path and text of each document by the name that cases give it. `board` is never read."""
+
+PLACE = re.compile(r"<(\w+)(?:\|([^<>|+]+)(?:\+(\d+))?)?>")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`read` names documents that were read whole, or with `@3-5` the lines that a search found; `commands` are
+    commands of the shell, with the documents that they were given to read (a path may be a folder's) and those whose
+    text they printed.
+    """
+
+    answer: str
+    marks: str
+    read: str = ""
+    question: str = ""
+    commands: Sequence[tuple[str, str, str]] = ()
+
+    @property
+    def text(self) -> str:
+        return PLACE.sub(_write, self.answer)
+
+    def list_results(self) -> Iterator[tuple[str, ReadResult]]:
+        """Yields what the tools gave, each with its call as it was written."""
+        for each in self.read.split():
+            name, _, lines = each.partition("@")
+            path, text = DOCUMENTS[name]
+            first, last = map(int, lines.split("-")) if lines else (1, text.count("\n"))
+            told = "\n".join(f"{n}: {line}" for n, line in list(enumerate(text.split("\n"), 1))[first - 1 : last])
+            yield '{"query": "x"}', ReadResult(f"[{path}:{first}-{last}]\n{told}", (DocumentRef(path, first, last),))
+        for command, given, printed in self.commands:
+            places = tuple(DocumentRef(DOCUMENTS[each][0] if each in DOCUMENTS else each) for each in given.split())
+            text = "\n".join(DOCUMENTS[each][1] if each in DOCUMENTS else each for each in printed.split("\0"))
+            yield f'{{"command": {command!r}}}', ReadResult(text, places)
+
+
+def _write(found: re.Match[str]) -> str:
+    return write_place(found[1], found[2] or "", int(found[3] or 0)) if found[1] in DOCUMENTS else found[0]
+
+
+def write_place(name: str, words: str = "", more: int = 0) -> str:
+    path, text = DOCUMENTS[name]
+    if not words:
+        return path
+    line = next(number for number, each in enumerate(text.split("\n"), 1) if words in each)
+    return f"{path}:{line}-{line + more}" if more else f"{path}:{line}"
+
+
+HAND_WRITTEN: Sequence[Case] = (
+    # --- right: said again, in other words, in other formats ---
+    Case("The library is open from 10 am to 7 pm, Tuesday to Saturday [<opening|Tuesday>].", "+", "opening"),
+    Case("On Thursdays you can stay in the reading room until 10 pm [<opening|Thursdays>].", "+", "opening"),
+    Case("In August it stays shut for two weeks (<opening|August>).", "+", "opening"),
+    Case("A membership is €24 a year; students pay €9 [<membership|24 euros>].", "+", "membership"),
+    Case("If you lose your card, a new one is three euros [<membership|lost card>].", "+", "membership"),
+    Case("You can keep a book for four weeks and renew it twice [<loans|28 days>].", "+", "loans"),
+    Case("You may have a board game for a week [<loans|Board games>].", "+", "loans"),
+    Case("Being late costs €0.20 a day and never more than €8 a book [<loans|20 cents>].", "+", "loans"),
+    Case("The Magnolia room is for 14 people, the Juniper room for six [<rooms|Magnolia+1>].", "+", "rooms"),
+    Case("Write to Odile at least 2 days before [<rooms|Odile>].", "+", "rooms"),
+    Case(
+        "1. Take the introduction (every second Monday, 17:30) [<workshop|3D>].\n2. Pay 6 cents per gram [<workshop|Filament>].",
+        "++",
+        "workshop",
+    ),
+    Case(
+        "A print of 50 grams is 3 euros (50 × 6 cents) [<workshop|Filament>].",
+        "+",
+        "workshop",
+        "What does a print of 50 grams cost?",
+    ),
+    Case(
+        "For 10 late days that makes 2 euros [<loans|20 cents>].",
+        "+",
+        "loans",
+        "My book is 10 days late, what do I pay?",
+    ),
+    Case("Volunteers get up to 15 € a month for travel [<volunteers|travel>].", "+", "volunteers"),
+    Case("The assembly point is the fountain in Mill Lane [<safety|fountain>].", "+", "safety"),
+    Case("Berths are 180 kr. a night up to 10 m [<harbour|180>].", "+", "harbour"),
+    Case("In winter (October to March) you pay half: 90 kroner for a small boat [<harbour|180+2>].", "+", "harbour"),
+    Case(
+        "A boat of 12 metres pays 240 kroner a night, so three nights are 720 kroner [<harbour|240>].",
+        "+",
+        "harbour",
+        "What do 3 nights cost for a boat of 12 metres?",
+    ),
+    Case("Power costs 3.5 kroner per kWh [<harbour|kilowatt>].", "+", "harbour"),
+    Case("Five kroner buy four minutes of shower [<harbour|shower takes>].", "+", "harbour"),
+    Case(
+        "The office is open in the morning (8–11 am) and again from 4 pm to 6:30 pm [<harbour|8:00>].", "+", "harbour"
+    ),
+    Case("Ask Birgitte Holm or her deputy Anders Lund [<harbour|Birgitte>].", "+", "harbour"),
+    Case("Washing and drying together come to 50 kroner [<harbour|Washing>].", "+", "harbour"),
+    Case("You may not go faster than three knots [<harbour|knots>].", "+", "harbour"),
+    Case("The hospital in Middelfart is 14 km away [<harbour|hospital>].", "+", "harbour"),
+    Case("The kiosk has been there since 1987 [<harbour|1987>].", "+", "harbour"),
+    Case("About 140 boats come to the regatta in June [<harbour|regatta>].", "+", "harbour"),
+    Case("Children younger than twelve need a life jacket [<harbour|Children>].", "+", "harbour"),
+    Case('The guide says: "Drinking water is free for all guests" [<harbour|Drinking>].', "+", "harbour"),
+    Case("“Life buoys hang every 25 metres” [<harbour|buoys>].", "+", "harbour"),
+    Case('It says "Berths with a green sign are free ... the owner comes back" [<harbour|green>].', "+", "harbour"),
+    Case('Water is "free" there [<harbour|Drinking>].', "+", "harbour"),
+    Case("Uploads are limited to 25 MB; above that you get a 413 [<reference|25 MB>].", "+", "reference"),
+    Case("The default timeout is half a minute (30 s) [<reference|timeout_s>].", "+", "reference"),
+    Case("Signed requests are valid for 5 minutes [<reference|HMAC>].", "+", "reference"),
+    Case("`legacy_mode` is gone since version 2.4 [<reference|legacy_mode>].", "+", "reference"),
+    Case("Logs are deleted after three months (90 days) [<reference|Logs>].", "+", "reference"),
+    Case("The server listens on 8650 by default [<reference|port>].", "+", "reference"),
+    Case("There are three scopes: read, write and admin [<reference|scopes>].", "+", "reference"),
+    Case("The cache takes half a gigabyte (512 MB) [<reference|cache_mb>].", "+", "reference"),
+    Case("The club has existed since 1911 [<about|1911>].", "+", "about"),
+    Case("Nine fishermen founded the club in 1911 and it has 412 members (<about|1911+1>).", "+", "about"),
+    Case("The spare key is under the third flowerpot [<notes|flowerpot>].", "+", "notes"),
+    Case("It has to be quiet from 10 in the evening to 6 in the morning [<rules|Quiet>].", "+", "rules"),
+    Case("Quiet hours last eight hours, from 22:00 [<rules|Quiet>].", "+", "rules"),
+    Case("Dogs stay on a lead of at most two metres.[<rules|Dogs>]", "+", "rules"),
+    # --- right: whole documents, ranges, several places, beside the line ---
+    Case("All of that is in [<opening>].", "+", "opening"),
+    Case("The library opens at ten [<opening|Tuesday+2>].", "+", "opening"),
+    Case("Filament costs 6 cents a gram [<workshop|3D>].", "+", "workshop"),
+    Case("Berths are 180 kroner, power is 3.50 a kilowatt hour [<harbour|180>][<harbour|kilowatt>].", "++", "harbour"),
+    Case("A year is 24 euros [<membership|24>], and a book may stay 28 days [<loans|28>].", "++", "membership loans"),
+    Case("A year is 24 euros and a book may stay 28 days [<membership|24>; <loans|28>].", "+", "membership loans"),
+    Case(
+        "| what | price |\n|---|---|\n| berth | 180 kr [<harbour|180>] |\n| dryer | 20 kr [<harbour|dryers>] |",
+        "++",
+        "harbour",
+    ),
+    Case(
+        "- **Showers:** day and night [<harbour|showers stand>]\n- **Laundry:** 30 kroner [<harbour|Washing>]",
+        "++",
+        "harbour",
+    ),
+    Case("According to [<harbour|knots>], the speed limit is 3 knots.", "+", "harbour"),
+    Case("As <harbour|knots> says, the limit is 3 knots.", "+", "harbour"),
+    Case(
+        "Bread comes at 7:30.[^1] The kiosk rents bicycles for 75 kroner.[^1]\n\n[^1]: <harbour|bread>", "+", "harbour"
+    ),
+    # --- right: other languages ---
+    Case("Der Jahresbeitrag liegt bei 1250,50 € für Boote bis acht Meter [<german|1.250>].", "+", "german"),
+    Case("Wer unter 27 ist, zahlt die Hälfte [<german|27>].", "+", "german"),
+    Case("Die Rechnung muss binnen zwei Wochen bezahlt werden [<german|14 Tagen>].", "+", "german"),
+    Case("Die Slipanlage ist von 9:00 bis 18:00 Uhr offen (<german|Slipanlage>).", "+", "german"),
+    Case("The annual fee is 1,250.50 euros for boats up to 8 m [<german|1.250>].", "+", "german"),
+    Case(
+        "Ein Boot von zehn Metern kostet 1.440,50 Euro: 1.250,50 + 2 × 95 [<german|1.250+1>].",
+        "+",
+        "german",
+        "Was kostet ein Boot von 10 Metern im Jahr?",
+    ),
+    Case("Il faut détartrer la machine tous les 3 mois [<french|vinaigre>].", "+", "french"),
+    Case("The warranty lasts 2 years from the purchase [<french|garantie>].", "+", "french"),
+    Case("Le réservoir fait 1,8 l [<french|réservoir>].", "+", "french"),
+    Case("Una revisión completa son 35 € y dos días de espera [<spanish|35>].", "+", "spanish"),
+    Case("Mit dem Rabatt von 20 % zahlen Mitglieder 28 Euro [<spanish|35+1>].", "+", "spanish"),
+    Case("Lucía Ferrer lleva el taller [<spanish|Lucía>].", "+", "spanish"),
+    Case("图书馆九点开门【<chinese|九点>】。", "+", "chinese"),
+    Case("You can borrow 10 books for 30 days [<chinese|十本>].", "+", "chinese"),
+    # --- right: read through the shell in ways that name no whole path ---
+    Case(
+        "Power is 3.50 kroner [<harbour|kilowatt>].",
+        "+",
+        commands=[("cd docs/guide && cat harbour.md", "harbour", "harbour")],
+    ),
+    Case(
+        "Power is 3.50 kroner [<harbour|kilowatt>].",
+        "+",
+        commands=[("find docs -name harbour.md -exec cat {} +", "docs/", "harbour")],
+    ),
+    Case(
+        "Power is 3.50 kroner [<harbour|kilowatt>].",
+        "+",
+        commands=[("find . -name 'har*' | xargs cat", "harbour", "harbour")],
+    ),
+    Case("Power is 3.50 kroner [<harbour|kilowatt>].", "+", commands=[("grep -rh kroner .", "/", "harbour")]),
+    Case(
+        "A book stays 28 days [<loans|28>] and a card costs 3 euros [<membership|lost>].",
+        "++",
+        commands=[("cd docs/handbook && cat {loans,membership}.md", "loans membership", "loans\0membership")],
+    ),
+    Case(
+        "Children under 12 wear a life jacket [<harbour|Children>].",
+        "+",
+        commands=[
+            (
+                "grep -oh 'Children under 12 wear a life jacket' docs/guide/*",
+                "harbour about",
+                "Children under 12 wear a life jacket",
+            )
+        ],
+    ),
+    Case(
+        "The spare key lies under the third flowerpot [<notes|flowerpot>].",
+        "+",
+        commands=[("cd own; cat notes.md", "notes", "notes")],
+    ),
+    Case("Power is 3.50 kroner [guide/harbour.md:15].", "+", "harbour"),
+    Case("Power is 3.50 kroner [harbour.md:15].", "+", "harbour"),
+    # --- wrong: a number ---
+    Case("A berth costs 200 kroner a night [<harbour|180>].", "-", "harbour"),
+    Case("A membership is 24 euros, and 12 euros for students [<membership|24>].", "-", "membership"),
+    Case("Books can be renewed three times [<loans|28>].", "-", "loans"),
+    Case("The reading room closes at 9 pm on Thursdays [<opening|Thursdays>].", "-", "opening"),
+    Case("The Magnolia room seats 40 people [<rooms|Magnolia>].", "-", "rooms"),
+    Case("Yes, a berth costs 25 kroner [<harbour|180>].", "-", "harbour", "A berth is 25 kroner, right?"),
+    Case("The speed limit is 5 knots [<harbour|knots>].", "-", "harbour"),
+    Case("Each upload may have 250 MB [<reference|25 MB>].", "-", "reference"),
+    Case("Tokens expire after 3,000 seconds [<reference|HMAC>].", "-", "reference"),
+    Case("The default of `max_retries` is 3 [<reference|max_retries>].", "-", "reference"),
+    Case("Der Jahresbeitrag beträgt 1.520,50 Euro [<german|1.250>].", "-", "german"),
+    Case("Die Mahngebühr ist fünfzehn Euro [<german|Mahn>].", "-", "german"),
+    Case("Il faut chauffer l'eau à 98 °C [<french|93>].", "-", "french"),
+    Case("La revisión cuesta 45 euros [<spanish|35>].", "-", "spanish"),
+    Case("You can borrow 20 books [<chinese|十本>].", "-", "chinese"),
+    Case("The kiosk was opened in 1978 [<harbour|1987>].", "-", "harbour"),
+    Case("According to [<harbour|knots>], the speed limit is 6 knots.", "-", "harbour"),
+    Case("<harbour|knots> sets the limit at 6 knots.", "-", "harbour"),
+    Case("Water costs 10 kroner a day [<harbour|Drinking>].", "-", "harbour"),
+    Case("Quiet hours begin at 23:00 [<rules|Quiet>].", "-", "rules"),
+    Case("Members get 30 % off [<spanish|descuento>].", "-", "spanish"),
+    # --- wrong: words ---
+    Case('It says "Drinking water costs one euro a litre" [<harbour|Drinking>].', "-", "harbour"),
+    Case("“Books can be borrowed for as long as you like” [<loans|28>].", "-", "loans"),
+    Case('The guide states that "dogs are not allowed in the showers" [<harbour|showers stand>].', "-", "harbour"),
+    Case("Rooms are booked with Gustav, at least two days ahead [<rooms|Odile>].", "-", "rooms"),
+    Case("New volunteers are shown around by our Miranda [<volunteers|Tadeusz>].", "-", "volunteers"),
+    Case("The nearest hospital is in Odense, 14 kilometres away [<harbour|hospital>].", "-", "harbour"),
+    # --- wrong: other lines of a file that was read ---
+    Case("Bicycles can be rented for a day at the kiosk [<harbour|Drinking>].", "-", "harbour"),
+    Case("The showers are behind the harbour office [<harbour|regatta>].", "-", "harbour"),
+    Case("Toilet tanks are emptied at the pump on jetty C [<harbour|180>].", "-", "harbour"),
+    Case("Live music is played in the sail loft [<harbour|Birgitte>].", "-", "harbour"),
+    Case("A deposit is taken for the harbour card [<harbour|bread>].", "-", "harbour"),
+    Case("The chandler sells rope and charts [<harbour|Oil>].", "-", "harbour"),
+    # --- wrong: not read, echoed, made up ---
+    Case("The board meets on 3 May [<board|3 May>].", "-", "harbour"),
+    Case("The budget is 90,000 kroner (<board|budget>).", "-", "harbour"),
+    Case("The budget is 90,000 kroner, see `<board|budget>`.", "-", "harbour"),
+    Case("The budget is 90,000 kroner. Source: <board|budget>", "-", "harbour"),
+    Case("See <board> for the budget of 90,000 kroner.", "-", "harbour"),
+    Case("Details are in the [minutes](<board>#L4).", "-", "harbour"),
+    Case(
+        "The board meets on 3 May [<board|3 May>].",
+        "-",
+        commands=[
+            (
+                'echo "<board>:3: The board meets on 3 May"',
+                "",
+                "docs/board/minutes.md:3: The board meets on 3 May in June.",
+            )
+        ],
+    ),
+    Case(
+        "The budget is 90,000 kroner [<board|budget>].", "-", commands=[("ls docs/board", "", "docs/board/minutes.md")]
+    ),
+    Case(
+        "The budget is 90,000 kroner [<board|budget>].",
+        "-",
+        commands=[("cat docs/guide/harbour.md # docs/board/minutes.md", "harbour", "harbour")],
+    ),
+    Case("The sauna is free [docs/guide/sauna.md:3].", "-", "harbour"),
+    Case("The sauna is free [docs/guide/harbour.md:300].", "-", "harbour"),
+    Case("A berth is 180 kroner [<harbour|180>], a sauna is free [docs/guide/sauna.md:3].", "+-", "harbour"),
+    Case("Bicycles are 75 kroner a day [<harbour|75>].", "-", "harbour@1-10"),
+    # --- no citations at all ---
+    Case("Put the handler into src/main.py:14 and run `python src/main.py`.", "", "harbour"),
+    Case("Your stack trace points to app/models/user.rb:88 (see lib/auth.py:3).", "", "harbour"),
+    Case("```sh\ncat docs/board/minutes.md | head -3\n```\nprints the beginning of a file.", "", "harbour"),
+    Case("Run `grep -n budget docs/board/minutes.md` yourself.", "", "harbour"),
+    Case("```yaml\nfiles: [docs/board/minutes.md]\n```", "", "harbour"),
+    Case("It is on https://example.org/docs/board/minutes.md#L4 in the web.", "", "harbour"),
+    Case("Create docs/index.md and docs/setup.md in your project.", "", "harbour"),
+    Case(
+        "There are these files:\n- docs/guide/harbour.md\n- docs/board/minutes.md",
+        "+",
+        commands=[
+            (
+                "ls docs/*; head -1 docs/guide/harbour.md",
+                "harbour",
+                "docs/guide/harbour.md\ndocs/board/minutes.md\nThis guide is for guests of the harbour of Sønderby.",
+            )
+        ],
+    ),
+    Case("I have not read docs/board/minutes.md yet.", "", "harbour", "What is in docs/board/minutes.md?"),
+    Case("Use either/or, TCP/IP or and/or; 3/4 of it [1], [2], [x].", "", "harbour"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a line says, and a sentence with a figure that does not stand there."""
+
+    name: str
+    words: str
+    said: str
+    false: str
+
+
+FACTS: Sequence[Fact] = (
+    Fact("opening", "Thursdays", "On Thursdays the reading room is open until 22:00", "It is open until 23:30"),
+    Fact("membership", "lost", "A lost card costs 3 euros", "A lost card costs 17 euros"),
+    Fact("loans", "Board games", "Board games are lent for 7 days", "Board games are lent for 19 days"),
+    Fact("rooms", "Juniper", "The Juniper room seats 6 people", "The Juniper room seats 60 people"),
+    Fact("workshop", "Filament", "Filament costs 6 cents a gram", "Filament costs 66 cents a gram"),
+    Fact("volunteers", "travel", "Travel is paid back up to 15 euros", "Travel is paid back up to 51 euros"),
+    Fact("harbour", "dryers", "A dryer costs 20 kroner", "A dryer costs 45 kroner"),
+    Fact("harbour", "buoys", "Life buoys hang every 25 metres", "Life buoys hang every 52 metres"),
+    Fact("german", "95", "Jeder weitere Meter kostet 95 Euro", "Jeder weitere Meter kostet 59 Euro"),
+    Fact("french", "60", "Changez le filtre toutes les 60 tasses", "Changez le filtre toutes les 90 tasses"),
+    Fact("spanish", "20:30", "El taller cierra a las 20:30", "El taller cierra a las 21:45"),
+    Fact("reference", "Logs", "Logs are kept for 90 days", "Logs are kept for 400 days"),
+    Fact("about", "412", "The club has 412 members", "The club has 700 members"),
+    Fact("rules", "Dogs", "Dogs are kept on a lead of 2 metres", "Dogs are kept on a lead of 9 metres"),
+)
+FORMS: Sequence[str] = (
+    "{said} [{path}:{n}].",
+    "{said}. [{path}:{n}]",
+    "{said} [`{path}:{n}`].",
+    "{said} [{path}#L{n}].",
+    "{said} [{path}:L{n}-L{n}].",
+    "{said} [{path}, line {n}].",
+    "{said} [{path} lines {n}-{n}].",
+    "{said} [Source: {path}:{n}].",
+    "{said} [see {path}:{n}].",
+    "{said} [{path}:{n},{n}].",
+    "{said} ({path}:{n}).",
+    "{said} (see {path}:{n}).",
+    "{said} (`{path}:{n}`).",
+    "{said} ({path}, lines {n}\u2013{n}).",
+    "{said}\u3010{path}:{n}\u3011.",
+    "{said}\u3010{path}\u2020L{n}-L{n}\u3011.",
+    "{said} \uff08{path}:{n}\uff09.",
+    "{said} \uff3b{path}:{n}\uff3d.",
+    "{said}, [source]({path}#L{n}).",
+    "{said}, [source](<{path}#L{n}>).",
+    "{said}, as [the document]({path}:{n}) tells.",
+    "{said} [[{path}:{n}]].",
+    "{said} [\\[{path}:{n}\\]].",
+    "{said}, says the file [{path}] line {n}.",
+    "{said} *({path}:{n})*",
+    "{said} **[{path}:{n}]**",
+    "- {said} \u2014 [{path}:{n}]",
+    "> {said} [{path}:{n}]",
+    "{said} [1: {path}:{n}].",
+    "{said} [^{path}:{n}].",
+    "{said} <sup>[{path}:{n}]</sup>.",
+    "[{path}:{n}] {said}.",
+    "According to [{path}:{n}], {said}.",
+    "{said} [Quelle: {path}, Zeile {n}].",
+    "{said} [voir {path}, ligne {n}].",
+    "{said} [./{path}:{n}].",
+)
+"""Ways to write a place behind or in front of what it says. Of those that hold the path alone, with no brackets:"""
+BARE_FORMS: Sequence[str] = (
+    "{said}, see {path}:{n}.",
+    "{said} - {path}:{n}",
+    "{said}. Source: {path}#L{n}",
+    "{said}. `{path}:{n}`",
+    "{said}. `{path}`, line {n}.",
+    "{path}:{n} says: {said}.",
+    "{said}. <{path}:{n}>",
+    "{said}.\n\nSources:\n1. {path}:{n}",
+    '{said} "{path}:{n}".',
+)
+
+
+def list_generated() -> Iterator[Case]:
+    """Yields each form with a fact that was read, with the same that was not, and with a figure that is wrong."""
+    plain = [fact for fact in FACTS if fact.name != "about"]  # a path with a blank needs brackets
+    for form, fact in [*zip(FORMS, cycle(FACTS)), *zip(BARE_FORMS, cycle(plain))]:
+        place = write_place(fact.name, fact.words)
+        path, _, line = place.rpartition(":")
+        other = "opening" if fact.name != "opening" else "loans"
+        yield Case(form.format(said=fact.said, path=path, n=line), "+", fact.name)
+        yield Case(form.format(said=fact.said, path=path, n=line), "-", other)
+        if form != "{said}.\n\nSources:\n1. {path}:{n}":
+            yield Case(form.format(said=fact.false, path=path, n=line), "-", fact.name)
+
+
+def list_cases() -> list[Case]:
+    return [*HAND_WRITTEN, *list_generated()]
