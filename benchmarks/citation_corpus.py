@@ -2,8 +2,8 @@
 
 In an answer `<opening|Thursdays>` stands for the path of a document and the number of the first line with that word,
 `<opening|Thursdays+2>` for that line and the two behind it, `<opening>` for the path alone. `marks` says for each
-citation in order whether it is right (`+`) or has to be marked (`-`). Most are written by hand; `list_generated` crosses
-ways of writing a place with facts.
+citation in order whether it is right (`+`) or has to be marked (`-`). `HAND_WRITTEN` are written by hand;
+`list_generated` crosses ways of writing a place with facts.
 """
 
 from __future__ import annotations
@@ -128,7 +128,10 @@ A token has the scopes read, write and admin.
 
 SPACED = "# About us\n\nThe club was founded in 1911 by nine fishermen.\nIt has 412 members today.\n"
 NOTES = "# Notes\n\nAda prefers tea and answers mail on Mondays.\nThe spare key lies under the third flowerpot.\n"
-RULES = "# Rules\n\nNo glass on the jetties.\nQuiet hours are from 22:00 to 6:00.\nDogs are kept on a lead of at most 2 metres.\n"
+RULES = (
+    "# Rules\n\nNo glass on the jetties.\nQuiet hours are from 22:00 to 6:00.\n"
+    "Dogs are kept on a lead of at most 2 metres.\n"
+)
 SECRET = "# Board\n\nThe board meets on 3 May in room 7.\nThe budget is 90,000 kroner.\nMinutes are kept by Ole Krag.\n"
 
 DOCUMENTS: Mapping[str, tuple[str, str]] = {
@@ -205,7 +208,8 @@ HAND_WRITTEN: Sequence[Case] = (
     Case("The Magnolia room is for 14 people, the Juniper room for six [<rooms|Magnolia+1>].", "+", "rooms"),
     Case("Write to Odile at least 2 days before [<rooms|Odile>].", "+", "rooms"),
     Case(
-        "1. Take the introduction (every second Monday, 17:30) [<workshop|3D>].\n2. Pay 6 cents per gram [<workshop|Filament>].",
+        "1. Take the introduction (every second Monday, 17:30) [<workshop|3D>].\n"
+        "2. Pay 6 cents per gram [<workshop|Filament>].",
         "++",
         "workshop",
     ),
@@ -430,7 +434,111 @@ HAND_WRITTEN: Sequence[Case] = (
     ),
     Case("I have not read docs/board/minutes.md yet.", "", "harbour", "What is in docs/board/minutes.md?"),
     Case("Use either/or, TCP/IP or and/or; 3/4 of it [1], [2], [x].", "", "harbour"),
+    # --- of all kinds ---
+    Case("Nope, glass isn't allowed on the jetties [<rules|glass>].", "+", "rules"),
+    Case(
+        "Sure! You'd pay 480 kroner for two nights with your 14 m boat (<harbour|240>).",
+        "+",
+        "harbour",
+        "We come with a 14 m boat for two nights. What will we pay?",
+    ),
+    Case(
+        "Since you arrive on 5 November, the winter rate applies: 90 kroner a night [<harbour|180+2>].",
+        "+",
+        "harbour",
+        "I arrive on 5 November with an 8 m boat",
+    ),
+    Case("There are 16 sockets on every jetty, 16 A each [<harbour|sockets>].", "+", "harbour"),
+    Case("Ring the office on +45 5550 1234 if it's closed [<harbour|5550>].", "+", "harbour"),
+    Case("Ring the office on +45 5550 4321 if it's closed [<harbour|5550>].", "-", "harbour"),
+    Case("You'll get your deposit of 50 kroner back [<harbour|deposit>].", "+", "harbour"),
+    Case("It's a fiver for four minutes under the shower [<harbour|shower takes>].", "+", "harbour"),
+    Case("Emergencies: dial 112 [<harbour|112>]", "+", "harbour"),
+    Case("Emergencies: dial 911 [<harbour|112>]", "-", "harbour"),
+    Case("The crew of the Havfruen won in 2024 [<harbour|2024>].", "+", "harbour"),
+    Case("The crew of the Poseidon won the regatta in 2024 [<harbour|2024>].", "-", "harbour"),
+    Case("Every Friday at 8 pm there's live music in the sail loft [<harbour|Fridays>].", "+", "harbour"),
+    Case("In July and August the baker comes at half past seven [<harbour|bread>].", "+", "harbour"),
+    Case("You get fresh bread from 9:30 at jetty A [<harbour|bread>].", "-", "harbour"),
+    Case("The chandler closes at 5 pm [<harbour|chandler>].", "+", "harbour"),
+    Case("The chandler closes at 6 pm [<harbour|chandler>].", "-", "harbour"),
+    Case(
+        "Today is Tuesday, 24 November, so the library is open until 19:00 [<opening|Tuesday>].",
+        "+",
+        "opening",
+        "Is the library open now?",
+    ),
+    Case(
+        "On Sundays and Mondays it's closed, since it only opens Tuesday to Saturday [<opening|Tuesday>].",
+        "+",
+        "opening",
+    ),
+    Case("The library has been closed for 10 years [<opening|Tuesday>].", "-", "opening"),
+    Case("Students save 15 euros compared with the full price of 24 euros [<membership|24>].", "+", "membership"),
+    Case(
+        "At 25 you still pay the reduced 9 euros, since you're under 26 [<membership|24>].",
+        "+",
+        "membership",
+        "I'm 25. What do I pay?",
+    ),
+    Case("Two things are needed: a photo and a letter with your address [<membership|photo>].", "+", "membership"),
+    Case("Bring a photo, a letter and 5 euros [<membership|photo>].", "-", "membership"),
+    Case("After 40 days you have reached the maximum of 8 euros [<loans|20 cents>].", "+", "loans"),
+    Case("**Late fees**\n\n- 20 cents a day [<loans|20 cents>]\n- capped at 8 euros [<loans|20 cents>]", "++", "loans"),
+    Case("**Late fees**\n\n- 30 cents a day [<loans|20 cents>]\n- capped at 8 euros [<loans|20 cents>]", "-+", "loans"),
+    Case("The Juniper room has no window, see [the list of rooms](<rooms>).", "+", "rooms"),
+    Case("Book by e-mail: rooms@library.example [<rooms|Odile>].", "+", "rooms"),
+    Case("The laser cutter must never run unattended [<workshop|laser>].", "+", "workshop"),
+    Case("Introductions start at half past five in the afternoon [<workshop|17:30>].", "+", "workshop"),
+    Case("A 250 g spool would be €15 of filament [<workshop|Filament>].", "+", "workshop", "How much for 250 g?"),
+    Case("A 250 g print would be €25 of filament [<workshop|Filament>].", "-", "workshop", "How much for 250 g?"),
+    Case("Only two people know the alarm code, Odile and Tadeusz [<safety|alarm>].", "+", "safety"),
+    Case("The alarm code is 4711 [<safety|alarm>].", "-", "safety"),
+    Case("Set `timeout_s: 60` to wait longer; the default is 30 [<reference|timeout_s>].", "+", "reference"),
+    Case("Failed requests are retried 5 times by default.【<reference|max_retries>】", "+", "reference"),
+    Case("Failed requests are retried 8 times by default.【<reference|max_retries>】", "-", "reference"),
+    Case("It answers with HTTP status 413 [<reference|413>].", "+", "reference"),
+    Case("It answers with HTTP status 431 [<reference|413>].", "-", "reference"),
+    Case("El 20 % de descuento es solo para socios [<spanish|descuento>].", "+", "spanish"),
+    Case("El taller abre dos días por semana, de 5 a 8 y media de la tarde [<spanish|20:30>].", "+", "spanish"),
+    Case("La garantie est de 2 ans [<french|garantie>].", "+", "french"),
+    Case("La garantie est de cinq ans [<french|garantie>].", "-", "french"),
+    Case("Alle 60 Tassen wird der Filter gewechselt [<french|60>].", "+", "french"),
+    Case("Frau Yıldız ist zuständig [<german|Yıldız>].", "+", "german"),
+    Case("Nach zwei Wochen ohne Zahlung kommen 12 € Mahngebühr dazu [<german|14 Tagen+1>].", "+", "german"),
+    Case("Die Slipanlage ist montags geschlossen [<german|Slipanlage>].", "+", "german"),
+    Case("Der Beitrag ist binnen 30 Tagen fällig [<german|14 Tagen>].", "-", "german"),
+    Case("超期每天0.5元【<chinese|0.5>】。", "+", "chinese"),
+    Case("超期每天5元【<chinese|0.5>】。", "-", "chinese"),
+    Case("Ada answers mail on Mondays, she likes tea [<notes|Ada>].", "+", "notes"),
+    Case("Quiet hours: 10 pm – 6 am (<rules|Quiet>)", "+", "rules"),
+    Case("The club turned 100 in 2011 [<about|1911>].", "+", "about"),
+    Case("There were 9 founders, all fishermen [<about|1911>].", "+", "about"),
+    Case("See docs/board/minutes.md:3 and <harbour|knots>.", "-+", "harbour"),
+    Case("I looked at <harbour> and <rules>, neither says anything about saunas.", "++", "harbour rules"),
+    Case("The minutes (docs/board/minutes.md) say that the budget is large.", "-", "harbour"),
+    Case("`docs/board/minutes.md` says the board meets in room 7.", "-", "harbour"),
+    Case("[docs/board/minutes.md](https://example.org/minutes) has it.", "-", "harbour"),
+    Case('As stated in "docs/board/minutes.md", Ole Krag keeps the minutes.', "-", "harbour"),
+    Case("Sources: <harbour|knots>, docs/board/minutes.md:4", "+-", "harbour"),
+    Case("```\ndocs/board/minutes.md:4: The budget is 90,000 kroner.\n```", "-", "harbour"),
+    Case("Add `import x` to utils/date.ts:12 and README.md:3, then run docs/build.sh.", "", "harbour"),
+    Case("The price (180 kr., see <harbour|180>) is per night.", "+", "harbour"),
+    Case("What the guide says [<harbour|knots>]: not more than 3 knots.", "+", "harbour"),
+    Case("It's 3 knots, not 5 [<harbour|knots>].", "+", "harbour", "Is it 5 knots?"),
+    Case("Opening hours: Tue–Sat 10–19, Thu reading room till 22 [<opening|Tuesday+1>].", "+", "opening"),
+    Case("A year costs twenty-four euros [<membership|24>].", "+", "membership"),
 )
+
+BEYOND: Sequence[Case] = (
+    Case("A year costs twenty-six euros [<membership|24>].", "-", "membership"),
+    Case("Students pay 26 euros [<membership|24 euros>].", "-", "membership"),
+    Case("Tadeusz books the rooms for you [<volunteers|Tadeusz>].", "-", "volunteers"),
+    Case("The showers are closed at night [<harbour|showers stand>].", "-", "harbour"),
+)
+"""Wrong ones that the rule cannot tell: the figure or the name stands there, but for something else; or the words are
+there, and turned round. They count in no rate.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,14 @@ MIN_ABOUT = 2
 """So many words of the question a line must have that answers it in a word."""
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?…][\"')*_”’»]*(?=\s)|[。！？]|$)", re.MULTILINE)
+_REFUSAL = re.compile(
+    r"(?i)\b(?:not?|nothing|cannot|unable|nicht|nichts|keine?|ne|no|nada|niet|geen|не|нет)\b|n['’]t\b|没有|不知道"
+)
+_TOLD = re.compile(
+    r"(?i)\b(?:says?|said|mention\w*|contain\w*|know\w*|found|find|answer\w*|inform\w*|tell|states?|specif\w*|sources?"
+    r"|documents?|weiß|steht|gefunden|angaben?|erwähn\w*|quellen?|dokument\w*|sais|dit|trouv\w*|sé|dice|encontr\w*)\b"
+)
+"""Words of an answer that says that there is none."""
 _FENCED = re.compile(r"^[ \t>]*```.*?(?:^[ \t>]*```|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -80,7 +88,8 @@ def _sentences(answer: str) -> Iterator[str]:
         if count == MAX_SENTENCES:
             return
         sentence = found[0].strip()
-        if sentence and not sentence.endswith(("?", "？")):
+        is_refusal = _REFUSAL.search(sentence) and _TOLD.search(sentence)
+        if sentence and not sentence.endswith(("?", "？")) and not is_refusal:
             yield sentence
 
 

@@ -48,10 +48,10 @@ _NOT_SAID = re.compile(
 _CODE = re.compile(r"`[^`\n]*`")
 _COMPUTED = re.compile(
     r"(?i)\b(?:total|together|sum|altogether|in all|overall|difference|more|less|cheaper|fewer|left|remain\w*"
-    r"|average|save\w*|hours?|minutes?|days?|weeks?|months?|years?|per|each|insgesamt|zusammen|gesamt\w*|summe|mehr"
-    r"|weniger|billiger|stunden|tage|wochen|pro|je|tout|totale?|différence|heures|jours|semaines|suma|horas|días"
-    r"|semanas|ore|giorni|totaal|samen|uur|dagen|всего|итого|вместе|часов|дней)\b|[=+×*÷]|\bx\b"
+    r"|average|save\w*|insgesamt|zusammen|gesamt\w*|summe|mehr|weniger|billiger|tout|totale?|différence|suma|totaal|samen|всего|итого"
+    r"|вместе)\b|[=+×*÷]|\bx\b"
 )
+_HOURS = re.compile(r"(?i)\b(?:hours?|stunden|heures|horas|ore|uur|часов)\b")
 _ARITHMETIC = re.compile(r"\d ?[+×*÷x/-] ?\d.*=|=.*\d ?[+×*÷x/-] ?\d|\d ?[+×*÷] ?\d")
 _HALF = re.compile(r"(?i)\b(?:hal[fv]\w*|double\w*|twice|hälfte|halb\w*|doppelt\w*|moitié|mitad|metà|helft|половин\w*)")
 _HALF_DAY = re.compile(
@@ -62,20 +62,38 @@ _NEGATED = re.compile(
     r"(?i)\b(?:not?|never|nor|cannot|only|instead|nein|nicht|keine?n?|nur|sondern|non|ne|pas|no|nunca|solo|niet|geen|нет|не)\b"
     r"|n['’]t\b"
 )
-_UNITS: Sequence[tuple[float, re.Pattern[str]]] = [
-    (7, re.compile(r"(?i)\b(?:weeks?|wochen?|semaines?|semanas?|settiman[ae]|we[e]?ken|недел\w+)\b")),
-    (
-        12,
-        re.compile(
-            r"(?i)\b(?:years?|months?|dozen|jahre?n?|monate?n?|ans?|mois|años?|meses|ann[io]|mesi|jaar|maanden)\b"
-        ),
-    ),
-    (24, re.compile(r"(?i)\b(?:days?|hours?|tage?n?|stunden?|jours?|heures?|días?|horas?|giorn[io]|ore|dagen|uren)\b")),
-    (30, re.compile(r"(?i)\b(?:months?|monate?n?|mois|mes(?:es)?|mesi|maanden?)\b")),
-    (60, re.compile(r"(?i)\b(?:hours?|hrs?|min\w*|sec\w*|stunden?|sek\w*|heures?|horas?|ore|uren|uur|час\w*)\b|\bh\b")),
-    (100, re.compile(r"(?i)[%€$£¢]|\b(?:cents?|percent|per cent|prozent|pour cent|euros?|eur|dollars?|pence|m|cm)\b")),
-    (1000, re.compile(r"(?i)\b(?:k?m|k?g|kilo\w*|metres?|meters?|gram\w*|[mkgt]b|m?s|m?l|milli\w*|tons?|k)\b")),
+_YEAR = r"(?i)\b(?:years?|jahre?n?|ans?|années?|años?|ann[io]|jaar|jaren|год\w*|лет)\b"
+_MONTH = r"(?i)\b(?:months?|monate?n?|mois|mes(?:es)?|mesi|maanden?|месяц\w*)\b"
+_WEEK = r"(?i)\b(?:weeks?|wochen?|semaines?|semanas?|settiman[ae]|week|weken|недел\w+)\b|周|星期"
+_DAY = r"(?i)\b(?:days?|tage?n?|jours?|días?|giorn[io]|dag|dagen|д(?:ень|ня|ней))\b|天|日"
+_HOUR = r"(?i)\b(?:hours?|hrs?|h|stunden?|heures?|horas?|or[ae]|uur|uren|час\w*)\b|小时"
+_MINUTE = r"(?i)\b(?:min\w*|минут\w*)\b|分钟"
+_SECOND = r"(?i)\b(?:s|sec\w*|sek\w*|secondes?|segundos?|secondi)\b|秒"
+_COIN = r"(?i)[¢%]|\b(?:cents?|ct|pence|p|øre|cm|prozent|per ?cent|pour cent|por ciento)\b"
+_WHOLE = r"(?i)[€$£]|\b(?:euros?|eur|dollars?|usd|pounds?|kroner?|kr|m|met(?:re|er)s?|metern?|mètres?|metros?)\b"
+_THOUSAND = r"(?i)\b(?:km|kg|kilo\w*|gb|kb|s|sec\w*|l|lit(?:re|er)s?|litros?|tb|kw)\b"
+_ONE = r"(?i)\b(?:m|met(?:re|er)s?|metern?|g|gr\w*|mb|b\w*|ms|milli\w*|ml|w|watts?)\b"
+_UNITS: Sequence[tuple[float, re.Pattern[str], re.Pattern[str]]] = [
+    (factor, re.compile(larger), re.compile(smaller))
+    for factor, larger, smaller in (
+        (12, _YEAR, _MONTH),
+        (365, _YEAR, _DAY),
+        (52, _YEAR, _WEEK),
+        (30, _MONTH, _DAY),
+        (7, _WEEK, _DAY),
+        (24, _DAY, _HOUR),
+        (60, _HOUR, _MINUTE),
+        (60, _MINUTE, _SECOND),
+        (100, _WHOLE, _COIN),
+        (1000, _THOUSAND, _ONE),
+        (1024, _THOUSAND, _ONE),
+    )
 ]
+"""How many of a smaller unit make a larger one."""
+_NO_CLOCK = re.compile(
+    "|".join(f"(?:{each.removeprefix('(?i)')})" for each in (_YEAR, _MONTH, _WEEK, _DAY, _WHOLE)), re.IGNORECASE
+)
+"""Behind a number that is no time of the day."""
 _NAME = re.compile(r"(?<=[a-zß-öø-ÿ,] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}(?![\w:*])")
 _CALENDAR = frozenset(
     "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - readable
@@ -184,47 +202,72 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     stated = find_numbers(plain)
     if not stated:
         return True
-    known, beside = find_values(said), find_values(context) - find_values(asked)
-    wanted = find_values(asked)
-    told = {number: _is_in(number, known | beside, plain) for number in stated}
-    if _ARITHMETIC.search(plain) and sum(told.values()) >= MIN_OPERANDS:
+    wanted, written = find_values(asked), find_numbers(said)
+    known = find_values(said)
+    beside = known | (find_values(context) - wanted)
+    open_ = [number for number in stated if not _is_in(number, beside, plain, written, said)]
+    if _ARITHMETIC.search(plain) and len(stated) - len(open_) >= MIN_OPERANDS:
         return True  # written out, so that everybody sees it
+    others = {value for number in open_ for value in number.values}
+    made: set[float] = set()
     if _HALF.search(f"{plain} {said}"):
-        wanted = wanted | {2.0}
-    has_years = any(number.is_year for number in find_numbers(said))
-    others = {value for number in stated if not told[number] for value in number.values}
-    for number in stated:
-        if told[number] or (number.is_year and not has_years) or _counts_items(number, said, claim):
-            continue
-        rest = (wanted | others) - number.values
-        if _follows(number, known, rest, plain):
-            continue
-        is_asked = not number.values.isdisjoint(wanted)
-        if is_asked and (any(told.values()) or not known or _NEGATED.search(claim) or _uses(number, stated, known)):
-            continue
-        return False
-    return True
+        made |= {value * factor for value in known for factor in (0.5, 2.0)}
+    times = [value for number in written if number.is_time for value in number.values]
+    if _HOURS.search(plain):
+        made |= {(one - other) % 24 for one in times for other in times}
+    has_years = any(number.is_year for number in written)
+    left = [
+        number
+        for number in open_
+        if not (number.is_year and not has_years)
+        and not any(_is_near(value, each) for value in number.values for each in made)
+        and not _counts_items(number, said, claim)
+        and not _follows(number, known, (wanted | others) - number.values, plain)
+    ]
+    is_supported = len(left) < len(stated)
+    asked_only = [number for number in left if not number.values.isdisjoint(wanted)]
+    if is_supported or not known or _NEGATED.search(claim):
+        left = [number for number in left if number not in asked_only]
+    return not left
 
 
-def _is_in(number: WrittenNumber, known: Collection[float], claim: str) -> bool:
-    """Whether the number is one of these, or one of them in another unit that the claim names."""
-    if any(_is_near(value, each) for value in number.values for each in known):
+def _is_in(
+    number: WrittenNumber, known: Collection[float], claim: str, written: Sequence[WrittenNumber], said: str
+) -> bool:
+    """Whether the number is one of these, or one of those written in the lines in another unit."""
+    around = _around(number, claim)
+    clock = {value for each in written if each.is_time for value in each.values}
+    clock -= {value for each in written if not each.is_time for value in each.values}
+    comparable = set(known) - clock if _NO_CLOCK.search(around) and not number.is_time else known
+    if any(_is_near(value, each) for value in number.values for each in comparable):
         return True
-    around = claim[max(number.start - 12, 0) : number.start + len(number.text) + 18]
-    if number.is_time or any(value <= 12 for value in number.values):
+    if number.is_time or _HALF_DAY.search(_around(number, claim, 30)):
         shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
-        if (number.is_time or _HALF_DAY.search(around)) and any(
-            _is_near(value, each) for value in shifted for each in known
-        ):
+        if any(_is_near(value, each) for value in shifted for each in known):
             return True
-    factors = [factor for factor, words in _UNITS if words.search(around)]
     return any(
-        _is_near(value, each * factor) or _is_near(value * factor, each)
-        for factor in factors
-        for value in number.values
-        for each in known
-        if each
+        _is_near(value * factor, each)
+        for own, other, values, others in (
+            (around, _around(line, said), number.values, line.values) for line in written
+        )
+        for factor in _find_factors(own, other)
+        for value in values
+        for each in others
     )
+
+
+def _find_factors(own: str, other: str) -> Iterator[float]:
+    """Yields by how much a figure has to be multiplied to be in the unit of the other one."""
+    for factor, larger, smaller in _UNITS:
+        if larger.search(own) and smaller.search(other):
+            yield factor
+        if smaller.search(own) and larger.search(other):
+            yield 1 / factor
+
+
+def _around(number: WrittenNumber, text: str, behind: int = 16) -> str:
+    """The number with what stands beside it: its unit."""
+    return text[max(number.start - 2, 0) : number.start + len(number.text) + behind]
 
 
 def _is_near(one: float, other: float) -> bool:
@@ -271,19 +314,6 @@ def _results(one: float, other: float) -> Iterator[float]:
         yield other / one
 
 
-def _uses(number: WrittenNumber, stated: Iterable[WrittenNumber], known: Collection[float]) -> bool:
-    """Whether another number of the sentence follows from this one."""
-    others = [each for each in stated if each is not number]
-    return any(
-        _is_near(made, value)
-        for each in others
-        for value in each.values
-        for one in sorted(known)[:MAX_OPERANDS]
-        for own in number.values
-        for made in _results(one, own)
-    )
-
-
 # --- names and words ---
 
 
@@ -293,14 +323,14 @@ def _has_other_name(claim: str, said: str, context: str) -> bool:
     """
     if guess_language(claim) == "de" or guess_language(said) == "de":
         return False
-    around = find_stems(f"{said}\n{context}")
+    around = {*_stems(said), *_stems(context)}
     names = {name for name in _NAME.findall(claim) if name[:3].casefold() not in _CALENDAR}
     strange = {name for name in names if not set(_stems(name)) <= around}
     mine = set(_stems(claim))
     theirs = {name for name in _NAME.findall(said) if set(_stems(name)).isdisjoint(mine)}
     if not strange or not theirs:
         return False
-    words = find_stems(claim) - {stem for name in names for stem in _stems(name)}
+    words = {*_stems(" ".join(telling_words(claim)))} - {stem for name in names for stem in _stems(name)}
     return len(words) >= MIN_QUOTED_WORDS - 1 and len(words & around) >= _COPIED_SHARE * len(words)
 
 

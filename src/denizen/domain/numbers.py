@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
@@ -134,7 +134,11 @@ _MONTHS_ELSEWHERE = {
     "lug": 7,
     "set": 9,
 }
-_CJK = {char: float(number) for number, char in enumerate("零一二三四五六七八九十")} | {"两": 2.0, "〇": 0.0}
+_CJK_DIGITS = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+_CJK_TENS = {"十": 10, "百": 100, "千": 1000}
+_CJK = re.compile("[零〇一二两三四五六七八九十百千]+")
+_HALF_BEHIND = re.compile(r"(?i) (?:and a half|y media|et demie?|e mezz[ao])\b|einhalb")
+_HALF_BEFORE = re.compile(r"(?i)\b(half past|halb) $")
 
 _UNITS = (
     r"(?:st|nd|rd|th|er|e|h|hrs?|min|s|ms|km|m|cm|mm|kg|g|mg|l|ml|cl|kb|mb|gb|tb|eur|usd|gbp|chf|ct|p|x|k|°c|px|w|kwh|v|a"
@@ -156,11 +160,18 @@ def find_numbers(text: str) -> list[WrittenNumber]:
     """Returns the numbers that a text states, in order."""
     found = [_read(match) for match in _DIGITS.finditer(text)]
     words = _WORDS[guess_language(text)]
+    tens = None
     for match in _WORD.finditer(text):
         value = words.get(match[0].casefold())
-        if value is not None:
+        if tens and value and value < 10 and match.start() == tens.start + len(tens.text) + 1:  # twenty-four
+            [ten] = tens.values
+            found[-1] = WrittenNumber(
+                text[tens.start : match.end()], frozenset({ten + value}), tens.start, is_word=True
+            )
+        elif value is not None:
             found.append(WrittenNumber(match[0], frozenset({float(value)}), match.start(), is_word=True))
-    return sorted(found, key=lambda each: each.start)
+        tens = found[-1] if value and value >= 20 and value % 10 == 0 else None
+    return sorted((_with_half(each, text) for each in found), key=lambda each: each.start)
 
 
 def find_values(text: str) -> frozenset[float]:
@@ -173,7 +184,8 @@ def find_values(text: str) -> frozenset[float]:
             values.add(_MONTHS.index(word[:3]) + 1.0)
         elif word[:3] in _MONTHS_ELSEWHERE:
             values.add(float(_MONTHS_ELSEWHERE[word[:3]]))
-    values.update(_CJK[char] for char in text if char in _CJK)
+    values.update(value for number in find_numbers(text) for value in number.values)
+    values.update(float(_read_cjk(match[0])) for match in _CJK.finditer(text))
     return frozenset(values)
 
 
@@ -197,6 +209,27 @@ def guess_language(text: str) -> str:
     return max(counts, key=lambda name: (counts[name], name == "en"))
 
 
+def _read_cjk(text: str) -> int:
+    """`三十五` is 35."""
+    total = digit = 0
+    for char in text:
+        if char in _CJK_TENS:
+            total, digit = total + max(digit, 1) * _CJK_TENS[char], 0
+        else:
+            digit = digit * 10 + _CJK_DIGITS[char]
+    return total + digit
+
+
+def _with_half(number: WrittenNumber, text: str) -> WrittenNumber:
+    """`half past seven` and `halb acht` are 7.5."""
+    end = number.start + len(number.text)
+    before = _HALF_BEFORE.search(text[max(number.start - 12, 0) : number.start])
+    if before is None and not _HALF_BEHIND.match(text, end):
+        return number
+    half = -0.5 if before and before[1].casefold() == "halb" else 0.5
+    return replace(number, values=frozenset(value + half for value in number.values), is_time=before is not None)
+
+
 def _read(match: re.Match[str]) -> WrittenNumber:
     if match["date"]:
         values = frozenset(map(float, match["date"].split("-")))
@@ -205,7 +238,7 @@ def _read(match: re.Match[str]) -> WrittenNumber:
         hour = int(match["hours"]) + int(match["minutes"]) / 60
         read_otherwise = _plain_values(match[0]) if "." in match[0] else ()
         values = frozenset({*_day_hours(hour, match["half"]), *read_otherwise})
-        return WrittenNumber(match[0], values, match.start(), is_time=True)
+        return WrittenNumber(match[0], values, match.start(), is_time="." not in match[0])
     if match["hour"]:
         return WrittenNumber(
             match[0], frozenset(_day_hours(float(match["hour"]), match["day"])), match.start(), is_time=True
