@@ -141,6 +141,41 @@ async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: 
         assert [each.doubt for each in await kit.cited()] == [doubt]
 
 
+@pytest.mark.parametrize(
+    ("said", "doubt"),
+    [
+        ("A berth is 12 euros [docs/guide/harbour.md:3].", CitationFault.OTHERWISE),
+        ("A berth is 12 euros (docs/guide/harbour.md:3).", CitationFault.OTHERWISE),
+        ("docs/guide/harbour.md:3 says that it is 12 euros.", CitationFault.OTHERWISE),
+        ("Nobody reads it, see docs/guide/other.md.", CitationFault.NOT_READ),
+        ("Nobody reads it [so](docs/guide/other.md#L1).", CitationFault.NOT_READ),
+    ],
+)
+async def test_a_place_is_marked_however_it_is_written(tmp_path: Path, said: str, doubt: CitationFault) -> None:
+    async with open_kit(tmp_path) as kit:
+        shown = await kit.ask(said, SEARCH)
+        assert UNPROVED in shown
+        assert "docs/guide" not in shown
+        assert [each.doubt for each in await kit.cited()] == [doubt]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It is in docs/guide/harbour.md.",
+        "A berth is 10 euros, see `docs/guide/harbour.md:3`.",
+        "Put it into src/main.py:3 or docs/index.md, and run `cat docs/guide/other.md`.",
+        "Three kinds: docs/a.md, notes/b.md and (src/c.md).",
+    ],
+)
+@pytest.mark.parametrize("style", CitationFormat)
+async def test_what_is_bare_and_proved_or_names_no_document_stays_as_it_was_written(
+    tmp_path: Path, said: str, style: CitationFormat
+) -> None:
+    async with open_kit(tmp_path, style) as kit:
+        assert await kit.ask(said, SEARCH, question="Where is it?") == said
+
+
 async def test_words_that_are_quoted_have_to_stand_there(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         true = 'It says "Drinking water is free for all guests" [docs/guide/harbour.md:5].'
@@ -159,6 +194,83 @@ async def test_what_was_read_earlier_in_the_talk_may_be_cited_later(tmp_path: Pa
     async with open_kit(tmp_path) as kit:
         await kit.ask("Ten euros.", SEARCH)
         assert await kit.ask("As I said [docs/guide/harbour.md:3].") == "As I said [docs/guide/harbour.md:3]."
+
+
+async def test_the_end_of_a_path_that_was_read_is_shown_as_the_whole_path(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        said = "Ten euros [guide/harbour.md:3], that is in [harbour.md:3]."
+        assert await kit.ask(said, SEARCH) == (
+            "Ten euros [docs/guide/harbour.md:3], that is in [docs/guide/harbour.md:3]."
+        )
+
+
+def record(text: str, *read: DocumentRef) -> PromptMessage:
+    result = ToolResultPart(CallId("1"), "bash", text)
+    rows = describe_reading(read).get("read")
+    return PromptMessage(Role.TOOL, (result,), read={"1": rows} if rows else {})
+
+
+@pytest.mark.parametrize(
+    ("earlier", "is_read"),
+    [
+        (record("Nobody reads this line.", DocumentRef("docs/guide/other.md")), True),
+        (record("x:Nobody reads this line.", DocumentRef("docs/guide/")), True),
+        (record("Nobody reads this line.", DocumentRef("/")), True),
+        (record("Nobody reads this", DocumentRef("docs/guide/other.md")), True),
+        (record("docs/guide/other.md:1:Nobody reads this line."), False),
+        (record("docs/guide/other.md\n"), False),
+        (record("Nobody reads this line.", DocumentRef("docs/guide/harbour.md"), DocumentRef("own/")), False),
+        (record("Nothing.", DocumentRef("docs/guide/other.md")), False),
+    ],
+)
+async def test_read_is_what_the_record_of_a_result_says_and_its_text_shows(
+    tmp_path: Path, earlier: PromptMessage, is_read: bool
+) -> None:
+    async with open_kit(tmp_path) as kit:
+        call_ = ToolCallPart(CallId("1"), "bash", {"command": "cat docs/guide/other.md docs/guide/*"})
+        evidence = TurnEvidence([PromptMessage(Role.ASSISTANT, (call_,)), earlier])
+        proofs = AnswerProver(kit.knowledge.library).open(evidence, NAME, style=CitationFormat.INLINE)
+        answer = await proofs.prove("So it is [docs/guide/other.md:1].")
+        assert [each.doubt is None for each in answer.citations] == [is_read]
+
+
+async def test_results_of_earlier_turns_keep_their_record(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        await kit.ask("Ten euros.", SEARCH)
+        async with kit.engine.store.work(write=False) as work:
+            turn = await work.turns.get(kit.turn_id)
+            stored = await work.messages.list_tail(turn.session_id, limit=10)
+        [told] = [message for message in stored if message.role is Role.TOOL]
+        [read] = dict(told.meta["read"]).values()  # type: ignore[call-overload]
+        assert read == [["docs/guide/harbour.md", 1, 5], ["own/notes.md", 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("style", "shown"),
+    [
+        (CitationFormat.INLINE, "A berth is ten euros a night. [docs/guide/harbour.md:3]"),
+        (CitationFormat.FOOTNOTE, "A berth is ten euros a night. [1]\n\n[1] [docs/guide/harbour.md:3]"),
+        (CitationFormat.NONE, "A berth is ten euros a night."),
+    ],
+)
+async def test_an_answer_that_names_no_place_gets_the_one_that_it_was_taken_from(
+    tmp_path: Path, style: CitationFormat, shown: str
+) -> None:
+    async with open_kit(tmp_path, style) as kit:
+        seen, reply = await kit.watch(SEARCH, ScriptedReply("A berth is ten euros a night."))
+        assert (seen[-1], reply) == (shown, shown)
+
+
+@pytest.mark.parametrize("said", ["Hello!", "Twelve euros.", "I do not know what a berth costs a night.", "No idea."])
+async def test_an_answer_that_comes_from_no_passage_gets_none(tmp_path: Path, said: str) -> None:
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask(said, SEARCH) == said
+        assert await kit.cited() == []
+
+
+async def test_what_was_not_looked_up_in_this_turn_is_named_by_nobody(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask("A berth is ten euros a night.") == "A berth is ten euros a night."
 
 
 @pytest.mark.proves("S-config-citation-format")
