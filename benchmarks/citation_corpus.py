@@ -543,7 +543,7 @@ there, and turned round. They count in no rate.
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a line says, and a sentence with a figure that does not stand there."""
+    """A sentence that a line says, and one with a figure that does not stand there."""
 
     name: str
     words: str

@@ -60,7 +60,7 @@ def refs(text: str) -> list[str]:
         ("[a.md:3] a.md:4", ["a.md:3", "a.md:4"]),
         ("\u6839\u636edocs/a.md:3\uff0c", ["docs/a.md:3"]),
         (
-            "/home/me/docs/guide/a.md:3 docs\\b.md:3 docs/a\\_b.md:1",
+            "/knowledge/docs/guide/a.md:3 docs\\b.md:3 docs/a\\_b.md:1",
             ["docs/guide/a.md:3", "docs/b.md:3", "docs/a_b.md:1"],
         ),
         ("docs/my file.md:3 says", ["docs/my file.md:3"]),

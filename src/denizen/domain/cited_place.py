@@ -1,8 +1,8 @@
 """Places of documents as models write them, read into one normal form. Pure.
 
 A path has a folder and the ending of a document (`docs/a.md`). Its lines stand behind it: `:3`, `:3-9`, `:3,5`,
-`#L3-L9`, `, lines 3-9`, `(lines 3-9)`, with the word in several languages. `cited_text` finds the brackets, links and
-code around places, and decides which of them count.
+`#L120-L123`, `, lines 3-9`, `(lines 3-9)`, with the word in several languages. `cited_text` finds the brackets, links
+and code around places, and decides which of them count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_REFS = 20
 
 _DELIMITERS = r"\s<>\"'`|()\[\]{}【】［］〔〕（）《》「」“”„«»，。；：、！？,;:#?!*†@§"
 RUN = re.compile(rf"[^{_DELIMITERS}]+")
-"""What a path in the midst of a text may be made of."""
+"""The characters of a path in the midst of a text."""
 _ENDED = re.compile(r".*\.[A-Za-z][A-Za-z0-9]{0,7}(?![A-Za-z0-9])", re.DOTALL)
 _SPACED = re.compile(rf"[^{_DELIMITERS}]+(?: [^{_DELIMITERS}/\\]+?){{1,6}}\.[A-Za-z][A-Za-z0-9]{{0,7}}(?![A-Za-z0-9])")
 

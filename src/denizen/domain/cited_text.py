@@ -45,7 +45,7 @@ UNKNOWN = "[[unknown]]"
 """The mark that an agent writes when its documents do not answer. It is taken out and counted as a gap."""
 
 MAX_INSIDE = 600
-"""What stands in brackets or backticks and is longer is no citation."""
+"""Longer text in brackets or backticks is no citation."""
 MAX_WORD_CHARS = 100
 MAX_CLAIM_CHARS = 400
 MAX_BLANK_CHARS = 20
@@ -174,8 +174,8 @@ def cut_sentence(text: str) -> str:
 
 
 class _Sentence:
-    """What stands in front of the next mark, of its sentence and behind the marks before it. `named` is what those
-    named.
+    """The part of a sentence that stands in front of the next mark, and behind the marks before it. `named` is what
+    those named.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ _KEPT_OF_LINE = 200
 
 
 class _MoreError(Exception):
-    """What follows decides, and is not there yet. `at` is where that begins."""
+    """Raised where more text decides, which is not there yet. `at` is where that begins."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -240,7 +240,7 @@ class _MoreError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _PlaceMatch:
     """Pieces, and the part of the text that they stand for."""
 
     pieces: Sequence[Piece]
@@ -257,7 +257,7 @@ class _PlaceFinder:
         self._line = _Line()
         self._line_end = 0
         self._skipped: re.Pattern[str] | None = None
-        """Of an address or an overlong word: what of it follows begins no path."""
+        """The rest of an address or of an overlong word, which begins no path."""
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[Piece]:
         self._text, self._is_end = self._text + text, is_end
@@ -266,7 +266,7 @@ class _PlaceFinder:
             try:
                 found = self._find(at)
             except _MoreError as more:
-                found, is_waiting = _Found((), more.at, more.at), True
+                found, is_waiting = _PlaceMatch((), more.at, more.at), True
             if found.start > at:
                 yield self._text[at : found.start]
             yield from found.pieces
@@ -274,7 +274,7 @@ class _PlaceFinder:
             at = found.end
         self._text = self._text[at:]
 
-    def _find(self, at: int) -> _Found:
+    def _find(self, at: int) -> _PlaceMatch:
         """Returns the next places, or the end of the line. Raises _MoreError."""
         text = self._text
         if self._skipped is not None:
@@ -282,7 +282,7 @@ class _PlaceFinder:
             end = match.end() if match else at
             self._skipped = self._skipped if end == len(text) else None
             if end > at:
-                return _Found((), end, end)
+                return _PlaceMatch((), end, end)
         self._line_end = text.find("\n", at) + 1 or len(text)
         place = at
         while trigger := _TRIGGER.search(text, place, self._line_end):
@@ -293,10 +293,10 @@ class _PlaceFinder:
                 found = None if self._line.is_code else self._read_brackets(trigger.start(), char)
             else:
                 found = self._read_word(trigger, at)
-            if isinstance(found, _Found):
+            if isinstance(found, _PlaceMatch):
                 return found
             place = found or trigger.end()
-        return _Found((), self._line_end, self._line_end)
+        return _PlaceMatch((), self._line_end, self._line_end)
 
     def _need(self, end: int, start: int) -> None:
         """Raises _MoreError where the line may go on within what is looked at."""
@@ -306,32 +306,32 @@ class _PlaceFinder:
 
     # --- words ---
 
-    def _read_word(self, trigger: re.Match[str], at: int) -> _Found | int | None:
+    def _read_word(self, trigger: re.Match[str], at: int) -> _PlaceMatch | int | None:
         """A path begins with a word; so does an address on the web. Returns a number to go on from there."""
         text, start, end = self._text, trigger.start(), trigger.end()
         if end - start > MAX_WORD_CHARS:
             self._skipped = _WORD
-            return _Found((), end, end)
+            return _PlaceMatch((), end, end)
         self._need(end + 2 if text.startswith((":", "#"), end) else end, start)
         if text.startswith("://", end) and _WEB.fullmatch(trigger[0]):
             self._skipped = _ADDRESS
-            return _Found((), end, end)
+            return _PlaceMatch((), end, end)
         follows = text[end : end + 1]
         if follows in (":", "#") and _NAMED.fullmatch(trigger[0]) and not self._line.is_code:
             return self._read_name(start)
         return self._read_path(start, at) if follows in ("/", "\\") else None
 
-    def _read_name(self, start: int) -> _Found | None:
+    def _read_name(self, start: int) -> _PlaceMatch | None:
         self._need(start + MAX_WORD_CHARS + MAX_SPEC_CHARS, start)
         place = read_name(self._text, start, self._line_end)
         return self._bare(place, start, place.end) if place else None
 
-    def _read_path(self, start: int, at: int) -> _Found | int:
+    def _read_path(self, start: int, at: int) -> _PlaceMatch | int:
         run = RUN.match(self._text, start, start + MAX_PATH_CHARS)
         end = run.end() if run else start + 1
         if end - start == MAX_PATH_CHARS:
             self._skipped = RUN
-            return _Found((), end, end)
+            return _PlaceMatch((), end, end)
         self._need(end, start)
         if not may_be_path(self._text[start:end]):
             return end
@@ -345,14 +345,14 @@ class _PlaceFinder:
                 return end
         return self._bare(place, start, place.end)
 
-    def _bare(self, place: CitedPlace, start: int, end: int) -> _Found:
+    def _bare(self, place: CitedPlace, start: int, end: int) -> _PlaceMatch:
         is_meant = place.is_rooted and place.has_lines and not place.is_guess
         mark = CitationMark(place.refs, written=self._text[start:end], is_mention=not is_meant, is_bare=True)
-        return _Found((mark,), start, end)
+        return _PlaceMatch((mark,), start, end)
 
     # --- code ---
 
-    def _read_ticks(self, trigger: re.Match[str]) -> _Found | None:
+    def _read_ticks(self, trigger: re.Match[str]) -> _PlaceMatch | None:
         """Code in a line."""
         start, end, count = trigger.start(), trigger.end(), len(trigger[0])
         self._need(end, start)
@@ -369,7 +369,7 @@ class _PlaceFinder:
         if place := read_whole(inside):
             place = self._with_lines(place, closing.end(), start)
             return self._bare(place, start, place.end)
-        return _Found(list(_find_with_lines(self._text[start : closing.end()])), start, closing.end())
+        return _PlaceMatch(list(_find_with_lines(self._text[start : closing.end()])), start, closing.end())
 
     def _with_lines(self, place: CitedPlace, end: int, start: int) -> CitedPlace:
         """The place with the lines that are told behind its brackets."""
@@ -381,7 +381,7 @@ class _PlaceFinder:
 
     # --- brackets and links ---
 
-    def _read_brackets(self, start: int, opening: str) -> _Found | None:
+    def _read_brackets(self, start: int, opening: str) -> _PlaceMatch | None:
         text = self._text
         match = _INSIDE[opening].match(text, start + 1, start + MAX_INSIDE + 2)
         closing = match.end() if match else start + 1
@@ -399,7 +399,7 @@ class _PlaceFinder:
             is_meant = place.has_lines and names if opening not in _ROUND else place.has_lines and place.is_rooted
             is_meant = is_meant or (place.is_rooted and opening not in _ROUND)
             mark = CitationMark(place.refs, written=text[start : place.end], is_mention=not is_meant)
-            return _Found((mark,), start, place.end)
+            return _PlaceMatch((mark,), start, place.end)
         linked = read_whole(target) if target else None
         if linked is None or any(isinstance(each, CitationMark) for each in _find_all(inside)):
             return None
@@ -407,7 +407,7 @@ class _PlaceFinder:
         is_meant = linked.is_rooted and linked.has_lines
         written = text[start : linked.end]
         mark = CitationMark(linked.refs, written=written, label=inside, is_mention=not is_meant)
-        return _Found((mark,), start, linked.end)
+        return _PlaceMatch((mark,), start, linked.end)
 
     def _read_link(self, at: int, start: int) -> tuple[int, str]:
         """Returns where the link that begins there ends, and its target."""

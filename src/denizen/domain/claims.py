@@ -134,7 +134,7 @@ class CitedLines:
 
     @cached_property
     def context(self) -> str:
-        """What the lines stand under: headings, the name of the file."""
+        """The headings that the lines stand under, and the name of the file."""
         headings: list[str] = []
         level = MAX_LEVEL + 1
         for line in reversed(self.document.lines[: self.first]):

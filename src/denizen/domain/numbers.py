@@ -103,15 +103,23 @@ _FUNCTION_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 _ORDINALS: Mapping[str, float] = MappingProxyType(
     {
-        "one": 1, "once": 1, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "half": 0.5, "quarter": 0.25,
-        "week": 7, "fortnight": 14, "noon": 12, "midday": 12, "midnight": 24, "hundred": 100, "thousand": 1000,
-        "single": 1, "double": 2, "ein": 1, "eine": 1, "einen": 1, "einer": 1, "eines": 1, "einmal": 1, "halb": 0.5,
-        "erste": 1, "ersten": 1, "zweite": 2, "zweiten": 2, "dritte": 3, "dritten": 3, "hundert": 100, "tausend": 1000,
-        "un": 1, "une": 1, "una": 1, "uno": 1, "demi": 0.5, "medio": 0.5, "media": 0.5, "woche": 7, "semaine": 7,
-        "semana": 7, "settimana": 7, "mittag": 12, "mitternacht": 24, "midi": 12, "minuit": 24, "mediodía": 12,
-        "cent": 100, "cien": 100, "mil": 1000, "mille": 1000, "pair": 2, "couple": 2, "both": 2, "beide": 2,
+        **dict.fromkeys(_split("half halb demi medio media mezzo"), 0.5),
+        "quarter": 0.25,
+        **dict.fromkeys(
+            _split("one once first single ein eine einen einer eines einmal erste ersten un une una uno"), 1
+        ),
+        **dict.fromkeys(_split("second double pair couple both beide zweite zweiten"), 2),
+        **dict.fromkeys(_split("third dritte dritten"), 3),
+        "fourth": 4,
+        "fifth": 5,
+        **dict.fromkeys(_split("week woche semaine semana settimana"), 7),
+        **dict.fromkeys(_split("noon midday mittag midi mediodía"), 12),
+        "fortnight": 14,
+        **dict.fromkeys(_split("midnight mitternacht minuit"), 24),
+        **dict.fromkeys(_split("hundred hundert cent cien"), 100),
+        **dict.fromkeys(_split("thousand tausend mil mille"), 1000),
     }
-)  # fmt: skip
+)
 """Words that may support a number, and are too common to be one that has to be supported."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS_ELSEWHERE = {

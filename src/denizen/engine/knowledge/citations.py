@@ -37,9 +37,9 @@ MIN_TELLING_CHARS = 10
 SEEN_SHARE = 0.5
 """The share of the cited lines that must have been read: tools cut their output."""
 MAX_PART_LINES = 20
-"""Of so few cited lines also parts count as read, such as `grep -o` prints."""
+"""Where so few lines are cited, parts of them count as read too, such as `grep -o` prints."""
 MAX_READ_FILES = 30
-"""Of so many files the lines are looked for that an answer was taken from."""
+"""The number of files in which the lines are looked for that an answer was taken from."""
 MAX_POINTING_WORDS = 3
 """A sentence with fewer telling words only points to a file."""
 
@@ -352,13 +352,10 @@ class TurnEvidence:
         recorded, texts, calls = list[ReadResult](), list[str](), list[str]()
         for message in self.history:
             results = [part for part in message.parts if isinstance(part, ToolResultPart)]
-            calls += [_written(part.args) for part in message.parts if isinstance(part, ToolCallPart)]
+            asked = [part.args for part in message.parts if isinstance(part, ToolCallPart)]
+            calls += [json.dumps(args, ensure_ascii=False) for args in asked]
             if message.read is None:
                 texts += [part.text for part in results]
             else:
                 recorded += [ReadResult(p.text, places_from_json(message.read.get(p.call_id))) for p in results]
         return ReadPlaces([*recorded, *self.results], UnrecordedResults(texts, calls), self.question)
-
-
-def _written(args: Mapping[str, Json]) -> str:
-    return json.dumps(args, ensure_ascii=False)

@@ -39,7 +39,7 @@ def list_read(argv: Sequence[str], top: str) -> list[str]:
 
 
 def _list_found(words: Sequence[str], top: str) -> list[str]:
-    """What find runs gets names that nobody knows before: they are all below the folders where it looks."""
+    """Programs that find runs get names that nobody knows before, all of them below the folders where it looks."""
     commands = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "-exec"]
     if all(command in NAMES_ONLY for command in commands):
         return []
