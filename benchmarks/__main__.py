@@ -8,6 +8,7 @@
     indexing                    40 MB of documents, while somebody else writes; a database as above
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    citations                   false citations shown and right ones taken out, beside the rule before
     answers                     right answers of the built-in model from documents; a quarter of an hour
     retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
@@ -27,6 +28,7 @@ from benchmarks import (
     answers,
     archive,
     cache,
+    citations,
     discord_account,
     durable,
     event_loop,
@@ -50,6 +52,7 @@ USUAL = ("size", "start", "turns", "growth")
 WHOLE = (*USUAL, "gate", "discord", "sources")
 PARTS = {
     "answers": answers.main,
+    "citations": citations.main,
     "store": store.main,
     "archive": archive.main,
     "durable": durable.main,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -317,3 +319,30 @@ def test_any_text_keeps_what_is_no_citation(text: str) -> None:
         assert show_citations(text, CitationFormat.INLINE) == text.strip()
     shown = show_citations(text, CitationFormat.NONE)
     assert all(each.strip() in shown for each in pieces if isinstance(each, str))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("[", "[a", "(a", "docs/a.md:3 ", "docs/", "`a ", "[docs/a.md:3]", "and/or ", "[a.b/c, ", "docs/a\n"),
+        *("So it is. ", "docs/a.md,,,", "docs/a.md:1,2,3,4 ", "[see see ", "\n```\n", "[x](docs/a"),
+        *("http://a/docs/a.md ", "a" * 120),
+    ],
+)
+def test_the_work_grows_with_the_text_whatever_is_in_it(unit: str) -> None:
+    def work(size: int) -> int:
+        count = 0
+
+        def note(_frame: FrameType, event: str, _arg: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        text = unit * (size // len(unit))
+        sys.setprofile(note)
+        try:
+            refs(text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert work(8000) < 8 * work(2000) + 1000

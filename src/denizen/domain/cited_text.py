@@ -207,7 +207,7 @@ class _Sentence:
         return self._before[0] if len(self._before) == 1 else ""
 
     def end_claim(self, named: Iterable[DocumentRef]) -> None:
-        self.named += named
+        self.named = [*self.named, *named][-MAX_SIDE_BY_SIDE:]
         self._before = []
         self._text = ""
 
@@ -260,7 +260,7 @@ class _PlaceFinder:
         """The rest of an address or of an overlong word, which begins no path."""
 
     def read(self, text: str, *, is_end: bool = False) -> Iterator[Piece]:
-        self._text, self._is_end = self._text + text, is_end
+        self._text, self._is_end, self._line_end = self._text + text, is_end, 0
         at, is_waiting = 0, False
         while at < len(self._text) and not is_waiting:
             try:
@@ -283,7 +283,8 @@ class _PlaceFinder:
             self._skipped = self._skipped if end == len(text) else None
             if end > at:
                 return _PlaceMatch((), end, end)
-        self._line_end = text.find("\n", at) + 1 or len(text)
+        if at >= self._line_end:
+            self._line_end = text.find("\n", at) + 1 or len(text)
         place = at
         while trigger := _TRIGGER.search(text, place, self._line_end):
             char = trigger[0][0]
