@@ -11,14 +11,12 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice, zip_longest
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
-from denizen.domain.attribution import ReadLines
 from denizen.domain.citation import Citation, CitationFault, DocumentRef, citation_link
 from denizen.domain.cited_text import CitationMark
-from denizen.domain.claims import CitedLines, DocumentLines, find_fault
 from denizen.domain.errors import DenizenError
 from denizen.domain.evidence import READ, ReadResult, describe_reading, places_from_json, read_places
 from denizen.domain.ids import AgentName
@@ -28,6 +26,9 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.ranking import telling_words
 from denizen.engine.configuration.generation import ReadOwn
 from denizen.ports.source import DocumentText, Library
+
+if TYPE_CHECKING:  # loaded with the first document that is cited: most turns cite none
+    from denizen.domain.attribution import ReadLines
 
 MAX_CITED_LINES = 300
 """The limit of one cited place."""
@@ -175,6 +176,8 @@ class CitationProver:
             for place in result.places:
                 if not place.path.endswith("/"):
                     texts.setdefault(place.path, []).append((place, result.text))
+        from denizen.domain.attribution import ReadLines
+
         found: list[ReadLines] = []
         for path in islice(texts, MAX_READ_FILES):
             document = await self._find(path)
@@ -216,6 +219,8 @@ def _find_shown(lines: Sequence[str], texts: Sequence[tuple[DocumentRef, str]]) 
 
 class _Document:
     def __init__(self, path: str, found: DocumentText, seen: ReadPlaces) -> None:
+        from denizen.domain.claims import DocumentLines
+
         self.path = path
         self._seen = seen
         self.part = found.part
@@ -262,6 +267,8 @@ def _judge(
     beside: Sequence[tuple[DocumentRef, _Document | None]],
     seen: ReadPlaces,
 ) -> Sequence[Citation]:
+    from denizen.domain.claims import CitedLines, find_fault
+
     told = [_look_up(ref, document, seen) for ref, document in zip(mark.refs, documents, strict=True)]
     if mark.is_mention and mark.is_bare and _only_points(mark, told, seen):
         return ()

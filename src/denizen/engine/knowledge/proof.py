@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from anyio import to_thread
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.attribution import Attribution, find_attributions
 from denizen.domain.citation import Citation, CitationFault
 from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, Piece, UnmarkedText
 from denizen.domain.ids import AgentName
 from denizen.engine.configuration.generation import ReadOwn, no_own_files
 from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence
 from denizen.ports.source import Library
+
+if TYPE_CHECKING:
+    from denizen.domain.attribution import Attribution
 
 MAX_CITED = 50
 """The limit of one answer; further citations are not looked up, and so not proved."""
@@ -111,6 +113,8 @@ class _Proofs(TurnProofs):
         """Returns where a text was taken from that was read in this turn."""
         if not any(each.places for each in self.evidence.results):
             return []
+        from denizen.domain.attribution import find_attributions
+
         read = await self.places().list_read(self.evidence.results)
         return await to_thread.run_sync(find_attributions, text, read, self.evidence.question)
 
