@@ -3,7 +3,8 @@
 python -m benchmarks citations
 
 The answers are in `benchmarks.citation_corpus`; any further word lists those that come out wrong. Beside it stands the
-rule of before: places in square brackets only, reading found in what tools printed, and of the sentence only a quotation.
+rule of before: places in square brackets only, reading found in what tools printed, and of the sentence only a
+quotation.
 """
 
 from __future__ import annotations

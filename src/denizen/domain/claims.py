@@ -24,7 +24,7 @@ NEAR = 2
 MAX_LINES = 20_000
 MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
 """Shorter words in quotation marks are a manner of speaking."""
-MAX_OPERANDS = 14
+MAX_OPERANDS = 20
 MIN_OPERANDS = 2
 ELSEWHERE_SHARE = 0.34
 """Lines that hold less of a sentence's telling words than this share of what others of the file hold are the wrong
@@ -95,6 +95,8 @@ _NO_CLOCK = re.compile(
 )
 """Behind a number that is no time of the day."""
 _NAME = re.compile(r"(?<=[a-zß-öø-ÿ,] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}(?![\w:*])")
+_NUMBERED = re.compile(r"\b([A-Za-z]+-?[A-Z]+|[A-Z]+-?)(?:\d+)\b")
+"""A name that ends with a number: SHA-256, A4."""
 _CALENDAR = frozenset(
     "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - readable
 )
@@ -159,7 +161,7 @@ def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> Cita
     if not all(_is_quoted(words, said, context) for words in _quotations(claim)):
         return CitationFault.NOT_SAID
     plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
-    if not _has_numbers(plain, said, context, asked) or _has_other_name(plain, said, context):
+    if not _has_numbers(plain, said, context, asked) or _has_other_name(plain, said, context, asked):
         return CitationFault.OTHERWISE
     if len(cited) == 1 and _stands_elsewhere(plain, cited[0]):
         return CitationFault.ELSEWHERE
@@ -208,26 +210,19 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     open_ = [number for number in stated if not _is_in(number, beside, plain, written, said)]
     if _ARITHMETIC.search(plain) and len(stated) - len(open_) >= MIN_OPERANDS:
         return True  # written out, so that everybody sees it
-    others = {value for number in open_ for value in number.values}
-    made: set[float] = set()
-    if _HALF.search(f"{plain} {said}"):
-        made |= {value * factor for value in known for factor in (0.5, 2.0)}
-    times = [value for number in written if number.is_time for value in number.values]
-    if _HOURS.search(plain):
-        made |= {(one - other) % 24 for one in times for other in times}
     has_years = any(number.is_year for number in written)
+    others = {value for number in open_ for value in number.values}
+    sums = _Sums(plain, said, written, {value for number in find_numbers(asked) for value in number.values})
     left = [
         number
         for number in open_
         if not (number.is_year and not has_years)
-        and not any(_is_near(value, each) for value in number.values for each in made)
         and not _counts_items(number, said, claim)
-        and not _follows(number, known, (wanted | others) - number.values, plain)
+        and not sums.give(number, (wanted | others) - number.values)
     ]
     is_supported = len(left) < len(stated)
-    asked_only = [number for number in left if not number.values.isdisjoint(wanted)]
     if is_supported or not known or _NEGATED.search(claim):
-        left = [number for number in left if number not in asked_only]
+        left = [number for number in left if number.values.isdisjoint(wanted)]
     return not left
 
 
@@ -241,9 +236,13 @@ def _is_in(
     comparable = set(known) - clock if _NO_CLOCK.search(around) and not number.is_time else known
     if any(_is_near(value, each) for value in number.values for each in comparable):
         return True
+    is_hour = any(0 < value <= 12 for value in number.values) and not _NO_CLOCK.search(around)
     if number.is_time or _HALF_DAY.search(_around(number, claim, 30)):
+        is_hour = True
+        clock = set(known)
+    if is_hour:
         shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
-        if any(_is_near(value, each) for value in shifted for each in known):
+        if any(_is_near(value, each) for value in shifted for each in clock):
             return True
     return any(
         _is_near(value * factor, each)
@@ -288,39 +287,80 @@ def _counts_items(number: WrittenNumber, said: str, claim: str) -> bool:
     return not number.values.isdisjoint(counts)
 
 
-def _follows(number: WrittenNumber, known: Collection[float], rest: Collection[float], claim: str) -> bool:
-    """Whether the number is computed from those of the lines, with one of the question's or of the sentence's own, or
-    where the sentence says that it computes.
+class _Sums:
+    """Figures that follow from those of the lines: with one of the question's or of the sentence's own, in another
+    unit, or from two of the lines where the sentence says, or the question asks, that something is computed.
     """
-    operands = sorted(known)[:MAX_OPERANDS]
-    pairs = {(one, other) for one in operands for other in sorted(rest)[:MAX_OPERANDS]}
-    if _COMPUTED.search(claim) or "%" in claim:
-        pairs |= {(one, other) for one in operands for other in operands}
-    return any(
-        _is_near(value, made) for one, other in pairs for made in _results(one, other) for value in number.values
-    )
+
+    def __init__(self, claim: str, said: str, written: Sequence[WrittenNumber], wanted: Collection[float]) -> None:
+        self._known = sorted(find_values(said))[:MAX_OPERANDS]
+        self._wanted = wanted
+        self._is_percent = "%" in claim or "%" in said
+        self._is_coin = _UNITS[-3][1].search(claim) is not None and _UNITS[-3][2].search(said) is not None
+        self._lines = [
+            (line, sorted({value for number in find_numbers(line) for value in number.values})[:MAX_OPERANDS])
+            for line in said.split("\n")
+        ]
+        self._made = {made for line, known in self._lines for made in _convert(claim, line, known)}
+        self._of_two: set[float] = set()
+        is_computed = _COMPUTED.search(claim) is not None
+        for one in self._known:
+            for other in self._known:
+                self._of_two |= {one + other, abs(one - other), one * other}
+                if is_computed:
+                    self._made |= {one + other, abs(one - other), one * other, one * (other + 1)}
+                    self._made |= {one / other} if other else set()
+                if self._is_percent:
+                    self._made |= set(_percents(one, other))
+        if _HALF.search(f"{claim} {said}"):
+            self._made |= {one * factor for one in self._known for factor in (0.5, 2.0)}
+        if _HOURS.search(claim):
+            times = [value for number in written if number.is_time for value in number.values]
+            self._made |= {(one - other) % 24 for one in times for other in times}
+
+    def give(self, number: WrittenNumber, rest: Collection[float]) -> bool:
+        """Whether the number is one of them. `rest` are the figures of the question, and others of the sentence."""
+        made = set(self._made)
+        if self._wanted and number.values.isdisjoint(self._wanted):
+            made |= self._of_two
+        for other in sorted(rest)[:MAX_OPERANDS]:
+            for one in self._known:
+                made |= {one + other, abs(one - other), one * other, one / other if other else one}
+                made |= set(_percents(one, other)) if self._is_percent else set()
+                made |= {one * other / 100} if self._is_coin else set()
+            for _, known in self._lines:  # in proportion
+                made |= {one * other / each for one in known for each in known if each}
+        return any(_is_near(value, each) for value in number.values for each in made)
 
 
-def _results(one: float, other: float) -> Iterator[float]:
-    yield one + other
-    yield abs(one - other)
-    yield one * other
+def _convert(claim: str, line: str, known: Collection[float]) -> Iterator[float]:
+    """Yields figures of a line in units of the claim: 24 euros a year are 2 a month, each third month is 4 a year."""
+    for factor, larger, smaller in _UNITS:
+        if (larger.search(claim) and smaller.search(line)) or (smaller.search(claim) and larger.search(line)):
+            for one in known:
+                yield from (one * factor, one / factor, factor / one if one else one)
+
+
+def _percents(one: float, other: float) -> Iterator[float]:
     yield one * other / 100
     yield one * (1 - other / 100)
-    yield other * (1 - one / 100)
+    yield one * (1 + other / 100)
     if other:
-        yield one / other
-    if one:
-        yield other / one
+        yield 100 * one / other
+        yield 100 - 100 * one / other
 
 
 # --- names and words ---
 
 
-def _has_other_name(claim: str, said: str, context: str) -> bool:
-    """Whether the sentence says the lines again with another name in the place of theirs. Not in German, where every
-    noun looks like a name.
+def _has_other_name(claim: str, said: str, context: str, asked: str) -> bool:
+    """Whether the sentence says the lines again with another name in the place of theirs: of two names with a number
+    only that differs, or of a person or place. Not in German, where every noun looks like one.
     """
+    theirs_numbered = {found[1].casefold(): found[0] for found in _NUMBERED.finditer(said)}
+    for found in _NUMBERED.finditer(claim):
+        if found[1].casefold() in theirs_numbered and found[0] not in f"{said}\n{context}\n{asked}":
+            return True
     if guess_language(claim) == "de" or guess_language(said) == "de":
         return False
     around = {*_stems(said), *_stems(context)}

@@ -121,8 +121,19 @@ _ORDINALS: Mapping[str, float] = MappingProxyType(
     }
 )
 """Words that may support a number, and are too common to be one that has to be supported."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS_ELSEWHERE = {
+_MONTHS = {
+    "jan": 1,
+    "feb": 2,
+    "mar": 3,
+    "apr": 4,
+    "may": 5,
+    "jun": 6,
+    "jul": 7,
+    "aug": 8,
+    "sep": 9,
+    "oct": 10,
+    "nov": 11,
+    "dec": 12,
     "mär": 3,
     "mai": 5,
     "okt": 10,
@@ -142,6 +153,8 @@ _MONTHS_ELSEWHERE = {
     "lug": 7,
     "set": 9,
 }
+_DATED = re.compile(r"\d(?:st|nd|rd|th|er)?[. ]? ?\||\|[., ]{1,2}\d")
+"""Digits beside a month: else `may` is a verb."""
 _CJK_DIGITS = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _CJK_TENS = {"十": 10, "百": 100, "千": 1000}
 _CJK = re.compile("[零〇一二两三四五六七八九十百千]+")
@@ -188,10 +201,9 @@ def find_values(text: str) -> frozenset[float]:
     for match in _WORD.finditer(text):
         word = match[0].casefold()
         values |= _word_values().get(word, frozenset())
-        if word[:3] in _MONTHS:
-            values.add(_MONTHS.index(word[:3]) + 1.0)
-        elif word[:3] in _MONTHS_ELSEWHERE:
-            values.add(float(_MONTHS_ELSEWHERE[word[:3]]))
+        month = _MONTHS.get(word[:3])
+        if month and _DATED.search(text[max(match.start() - 4, 0) : match.start()] + "|" + text[match.end() :][:4]):
+            values.add(float(month))
     values.update(value for number in find_numbers(text) for value in number.values)
     values.update(float(_read_cjk(match[0])) for match in _CJK.finditer(text))
     return frozenset(values)

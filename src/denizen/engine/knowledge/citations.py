@@ -21,7 +21,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.evidence import READ, ReadResult, describe_reading, places_from_json, read_places
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import ToolCallPart, ToolResultPart
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.ranking import telling_words
 from denizen.engine.configuration.generation import ReadOwn
@@ -41,6 +41,8 @@ MAX_PART_LINES = 20
 """Where so few lines are cited, parts of them count as read too, such as `grep -o` prints."""
 MAX_READ_FILES = 30
 """The number of files in which the lines are looked for that an answer was taken from."""
+MAX_QUESTIONS = 5
+"""So many earlier questions may have figures that an answer takes up."""
 MAX_POINTING_WORDS = 3
 """A sentence with fewer telling words only points to a file."""
 
@@ -66,7 +68,8 @@ def _no_results() -> UnrecordedResults:
 @dataclass(frozen=True)
 class ReadPlaces:
     """Everything that an agent has read in its turn and in the talk that it remembers: results of tools, with what they
-    were read from. `earlier` are results from before that was recorded. `question` is what the turn answers.
+    were read from. `earlier` are results from before that was recorded. `question` is what the turn answers, with what
+    was asked last before it.
     """
 
     results: Sequence[ReadResult] = ()
@@ -357,6 +360,7 @@ class TurnEvidence:
     def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""
         recorded, texts, calls = list[ReadResult](), list[str](), list[str]()
+        asked = [join_text(message.parts) for message in self.history if message.role is Role.USER]
         for message in self.history:
             results = [part for part in message.parts if isinstance(part, ToolResultPart)]
             asked = [part.args for part in message.parts if isinstance(part, ToolCallPart)]
@@ -365,4 +369,5 @@ class TurnEvidence:
                 texts += [part.text for part in results]
             else:
                 recorded += [ReadResult(p.text, places_from_json(message.read.get(p.call_id))) for p in results]
-        return ReadPlaces([*recorded, *self.results], UnrecordedResults(texts, calls), self.question)
+        question = "\n".join([*asked[-MAX_QUESTIONS:], self.question])
+        return ReadPlaces([*recorded, *self.results], UnrecordedResults(texts, calls), question)
