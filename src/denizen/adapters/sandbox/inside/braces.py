@@ -36,7 +36,7 @@ def _plain(word: Sequence[Piece]) -> str:
 
 
 def _check_balance(word: Word) -> None:
-    """What bash makes of odd braces differs from place to place, so they are refused."""
+    """Raises CommandRefusedError for odd braces: bash reads them in several ways."""
     depth = 0
     for piece in word:
         depth += (piece == _OPEN) - (piece == _CLOSE)

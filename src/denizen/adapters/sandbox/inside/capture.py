@@ -35,7 +35,7 @@ class CallerGoneError(Exception):
 
 @dataclass(slots=True)
 class CapturedOutput:
-    """What a command has printed so far, and what processes that were forked for a part of it reported."""
+    """The output of a command so far. `report` has lines of JSON from processes that were forked for a part of it."""
 
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)

@@ -78,6 +78,8 @@ class Expander:
             if piece.is_quoted:
                 chars += [(char, True) for char in value] or [("", True)]
                 continue
+            if ("$", False) in word:
+                raise CommandRefusedError(f"a `$` stands in one word with `{piece.name}`", f'Write "${piece.name}".')
             if "\\" in value and any(char in "*?[" for char in value):
                 raise CommandRefusedError(
                     f"the value of `{piece.name}` is read as a pattern", f'Write "${piece.name}".'

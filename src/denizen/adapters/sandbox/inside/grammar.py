@@ -98,12 +98,18 @@ def parse_commands(text: str) -> CommandList:
     parsed = parser.read_list(nesting=0)
     if not parsed:
         raise CommandRefusedError("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")
-    _check_variables(parsed, parser.names)
+    for piece in (piece for word in _find_words(parsed) for piece in word):
+        if isinstance(piece, Parameter) and piece.name not in {"?", *parser.names}:
+            raise CommandRefusedError(
+                f"the variable `{piece.name}` is not set in this command",
+                'Set it first, as in `f=docs/a.md; cat "$f"`, or put a literal $ into single quotes.',
+            )
     return parsed
 
 
 _DESCRIPTORS = {"": 1, "1": 1, "2": 2}
 _DIGITS = re.compile(r"[0-9]+(?=[<>])")
+_NAMED_DESCRIPTOR = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}(?=[<>])")
 _RESERVED = re.compile(r"(?:[a-z]+|\[\[|[{}!])(?=[\s;|&<>()]|$)")
 _FUNCTION = re.compile(r"[^\s;|&<>()'\"\\$`]+[ \t]*\([ \t]*\)")
 _OWN_NAMES = re.compile(
@@ -251,6 +257,8 @@ class _Parser:
                 redirects += found
             elif char in {"(", ")"}:
                 raise CommandRefusedError(*_NO_GROUPS)
+            elif _NAMED_DESCRIPTOR.match(self.reader.text, self.reader.at):
+                raise CommandRefusedError(*_NO_REDIRECT)
             elif not char or char in WORD_END:
                 break
             else:
@@ -373,16 +381,6 @@ def _split_assignment(word: Word) -> tuple[str, Word] | None:
     if found is None or plain[found.end() : found.end() + 1] != "=":
         return None
     return found.group(), word[found.end() + 1 :]
-
-
-def _check_variables(commands: CommandList, names: set[str]) -> None:
-    for word in _find_words(commands):
-        for piece in word:
-            if isinstance(piece, Parameter) and piece.name not in {"?", *names}:
-                raise CommandRefusedError(
-                    f"the variable `{piece.name}` is not set in this command",
-                    'Set it first, as in `f=docs/a.md; cat "$f"`, or put a literal $ into single quotes.',
-                )
 
 
 def _find_words(commands: CommandList) -> Iterator[Word]:

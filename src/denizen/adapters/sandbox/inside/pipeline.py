@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from denizen.adapters.sandbox.inside.evaluation import ProgramStage, Runner, Stage, Stream, XargsStage
 from denizen.adapters.sandbox.inside.grammar import StreamRedirect
@@ -117,7 +118,9 @@ class ProgramLauncher:
             for target, source in table.items():
                 os.dup2(source, target)
             # Open ends of other pipes would keep their readers waiting.
-            _close_others(self.null, self.top, report)
+            kept = sorted({self.null, self.top, report})
+            for first, last in pairwise((2, *kept, MAX_FILES)):
+                os.closerange(first + 1, last)
             self.enclosing = []
             code = evaluate(DirectRunner(self, report))
         except CommandRefusedError as refusal:
@@ -181,15 +184,6 @@ def exit_code(status: int) -> int:
     """Returns the exit code as a shell tells it: a signal as 128 plus its number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-def _close_others(*kept: int) -> None:
-    """Closes all descriptors but the streams and these."""
-    first = 3
-    for descriptor in sorted(kept):
-        os.closerange(first, descriptor)
-        first = descriptor + 1
-    os.closerange(first, MAX_FILES)
 
 
 def _open_file(path: str) -> int:

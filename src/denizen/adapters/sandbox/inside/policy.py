@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from denizen.adapters.sandbox.inside.conditions import check_condition
 from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PAIR, PATH, PROGRAMS, SCRIPT, ProgramRule
 from denizen.adapters.sandbox.inside.ripgrep import translate_rg
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
@@ -113,7 +113,6 @@ def _command(rest: list[str]) -> list[str]:
     return command
 
 
-_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,50}")
 _NUMERIC = re.compile(r"-[0-9]{1,7}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
 
@@ -205,7 +204,7 @@ class _OptionParser:
                 self._short(word, rest)
             else:
                 self.operands.append(word)
-                if not self.program.permutes:
+                if self.program.parsing == "ordered":
                     self.operands += rest
                     break
         self._check_operands()
@@ -213,10 +212,7 @@ class _OptionParser:
     def _long(self, word: str, rest: list[str]) -> None:
         name, equals, value = word.partition("=")
         self.given.add(name)
-        if name in self.program.pairs and not equals:
-            self._check_value(name, _VARIABLE, self._take(name, rest))
-            self._take(name, rest)
-        elif name in self.program.optional:
+        if name in self.program.optional:
             pattern = self.program.optional[name]
             if equals and not (pattern and pattern.fullmatch(value)):
                 raise self._refused(word)
@@ -227,15 +223,17 @@ class _OptionParser:
                 raise self._refused(word)
         else:
             self._check_value(name, pattern, value if equals else self._take(name, rest))
+            if pattern is PAIR:
+                self._take(name, rest)
 
     def _short(self, word: str, rest: list[str]) -> None:
-        if self.program.numeric and _NUMERIC.fullmatch(word):
+        if self.program.parsing == "numeric" and _NUMERIC.fullmatch(word):
             return
         for place, letter in enumerate(word[1:], start=1):
             pattern = self.program.valued.get(letter)
             self.given.add(letter)
             if pattern is not None:
-                if self.program.apart and word[place + 1 :]:
+                if self.program.parsing == "apart" and word[place + 1 :]:
                     raise self._refused(word)
                 self._check_value(f"-{letter}", pattern, word[place + 1 :] or self._take(f"-{letter}", rest))
                 return
@@ -274,8 +272,8 @@ class _OptionParser:
         for operand in operands:
             if "text" not in self.program.operands:
                 check_path(operand, self.depth)
-            elif not self.program.operand.fullmatch(operand):
-                raise CommandRefusedError(f"{self.name} cannot have `{operand[:80]}`", self.program.hint)
+            elif self.program.operands == "text" and self.program.check_script:
+                self.program.check_script(operand)
 
     def _refused(self, word: str) -> CommandRefusedError:
         shorts = " ".join(f"-{letter}" for letter in (*self.program.flags, *self.program.valued))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from denizen.adapters.sandbox.inside.scripts import check_awk, check_jq, check_printf, check_sed
+from denizen.adapters.sandbox.inside.scripts import check_awk, check_jq, check_printf, check_sed, check_set
 
 NUMBER = re.compile(r"[0-9]{1,7}")
 ANY = re.compile(r"[^\0]*", re.DOTALL)
@@ -27,11 +27,13 @@ _STAT = re.compile(r"(?:[^%]|%%|%[aAbBfFgGhimnNosuUwWxXyYzZ])*", re.DOTALL)
 _NOT_RANDOM = re.compile(r"[0-9.,bdfghiMnrV]{1,40}")
 _DELIMITER = re.compile(r".|\\0|\\t", re.DOTALL)
 _LIST = re.compile(r"[0-9,-]{1,200}")
-_SET = re.compile(r"(?:(?!\[[^\0]\*0*[1-9][0-9]{3,}\])[^\0])*", re.DOTALL)
 _NUMBERED = re.compile(r"[atn]|p[^\0]*", re.DOTALL)
 _VARIABLE = re.compile(r"(?!(?:ENVIRON|PROCINFO|ARG[A-Z]*)=)[A-Za-z_][A-Za-z0-9_]*=[^\0]*", re.DOTALL)
 SCRIPT = re.compile(r"(?s:.*)(?#script)")
 """A value that is checked as a program for the program too."""
+
+PAIR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}(?#pair)")
+"""The name of a variable, behind which stands its value."""
 
 Operands = Literal["paths", "pattern, paths", "script, paths", "script, texts", "text"]
 Options = dict[str, re.Pattern[str] | None]
@@ -41,26 +43,22 @@ Options = dict[str, re.Pattern[str] | None]
 class ProgramRule:
     """The options and operands that a program may have.
 
-    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole value
-    must match, None for no value. `optional` long options take a value only behind `=`. `numeric` allows options such
-    as `-5`. `apart` is for a program that reads the next word as the value, and text joined to the letter as more
-    options. `gives` are options that replace the first operand of "pattern, paths" and "script, paths", which
-    `check_script` checks. `operand` is the pattern of each operand that is text, and `pairs` are long options that take
-    a name and a value. `permutes` is for a program that reads options behind operands too.
+    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole
+    value must match, None for no value. `optional` long options take a value only behind `=`. `parsing` is
+    `numeric` for a program that has options such as `-5`, `apart` for one that reads the next word as the value and
+    text joined to the letter as more options, `ordered` for one that reads no options behind operands. `gives` are
+    options that replace the first operand of "pattern, paths" and "script, paths". `check_script` checks a script,
+    or each operand that is text.
     """
 
     flags: str = ""
     valued: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     longs: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     optional: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
-    numeric: bool = False
-    apart: bool = False
+    parsing: Literal["", "numeric", "apart", "ordered"] = ""
     gives: frozenset[str] = frozenset()
-    permutes: bool = True
     operands: Operands = "paths"
     operand_count: tuple[int, int] = (0, 1_000_000)
-    operand: re.Pattern[str] = ANY
-    pairs: frozenset[str] = frozenset()
     check_script: Callable[[str], None] | None = None
     may_follow_find: bool = False
     hint: str = ""
@@ -93,7 +91,7 @@ _GREP = ProgramRule(
         exclude_dir=ANY,
     ),
     optional={"--color": _COLOR, "--colour": _COLOR},
-    numeric=True,
+    parsing="numeric",
     gives=frozenset({"e", "--regexp"}),
     operands="pattern, paths",
     may_follow_find=True,
@@ -125,7 +123,7 @@ PROGRAMS: dict[str, ProgramRule] = {
             filelimit=NUMBER,
             sort=re.compile("name|size|mtime|ctime|version"),
         ),
-        apart=True,
+        parsing="apart",
         hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
     ),
     "cat": ProgramRule(
@@ -137,14 +135,14 @@ PROGRAMS: dict[str, ProgramRule] = {
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
-        numeric=True,
+        parsing="numeric",
         may_follow_find=True,
     ),
     "tail": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
-        numeric=True,
+        parsing="numeric",
         may_follow_find=True,
         hint="Files are not followed (-f): they do not change here.",
     ),
@@ -248,7 +246,7 @@ PROGRAMS: dict[str, ProgramRule] = {
     ),
     "awk": ProgramRule(
         valued={"F": ANY, "v": _VARIABLE},
-        permutes=False,
+        parsing="ordered",
         operands="script, paths",
         check_script=check_awk,
         may_follow_find=True,
@@ -260,8 +258,9 @@ PROGRAMS: dict[str, ProgramRule] = {
             "raw-output compact-output null-input slurp sort-keys exit-status join-output ascii-output raw-input "
             "monochrome-output color-output tab stream",
             indent=re.compile("[0-7]"),
+            arg=PAIR,
+            argjson=PAIR,
         ),
-        pairs=frozenset({"--arg", "--argjson"}),
         operands="script, paths",
         check_script=check_jq,
         may_follow_find=True,
@@ -285,7 +284,7 @@ PROGRAMS: dict[str, ProgramRule] = {
         longs=_longs("complement delete squeeze-repeats truncate-set1"),
         operands="text",
         operand_count=(1, 2),
-        operand=_SET,
+        check_script=check_set,
         hint="It takes one or two sets of characters and reads what is piped in, or < FILE.",
     ),
     "nl": ProgramRule(
@@ -312,7 +311,7 @@ PROGRAMS: dict[str, ProgramRule] = {
         may_follow_find=True,
     ),
     "printf": ProgramRule(
-        permutes=False,
+        parsing="ordered",
         operands="script, texts",
         check_script=check_printf,
         hint="It takes a format and texts, no options (-v): begin a format that begins with - with %s.",

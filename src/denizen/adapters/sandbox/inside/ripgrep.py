@@ -40,9 +40,13 @@ _SAME = {name: option for option, names in _GREP_OPTIONS.items() for name in nam
 _SAME_VALUED = {name: option for option, names in _GREP_VALUES.items() for name in names.split()}
 _OWN = frozenset({"-F", "--fixed-strings", "-S", "--smart-case", "--hidden", "-.", "-u", "--unrestricted", "--files"})
 _OWN_VALUED = frozenset({"-g", "--glob", "--iglob", "-t", "--type", "-T", "--type-not"})
-_NOTHING = frozenset({"-N", "--no-line-number", "--no-heading", "--no-ignore", "--no-ignore-vcs", "--no-config"})
-_NOTHING |= {"-P", "--pcre2", "-s", "--case-sensitive", "--no-column"}
-"""What grep does anyway."""
+_NOTHING = frozenset(
+    {
+        *("-N", "--no-line-number", "--no-heading", "--no-ignore", "--no-ignore-vcs", "--no-config", "-P", "--pcre2"),
+        *("-s", "--case-sensitive", "--no-column"),
+    }
+)
+"""Options for what grep does anyway."""
 _NOTHING_VALUED = frozenset({"--color", "--colors", "-j", "--threads", "--sort"})
 _INSTEAD = {
     **dict.fromkeys(("-c", "--count"), "Write grep -rc PATTERN . | grep -v ':0$'."),
@@ -185,7 +189,10 @@ class _Search:
                 made += [f"--exclude={glob.rstrip('/')}", f"--exclude-dir={glob.rstrip('/')}"]
             made += [] if self._sees_hidden() else _HIDDEN
         made += self.options
-        for pattern in self.patterns:
+        patterns = self.patterns
+        if len(patterns) > 1 and not self.is_fixed:  # grep -P takes one
+            patterns = ["|".join(f"(?:{pattern})" for pattern in patterns)]
+        for pattern in patterns:
             made += ["-e", pattern]
         return [*made, "--", *self.paths] if self.paths else made
 

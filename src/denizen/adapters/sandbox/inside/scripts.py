@@ -1,4 +1,5 @@
-"""Checks the programs that are given to awk, sed, jq and printf as text: they may compute, and reach nothing else.
+"""Checks the programs that are given to awk, sed and jq as text, and the formats and sets of printf and tr: they may
+compute, and reach nothing else.
 
 The system underneath runs no program, writes no file and reads nothing outside, whatever a script says; these checks
 tell it early and in clear words, and keep a script from asking what exists outside.
@@ -43,7 +44,7 @@ def check_sed(script: str) -> None:
         if at == len(script):
             break
         if script[at] == "#" and not script.startswith("#n"):
-            at = _end_of_line(script, at)
+            at = _find_line_end(script, at)
             continue
         if script[at] == "}":
             depth, at = depth - 1, at + 1
@@ -52,7 +53,7 @@ def check_sed(script: str) -> None:
             if script[at : at + 1] == "{":
                 depth, at = depth + 1, at + 1
                 continue
-            at = _end_of_sed_command(script, at)
+            at = _find_command_end(script, at)
         end = _SED_END.match(script, at)
         if end is None or depth < 0:
             raise _sed_refused(script[at:])
@@ -61,16 +62,16 @@ def check_sed(script: str) -> None:
         raise CommandRefusedError("a { of the sed script is not closed", "Close it.")
 
 
-def _end_of_line(text: str, at: int) -> int:
+def _find_line_end(text: str, at: int) -> int:
     end = text.find("\n", at)
     return len(text) if end < 0 else end
 
 
-def _end_of_sed_command(script: str, at: int) -> int:
+def _find_command_end(script: str, at: int) -> int:
     if script[at : at + 1] in {"s", "y"} and script[at + 1 : at + 2] not in {"", "\n", "\\"}:
         delimiter = script[at + 1]
-        middle = _end_of_part(script, at + 2, delimiter, has_brackets=script[at] == "s")
-        end = _end_of_part(script, middle, delimiter, has_brackets=False)
+        middle = _find_part_end(script, at + 2, delimiter, has_brackets=script[at] == "s")
+        end = _find_part_end(script, middle, delimiter, has_brackets=False)
         flags = _SED_FLAGS.match(script, end)
         return flags.end() if flags and script[at] == "s" else end
     found = _SED_COMMAND.match(script, at)
@@ -79,7 +80,7 @@ def _end_of_sed_command(script: str, at: int) -> int:
     return found.end()
 
 
-def _end_of_part(script: str, at: int, delimiter: str, *, has_brackets: bool) -> int:
+def _find_part_end(script: str, at: int, delimiter: str, *, has_brackets: bool) -> int:
     """Returns the place behind the next delimiter."""
     while at < len(script):
         char = script[at]
@@ -112,9 +113,11 @@ _AWK_TOKEN = re.compile(
 )
 _AWK_REGEX = re.compile(_REGEX)
 _AWK_KEYWORDS = frozenset(
-    {"BEGIN", "END", "if", "else", "while", "for", "do", "in", "return", "print", "printf", "exit"}
+    {
+        *("BEGIN", "END", "if", "else", "while", "for", "do", "in", "return", "print", "printf", "exit", "delete"),
+        *("case", "func", "function"),
+    }
 )
-_AWK_KEYWORDS |= {"delete", "case", "func", "function"}
 _AWK_FIX = (
     "A program computes and prints: no system(), getline, | and > FILE, no @. Compare with > in parentheses or "
     "outside of print."
@@ -177,3 +180,12 @@ def check_printf(script: str) -> None:
         raise CommandRefusedError(
             f"printf cannot have the format `{cut_text(script)}`", "There are %s %d %f %x %c %b %q, widths up to 999."
         )
+
+
+_REPEAT = re.compile(r"\[[^\0]\*0*[1-9][0-9]{3,}\]", re.DOTALL)
+
+
+def check_set(characters: str) -> None:
+    """Raises CommandRefusedError for a set of tr with a character repeated more often than there are characters."""
+    if found := _REPEAT.search(characters):
+        raise CommandRefusedError(f"tr may not have `{cut_text(found.group())}`", "Write [x*] to fill up a set.")

@@ -52,7 +52,14 @@ def main() -> NoReturn:
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    worker = _Worker(told["programs"], told["environ"], null, top, requests, _make_killer(spec.tier))
+    worker = _Worker(
+        programs=told["programs"],
+        environ=told["environ"],
+        null=null,
+        top=top,
+        control=requests,
+        kill=_make_killer(spec.tier),
+    )
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
