@@ -177,6 +177,12 @@ async def test_what_prints_without_end_is_stopped(tier: str, documents: SandboxF
 async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
     lines = ["cat pipe", "cat pipe | sort", "find pipe -exec cat {} +", "echo pipe | xargs cat", "grep -r x pipe docs"]
+    lines += [
+        "for i in 1 2; do cat pipe; done",
+        "for i in 1 2; do cat pipe; done | sort",
+        "echo x | for i in 1; do cat pipe; done",
+    ]
+    lines += ["awk 'BEGIN { while (1); }'", "sed ':a;ba' README.md", "for i in {1..1000}; do echo {1..9999}; done"]
     async with open_pool(tier, QUICK) as pool:
         for line in lines:
             result = await run(pool, documents, line)
@@ -227,10 +233,68 @@ async def test_a_call_has_one_to_ten_commands_of_at_most_two_thousand_characters
 
 
 @pytest.mark.proves("S19")
-async def test_cd_holds_for_its_line_only(best_tier: str, documents: SandboxFolder) -> None:
+async def test_cd_and_variables_hold_for_their_command_only(best_tier: str, documents: SandboxFolder) -> None:
     async with open_pool(best_tier) as pool:
-        assert (await run(pool, documents, "cd docs && ls guide.md")).stdout == "guide.md\n"
+        assert (await run(pool, documents, "x=1; cd docs && ls guide.md")).stdout == "guide.md\n"
         assert (await run(pool, documents, "ls README.md")).stdout == "README.md\n"
+        assert "`x` is not set" in (await run(pool, documents, "echo $x")).stderr
+        changed = await run(pool, documents, "x=1; echo a | for x in 2 3; do cd docs; done; echo $x; ls README.md")
+        assert changed.stdout == "1\nREADME.md\n"
+
+
+@pytest.mark.proves("S19", "SW2")
+async def test_a_text_of_which_anything_is_refused_runs_nothing(best_tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(best_tier) as pool:
+        for text in (
+            "echo a; rm x",
+            "echo a\necho b\nrm x",
+            "echo a || rm x",
+            "for f in a b; do echo $f; done; id",
+            "for f in a b; do echo $f; [ -f $f ] && rm $f; done",
+            "echo a | for f in a; do echo b; id; done",
+            "[ -d nosuch ] && cat /etc/passwd; echo a",
+        ):
+            result = await run(pool, documents, text)
+            assert (result.refused, result.stdout) == (True, ""), result
+
+
+@pytest.mark.proves("S19", "SW2")
+async def test_what_is_known_only_while_it_runs_is_checked_again(tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(tier) as pool:
+        known = await run(pool, documents, "[ -d docs ] && cd docs; cat ../README.md | head -1")
+        assert (known.refused, known.stdout) == (False, "See docs/guide.md\n")
+        for text in (
+            "echo a; [ -d nosuch ] && cd docs; cat ../outside/secret.txt",
+            "echo a; for i in 1; do [ -d nosuch ] && cd docs; cat ../outside/secret.txt; done | cat",
+            "echo a; [ -d nosuch ] && x=./; cat < ../${x}outside/secret.txt; cd ..",
+        ):
+            result = await run(pool, documents, text)
+            assert result.refused, result
+            assert result.exit_code == REFUSED_EXIT_CODE
+            assert MARK not in result.stdout + result.stderr
+
+
+async def test_pwd_tells_the_folder_below_the_top_and_not_where_that_lies(tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(tier) as pool:
+        result = await run(pool, documents, "pwd; cd 'docs/sub dir' && pwd | cat; cd .. && pwd -P")
+    assert result.stdout == ".\n./docs/sub dir\n./docs\n"
+
+
+async def test_input_is_read_from_files_and_never_waited_for(tier: str, documents: SandboxFolder) -> None:
+    os.mkfifo(documents.root / "pipe")
+    async with open_pool(tier) as pool:
+        result = await run(pool, documents, "cat < pipe; cat < docs | wc -c; head -1 < README.md")
+    assert result.stdout == "0\nSee docs/guide.md\n"
+    assert result.stderr == "pipe: Not a file\ndocs: Is a directory\n"
+
+
+async def test_redirects_of_a_loop_hold_for_all_that_runs_in_it(best_tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(best_tier) as pool:
+        result = await run(pool, documents, "for f in a b; do cat $f; cd $f; done 2>&1 >/dev/null | sort -u; echo $?")
+        quiet = await run(pool, documents, "for f in a b; do cat $f README.md; cd $f; done 2>/dev/null")
+    assert len(result.stdout.splitlines()) == 5
+    assert result.stderr == ""
+    assert (quiet.stdout.count("See"), quiet.stderr, quiet.exit_code) == (2, "", 1)
 
 
 async def test_folders_stand_side_by_side_under_their_names(tier: str, documents: SandboxFolder) -> None:

@@ -124,7 +124,8 @@ class ProgramLauncher:
             self.enclosing = []
             code = evaluate(DirectRunner(self, report))
         except CommandRefusedError as refusal:
-            code, said = REFUSED, refusal.explain()
+            # The first line keeps words of files in it from being taken for ours.
+            code, said = REFUSED, f"stopped at a command that was made from input or in a loop:\n{refusal.explain()}"
             os.write(report, json.dumps({"refused": True}).encode() + b"\n")
         except OSError as error:
             code, said = REFUSED, f"cannot run this: {error.strerror}\n"
