@@ -40,7 +40,7 @@ from denizen.ports.sandbox import (
     ShellResult,
     ShellView,
 )
-from tests.adapters.sandbox.sandbox_folder import MARK, SandboxFolder, make_sandbox_folder
+from tests.adapters.sandbox.sandbox_folder import LEAKS, MARK, SandboxFolder, make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import open_folder
 from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
@@ -632,6 +632,57 @@ async def _run_inside(tier: str, documents: SandboxFolder, interpreter: str) -> 
         return (await worker.run(["cat probe.py"]))[0]
     finally:
         await worker.aclose()
+
+
+PAST_THE_PARSER = {
+    "awk": r"""
+BEGIN { system("id > pwned"); system("echo x > pwned") }
+BEGIN { while (("id" | getline l) > 0) print l; "cat link" | getline l; print l }
+BEGIN { while ((getline l < "/etc/passwd") > 0) print l; while ((getline l < "link") > 0) print l }
+BEGIN { print "x" > "pwned"; print "x" >> "README.md" }
+BEGIN { print "id" | "sh"; print "id" | "/bin/sh"; print "x" | "cat > pwned" }
+BEGIN { ARGV[1] = "passwd"; ARGC = 2 } { print }
+BEGIN { for (k in ENVIRON) print ENVIRON[k] == "root" }
+""",
+    "sed": r"""
+1w pwned
+1e id
+s/See/id/e
+s/See/x/w README.md
+1r passwd
+$r link
+1R updir/secret.txt
+""",
+    "jq": r"""
+import "link" as $x; $x
+include "passwd"; 1
+import "secret" as $x {search: "updir"}; $x
+$ENV | has("HOME")
+""",
+}
+
+
+@pytest.mark.parametrize("program", PAST_THE_PARSER)
+@pytest.mark.proves("S18", "SW2")
+async def test_a_script_reaches_nothing_even_where_nobody_checks_it(
+    tier: str, program: str, documents: SandboxFolder
+) -> None:
+    """The program takes the place of `cat`, whose arguments may be any text."""
+    machine = find_host_programs()
+    if program not in machine.programs:
+        pytest.skip(f"there is no {program} here")
+    before = documents.picture()
+    inside = replace(machine, programs={**machine.programs, "cat": machine.programs[program]})
+    worker = await start_worker(tier, open_view(documents), inside, QUICK)
+    scripts = PAST_THE_PARSER[program].strip().splitlines()
+    try:
+        results = [(await worker.run([f"cat '{script}' README.md"]))[0] for script in scripts]
+    finally:
+        await worker.aclose()
+    assert documents.picture() == before
+    for result in results:
+        assert not result.refused
+        assert not any(leak in result.stdout + result.stderr for leak in LEAKS if leak not in result.command), result
 
 
 def _find_library(interpreter: str) -> str:

@@ -40,8 +40,7 @@ class Expander:
         """Returns the arguments that the word becomes, in bash's order. Raises CommandRefusedError, DeadlineError."""
         found: list[str] = []
         for opened in open_braces(word):
-            if time.monotonic() > self.deadline:
-                raise DeadlineError
+            self._check_time()
             for chars in self._split(opened):
                 text = "".join(char for char, _ in chars)
                 found += (self.walk.match(chars, self.depth) or [text]) if is_pattern(chars) else [text]
@@ -65,7 +64,7 @@ class Expander:
         value = self.variables.get(parameter.name, "")
         if parameter.trim == "length":
             return str(len(value))
-        return _trim(value, parameter) if parameter.trim else value
+        return self._trim(value, parameter) if parameter.trim else value
 
     def _split(self, word: Word) -> Iterator[tuple[Char, ...]]:
         """Puts in the values of variables; a value that is not quoted is split at its blanks."""
@@ -93,14 +92,18 @@ class Expander:
         if chars:
             yield tuple(chars)
 
+    def _trim(self, value: str, parameter: Parameter) -> str:
+        """Takes the shortest (`%`, `#`) or longest (`%%`, `##`) part that matches from the end or the beginning."""
+        pattern = compile_pattern(tuple((char, False) for char in parameter.pattern))
+        is_end, is_longest = parameter.trim[0] == "%", len(parameter.trim) == 2
+        lengths = range(len(value) + 1)
+        for length in reversed(lengths) if is_longest else lengths:
+            self._check_time()
+            cut = len(value) - length
+            if pattern.fullmatch(value[cut:] if is_end else value[:length]):
+                return value[:cut] if is_end else value[length:]
+        return value
 
-def _trim(value: str, parameter: Parameter) -> str:
-    """Takes the shortest (`%`, `#`) or longest (`%%`, `##`) part that matches from the end or the beginning."""
-    pattern = compile_pattern(tuple((char, False) for char in parameter.pattern))
-    is_end, is_longest = parameter.trim[0] == "%", len(parameter.trim) == 2
-    lengths = range(len(value) + 1)
-    for length in reversed(lengths) if is_longest else lengths:
-        cut = len(value) - length
-        if pattern.fullmatch(value[cut:] if is_end else value[:length]):
-            return value[:cut] if is_end else value[length:]
-    return value
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise DeadlineError
