@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
 from denizen.adapters.sandbox.inside.evaluation import Stage, Stream
-from denizen.adapters.sandbox.inside.pipeline import ProgramLauncher, exit_code
+from denizen.adapters.sandbox.inside.pipeline import ProgramLauncher, Report, exit_code
 
 MAX_OUTPUT_BYTES = 8_000_000
 """The limit for both streams of a command together; one that prints more is stopped."""
@@ -35,15 +35,15 @@ class CallerGoneError(Exception):
 
 @dataclass(slots=True)
 class CapturedOutput:
-    """The output of a command so far. `report` has lines of JSON from processes that were forked for a part of it."""
+    """The output of a command so far, and what was reported beside it."""
 
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
-    report: bytearray = field(default_factory=bytearray)
+    reports: list[Report] = field(default_factory=list[Report])
 
     @property
     def was_refused(self) -> bool:
-        return any(json.loads(line).get("refused") for line in self.report.splitlines())
+        return any(report.get("refused") for report in self.reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,23 @@ class CapturingRunner:
 
     def run(self, stages: Sequence[Stage]) -> int:
         pipes = [os.pipe() for _ in range(3)]
-        stdout, stderr, report = (write for _, write in pipes)
+        stdout, stderr, reports = (write for _, write in pipes)
         readers = [read for read, _ in pipes]
+        told = bytearray()
         try:
             try:
-                children = self.launcher.start(stages, (self.launcher.null, stdout, stderr), report)
+                children = self.launcher.start(stages, (self.launcher.null, stdout, stderr), reports)
             finally:
-                for descriptor in (stdout, stderr, report):
+                for descriptor in (stdout, stderr, reports):
                     os.close(descriptor)
             output = self.output
-            self._collect(dict(zip(readers, (output.stdout, output.stderr, output.report), strict=True)))
+            self._collect(dict(zip(readers, (output.stdout, output.stderr, told), strict=True)))
             codes = [self._wait(child) if child else 1 for child in children]
         finally:
             for descriptor in readers:
                 os.close(descriptor)
+            whole, _, _ = told.rpartition(b"\n")  # the rest is of a process that was killed
+            self.output.reports += [json.loads(line) for line in whole.splitlines()]
         return codes[-1]
 
     def write_error(self, text: str) -> None:

@@ -11,7 +11,9 @@ import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 from denizen.adapters.sandbox.inside.evaluation import ProgramStage, Runner, Stage, Stream, XargsStage
 from denizen.adapters.sandbox.inside.grammar import StreamRedirect
@@ -27,16 +29,22 @@ _CHUNK = 65_536
 _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ)
 
 
+Report = dict[str, Any]
+"""A line of JSON. `refused` tells that a command was refused while others ran."""
+
+
 @dataclass(slots=True)
 class ProgramLauncher:
     """Starts programs. `programs` are their paths by name, `null` is a descriptor of /dev/null and `top` one of the top
-    folder.
+    folder. `report` takes what the caller is told beside the streams; a process that is forked for a part of a pipeline
+    writes it into a pipe.
     """
 
     programs: Mapping[str, str]
     environ: Mapping[str, str]
     null: int
     top: int
+    report: Callable[[Report], None]
     enclosing: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
     """The redirects of the loops around what is started, the outer ones first."""
 
@@ -55,10 +63,10 @@ class ProgramLauncher:
             table[redirect.descriptor] = self.null if redirect.target is None else table[redirect.target]
         return table
 
-    def start(self, stages: Sequence[Stage], streams: tuple[int, int, int], report: int) -> list[int]:
+    def start(self, stages: Sequence[Stage], streams: tuple[int, int, int], reports: int) -> list[int]:
         """Starts a pipeline between these streams, which are descriptors above 2. Returns the processes, 0 for one
-        whose input could not be opened. `report` takes a line of JSON about a command that was refused in one of them.
-        Raises OSError for a program that could not be started.
+        whose input could not be opened. `reports` is a pipe for what they report, as lines of JSON. Raises OSError for a
+        program that could not be started.
         """
         table = self.apply_enclosing(dict(enumerate(streams)))
         children: list[int] = []
@@ -68,14 +76,14 @@ class ProgramLauncher:
                 following, write = os.pipe()
                 opened.callback(os.close, following)
                 try:
-                    children.append(self._start_stage(stage, {0: stdin, 1: write, 2: table[2]}, report))
+                    children.append(self._start_stage(stage, {0: stdin, 1: write, 2: table[2]}, reports))
                 finally:
                     os.close(write)
                 stdin = following
-            children.append(self._start_stage(stages[-1], {**table, 0: stdin}, report))
+            children.append(self._start_stage(stages[-1], {**table, 0: stdin}, reports))
         return children
 
-    def _start_stage(self, stage: Stage, table: dict[int, int], report: int) -> int:
+    def _start_stage(self, stage: Stage, table: dict[int, int], reports: int) -> int:
         with ExitStack() as opened:
             for stream in stage.streams:
                 if isinstance(stream, StreamRedirect):
@@ -90,12 +98,12 @@ class ProgramLauncher:
             if isinstance(stage, ProgramStage):
                 return self.spawn(stage.argv, table)
             if isinstance(stage, XargsStage):
-                return self._fork(table, report, lambda _: self._run_xargs(stage))
-            return self._fork(table, report, stage.evaluate)
+                return self._fork(table, reports, lambda _: self._run_xargs(stage))
+            return self._fork(table, reports, stage.evaluate)
 
     def spawn(self, argv: Sequence[str], table: Mapping[int, int]) -> int:
-        """Starts a program. Every argument list that runs passes here, in the process's current folder: those of
-        pipelines, of loops and of our xargs; the last two in processes of their own if they are part of a pipeline.
+        """Starts a program. Every argument list that runs passes here, in the current folder of the process: those of
+        pipelines, of loops and of our xargs. What is to be told of one goes to `report`.
         """
         return os.posix_spawn(
             self.programs[argv[0]],
@@ -107,7 +115,7 @@ class ProgramLauncher:
             setsigmask=(),
         )
 
-    def _fork(self, table: Mapping[int, int], report: int, evaluate: Callable[[Runner], int]) -> int:
+    def _fork(self, table: Mapping[int, int], reports: int, evaluate: Callable[[Runner], int]) -> int:
         child = os.fork()
         if child:
             return child
@@ -118,15 +126,16 @@ class ProgramLauncher:
             for target, source in table.items():
                 os.dup2(source, target)
             # Open ends of other pipes would keep their readers waiting.
-            kept = sorted({self.null, self.top, report})
+            kept = sorted({self.null, self.top, reports})
             for first, last in pairwise((2, *kept, MAX_FILES)):
                 os.closerange(first + 1, last)
             self.enclosing = []
-            code = evaluate(DirectRunner(self, report))
+            self.report = partial(_write_report, reports)
+            code = evaluate(DirectRunner(self, reports))
         except CommandRefusedError as refusal:
             # The first line keeps words of files in it from being taken for ours.
             code, said = REFUSED, f"stopped at a command that was made from input or in a loop:\n{refusal.explain()}"
-            os.write(report, json.dumps({"refused": True}).encode() + b"\n")
+            self.report({"refused": True})
         except OSError as error:
             code, said = REFUSED, f"cannot run this: {error.strerror}\n"
         except (MemoryError, RecursionError):
@@ -161,7 +170,7 @@ class DirectRunner:
     """Runs programs in the streams of this process. Whoever forked it keeps the time and the limit of output."""
 
     launcher: ProgramLauncher
-    report: int
+    reports: int
 
     def redirect(self, streams: Sequence[Stream]) -> AbstractContextManager[None]:
         return self.launcher.redirect(streams)
@@ -169,7 +178,7 @@ class DirectRunner:
     def run(self, stages: Sequence[Stage]) -> int:
         streams = (os.dup(0), os.dup(1), os.dup(2))
         try:
-            children = self.launcher.start(stages, streams, self.report)
+            children = self.launcher.start(stages, streams, self.reports)
         finally:
             for descriptor in streams:
                 os.close(descriptor)
@@ -185,6 +194,10 @@ def exit_code(status: int) -> int:
     """Returns the exit code as a shell tells it: a signal as 128 plus its number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def _write_report(descriptor: int, report: Report) -> None:
+    os.write(descriptor, json.dumps(report).encode() + b"\n")
 
 
 def _open_file(path: str) -> int:

@@ -86,7 +86,9 @@ class _Worker:
     def answer(self, text: str, deadline: float) -> dict[str, Any]:
         started = time.monotonic()
         output, is_refused = CapturedOutput(), False
-        launcher = ProgramLauncher(self.programs, self.environ, self.null, self.top)
+        launcher = ProgramLauncher(
+            self.programs, self.environ, null=self.null, top=self.top, report=output.reports.append
+        )
         runner = CapturingRunner(launcher, output, deadline, self.control, self.kill)
         try:
             code = self._evaluate(text, runner, deadline)
