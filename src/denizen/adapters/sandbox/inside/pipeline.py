@@ -65,8 +65,8 @@ class ProgramLauncher:
 
     def start(self, stages: Sequence[Stage], streams: tuple[int, int, int], reports: int) -> list[int]:
         """Starts a pipeline between these streams, which are descriptors above 2. Returns the processes, 0 for one
-        whose input could not be opened. `reports` is a pipe for what they report, as lines of JSON. Raises OSError for a
-        program that could not be started.
+        whose input could not be opened. `reports` is a pipe for what they report, as lines of JSON. Raises OSError for
+        a program that could not be started.
         """
         table = self.apply_enclosing(dict(enumerate(streams)))
         children: list[int] = []
