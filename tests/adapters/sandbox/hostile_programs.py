@@ -225,6 +225,9 @@ sed ':a
 e id
 ba' README.md
 sed ':a;e id' README.md
+sed '\,x,e id' README.md
+sed '\|a\|e id|p' README.md
+sed '\ax aw pwned' README.md
 sed 'b a;e id;:a' README.md
 sed '1{p' README.md
 sed 'p}' README.md
@@ -557,6 +560,8 @@ sed '' updir/secret.txt
 sed 's/e id/w pwned/' README.md
 sed 'y/abc/xyz/' passwd
 sed --sandbox p README.md
+sed -n '\,docs/,p' README.md
+sed -n '\|x|,\#y#p' README.md
 printf '%s' '%n%n%n'
 printf '%b' '\0101\x41\n'
 printf '%s\n' /etc/passwd '$(id)' '`id`'

@@ -604,14 +604,17 @@ print(json.dumps({"fds": open_fds, "did": did}))
 
 
 @pytest.mark.proves("S17", "SW2")
-async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["cat probe.py", "echo probe.py | xargs cat", "echo x | for file in probe.py; do cat $file; done"]
+)
+async def test_a_program_inside_finds_no_way_out(tier: str, line: str) -> None:
     """A whole interpreter takes the place of `cat`: even a program that does anything it likes can do nothing."""
     with open_folder() as folder:
         documents = make_sandbox_folder(folder)
         (documents.root / "probe.py").write_text(PROBE, encoding="utf-8")
         before = documents.picture()
         for interpreter in (os.path.realpath(sys.executable), "/usr/bin/python3"):
-            result = await _run_inside(tier, documents, interpreter)
+            result = await _run_inside(tier, documents, interpreter, line)
             if result.exit_code == 0:
                 break
         else:
@@ -622,14 +625,16 @@ async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
     assert found["did"] == []
 
 
-async def _run_inside(tier: str, documents: SandboxFolder, interpreter: str) -> ShellResult:
+async def _run_inside(tier: str, documents: SandboxFolder, interpreter: str, line: str) -> ShellResult:
     machine = find_host_programs(also=[interpreter])
     inside = replace(
-        machine, programs={"cat": os.path.realpath(interpreter)}, data=(*machine.data, _find_library(interpreter))
+        machine,
+        programs={"cat": os.path.realpath(interpreter), "echo": machine.programs["echo"]},
+        data=(*machine.data, _find_library(interpreter)),
     )
     worker = await start_worker(tier, open_view(documents), inside, PATIENT)
     try:
-        return (await worker.run(["cat probe.py"]))[0]
+        return (await worker.run([line]))[0]
     finally:
         await worker.aclose()
 

@@ -23,7 +23,8 @@ def check_no_file_name(program: str, script: str) -> None:
 # A sed script: commands with addresses. What reads, writes and runs (r R w W e, the flags e and w of s) is left out.
 _BRACKET = r"(?>\[\^?\]?(?>\[[:.=][^\]\n]*\]|[^\]\n])*+\])"
 _REGEX = rf"/(?>[^/\\\n\[]|\\[^\n]|{_BRACKET})*+/"
-_ADDRESS = rf"(?:[0-9]{{1,9}}(?:~[0-9]{{1,9}})?|\$|{_REGEX}[IM]{{0,2}})"
+_OTHER_REGEX = "|".join(rf"\\{char}(?:[^{char}\\\n\[])*+{char}" for char in (r"\|", ",", "#", "@", "%", "!"))
+_ADDRESS = rf"(?:[0-9]{{1,9}}(?:~[0-9]{{1,9}})?|\$|(?:{_REGEX}|{_OTHER_REGEX})[IM]{{0,2}})"
 _ADDRESSES = re.compile(rf"(?:{_ADDRESS}(?:[ \t]*,[ \t]*(?:{_ADDRESS}|[+~][0-9]{{1,9}}))?)?[ \t]*!?[ \t]*")
 _SED_COMMAND = re.compile(r"[pdPDnNgGhHx=]|[qQ][ \t]*[0-9]{0,3}|[btT][ \t]*[A-Za-z0-9_]*|:[ \t]*[A-Za-z0-9_]+")
 _SED_BRACKET = re.compile(_BRACKET)
@@ -97,7 +98,7 @@ def _sed_refused(rest: str) -> CommandRefusedError:
     return CommandRefusedError(f"sed may not have `{cut_text(rest)}`", _SED_FIX)
 
 
-_AWK_WORDS = re.compile(r"\bgetline\b|\bsystem\s*\(|\b(?:ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|ARGIND)\b")
+_AWK_WORDS = re.compile(r"\bgetline\b|\bsystem\s*\(|\b(?:ENVIRON|PROCINFO|SYMTAB|FUNCTAB|ARGV|ARGC|ARGIND)\b", re.ASCII)
 """Looked for in the whole text, since awks differ in where they see a string or a regular expression."""
 _AWK_TOKEN = re.compile(
     r"""
@@ -159,7 +160,7 @@ def _awk_tokens(script: str) -> Iterator[tuple[str, str]]:
             is_value = is_value or (kind == "name" and text not in _AWK_KEYWORDS)
 
 
-_JQ_WORDS = re.compile(r'(?<![.\w"])(?:env|ENV|import|include|modulemeta|get_search_list)\b|\$__prog')
+_JQ_WORDS = re.compile(r'(?<![.\w"])(?:env|ENV|import|include|modulemeta|get_search_list)\b|\$__prog', re.ASCII)
 
 
 def check_jq(script: str) -> None:
