@@ -6,6 +6,8 @@ quotes (`«\n»`) is the end of a line.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _LOOPS = r"""
 for f in *; do id; done
 for f in *; do rm "$f"; done
@@ -690,7 +692,7 @@ echo $'\xff\xfe'
 """.strip().splitlines()
 
 
-def _fill(lines: list[str]) -> list[str]:
+def _fill(lines: Sequence[str]) -> list[str]:
     return [line.replace("«\\n»", "\n") for line in lines]
 
 
