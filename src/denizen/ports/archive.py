@@ -156,6 +156,10 @@ class ArchiveRepository(Protocol):
         """Returns the posts of these rooms that contain some of the words, the best first; of equals, the newest."""
         ...
 
+    async def list_newest(self, wanted: PostQuery) -> Sequence[Post]:
+        """Returns the newest posts of these rooms, the newest first; whatever words there are in `wanted`."""
+        ...
+
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:

@@ -36,6 +36,7 @@ from denizen.adapters.store.posts import (
     drop_embeddings,
     find_post,
     find_posts,
+    list_newest,
     list_posts,
     list_versions,
     lower_progress,
@@ -302,6 +303,9 @@ class SqlArchive(SqlRepository):
         if not wanted.rooms or wanted.limit < 1:
             return []
         return await self._transaction.read(lambda connection: search_posts(connection, self._dialect, wanted))
+
+    async def list_newest(self, wanted: PostQuery) -> Sequence[Post]:
+        return await self._transaction.read(lambda connection: list_newest(connection, self._dialect, wanted))
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20

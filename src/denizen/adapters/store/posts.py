@@ -239,6 +239,19 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
     return statement
 
 
+@cache
+def _newest(dialect: SqlDialect) -> sa.Select[Any]:
+    author = sa.bindparam("author", type_=EscapedText())
+    return (
+        sa.select(*POST_COLUMNS)
+        .where(_ON, dialect.among(posts.c.room, "rooms"), NOT_DELETED)
+        .where(sa.or_(author == sa.literal_column("''"), posts.c.author_id == author))
+        .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
+        .order_by(posts.c.created_at.desc(), posts.c.id.desc())
+        .limit(sa.bindparam("limit"))
+    )
+
+
 def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
     """Adds and updates posts in a few statements and returns how many were new."""
     added, left = 0, list(given)
@@ -299,6 +312,21 @@ def list_posts(
     bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
     rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
     return [parse_post(row) for row in (rows if after else rows[::-1])]
+
+
+def list_newest(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[Post]:
+    """Returns the newest posts that the query admits, whatever its words; the newest first."""
+    bounds: dict[str, Any] = {"where": wanted.platform, "limit": max(wanted.limit, 0), **_bind_bounds(dialect, wanted)}
+    return [parse_post(row) for row in connection.execute(_newest(dialect), bounds)]
+
+
+def _bind_bounds(dialect: SqlDialect, wanted: PostQuery) -> dict[str, Any]:
+    return {
+        "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
+        "author": wanted.author,
+        "since": wanted.since or EARLIEST,
+        "until": wanted.until or LATEST,
+    }
 
 
 def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
@@ -428,13 +456,7 @@ LENGTH_WEIGHT = 0.75
 
 def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[PostHit]:
     """Returns posts with some of the words, the best first; of equals, the newest."""
-    bounds = {
-        "platform": wanted.platform,
-        "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
-        "author": wanted.author,
-        "since": wanted.since or EARLIEST,
-        "until": wanted.until or LATEST,
-    }
+    bounds = {"platform": wanted.platform, **_bind_bounds(dialect, wanted)}
     search = WordSearch(connection, dialect, WordIndex("posts", dialect.find_posts, dialect.find_posts, bounds))
     places = search.select(wanted.words, wanted.also)
     found = {post.id: post for post in map(parse_post, connection.execute(_READ, {"positions": list(places)}).all())}

@@ -8,39 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 
+from denizen.domain.clock import Clock
 from denizen.domain.errors import NotAllowed, NotFound
+from denizen.domain.ids import AgentName
+from denizen.domain.period import Period
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import fuse, telling_words
 from denizen.domain.room import Post, Room
+from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.talk import list_authors, list_surroundings, read_question
 from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
 from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
-from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
+from denizen.skill import (
+    ArchiveCount,
+    ArchivedEdits,
+    ArchivedPost,
+    ArchivedTalk,
+    ArchiveKey,
+    ArchiveLookup,
+    FoundTalk,
+    TalkFilters,
+)
 
 RANKED = 50
 """The places of each ranking that are fused."""
 NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
-MAX_AUTHORS = 10_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveQuery:
-    """A search of the archive, as it was asked for."""
+    """A search of the archive, as it was asked for. `author_id` is of an author who is known already. Without words,
+    the newest posts are wanted.
+    """
 
     words: str
-    room: str
-    author: str
-    since: datetime | None
-    until: datetime | None
+    room: str = ""
+    author: str = ""
+    author_id: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
     limit: int
 
     @property
@@ -49,14 +64,15 @@ class ArchiveQuery:
         return telling_words(self.words) or split_words(self.words)
 
     def rank(self, posts: Sequence[Post]) -> list[Post]:
-        """Returns those of the posts that a search by words would find, the best first; of equals, the newest."""
+        """Returns those of the posts that a search would find, the best first; of equals, the newest."""
         author = self.author.strip().strip('<@!>"').strip().casefold()
         shared = {post.id: set(self.selecting).intersection(split_words(post.text)) for post in posts}
         found = [
             post
             for post in reversed(posts)
-            if shared[post.id]
+            if (shared[post.id] or not self.words)
             and author in {"", post.author.id, post.author.name.casefold()}
+            and self.author_id in {"", post.author.id}
             and _is_within(post, self.since, self.until)
         ]
         return sorted(found, key=lambda post: -len(shared[post.id]))
@@ -84,7 +100,7 @@ class ArchiveSearch:
         rooms = [room.id for room in view.choose(wanted.room)]
         asked = await self._embed_words(wanted.words)
         async with self._store.work(write=False) as work:
-            author = await _find_author(work, view, rooms, wanted.author)
+            author = wanted.author_id or await _find_author(work, view, rooms, wanted.author)
             if author is None:
                 return []
             query = PostQuery(
@@ -97,6 +113,9 @@ class ArchiveSearch:
                 until=wanted.until,
                 limit=wanted.limit,
             )
+            if not wanted.words:
+                newest = await work.archive.list_newest(query)
+                return [PostHit(post, make_excerpt(post.text, ())) for post in newest if view.sees(post)]
             if asked is None:
                 return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
@@ -147,8 +166,8 @@ async def _find_author(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str]
     """The id; empty for anybody, None where nobody wrote anything."""
     if not text.strip():
         return ""
-    authors = await work.archive.count(CountBy.AUTHOR, platform=view.platform, rooms=rooms, limit=MAX_AUTHORS)
-    return get_author(text, [known for known in authors if known.key not in view.hidden]) if authors else None
+    authors = await list_authors(work, view, rooms)
+    return get_author(text, authors) if authors else None
 
 
 def _is_within(post: Post, since: datetime | None, until: datetime | None) -> bool:
@@ -167,6 +186,9 @@ class ArchiveLookups:
     channels: ConnectedAccounts
     mirror: ArchiveMirror
     search: ArchiveSearch
+    clock: Clock
+    zone_of: Callable[[AgentName], tzinfo]
+    """The time zone in which an agent is told times, and people there name them."""
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
@@ -209,14 +231,71 @@ class _ScopedLookup:
     ) -> Sequence[ArchivedPost]:
         view = await self._view()
         wanted = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
+        return [_record(hit.post, view, text=hit.excerpt) for hit in await self._find(view, wanted)]
+
+    async def find_talk(
+        self,
+        question: str,
+        *,
+        room: str = "",
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+    ) -> FoundTalk:
+        view, lookups = await self._view(), self.lookups
+        asked = await read_question(lookups.store, view, self.scope, question, now=lookups.clock.now(), zone=self.zone)
+        if author.strip():
+            asked = replace(asked, author="", author_name="")
+        if room.strip():
+            asked = replace(asked, room="")
+        if since or until:
+            asked = replace(asked, period=Period())
+        is_open = not (author.strip() or room.strip() or since or until or asked.is_narrowed)
+        words = question if is_open else asked.words if telling_words(asked.words) else ""
+        given = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
+        narrowed = replace(
+            given,
+            room=asked.room or room,
+            author_id=asked.author,
+            since=since or asked.period.since,
+            until=until or asked.period.until,
+        )
+        hits = await self._find(view, narrowed)
+        is_widened = not hits and asked.is_narrowed and bool(words)
+        if is_widened:
+            hits = await self._find(view, given)
+        async with lookups.store.work(write=False) as work:
+            surroundings = await list_surroundings(work, view, [hit.post for hit in hits])
+        texts = {hit.post.id: hit.excerpt for hit in hits}
+        return FoundTalk(
+            talk=[
+                ArchivedTalk(tuple(_record(post, view, text=texts.get(post.id, "")) for post in each.posts), each.found)
+                for each in merge_excerpts(surroundings)
+            ],
+            words=words,
+            filters=TalkFilters(
+                author=asked.author_name,
+                room=room_label(view.rooms[asked.room]) if asked.room else "",
+                since=asked.period.since,
+                until=asked.period.until,
+            ),
+            is_widened=is_widened,
+        )
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.lookups.zone_of(self.scope.agent)
+
+    async def _find(self, view: ArchiveView, wanted: ArchiveQuery) -> list[PostHit]:
+        """Searches the archive, and asks the platform for the likely room when the archive has nothing of it."""
         hits = await self.lookups.search(view, wanted)
         if hits:
-            return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
-        likely = view.get_room(room) if room.strip() else view.own
+            return hits
+        likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
         fetched = await self.lookups.fetch_unknown(view, likely) if likely is not None else []
-        return [
-            _record(post, view, text=make_excerpt(post.text, wanted.selecting)) for post in wanted.rank(fetched)[:limit]
-        ]
+        ranked = wanted.rank(fetched)[: wanted.limit]
+        return [PostHit(post, make_excerpt(post.text, wanted.selecting)) for post in ranked]
 
     async def list_absent(self, words: str) -> Sequence[str]:
         view = await self._view()
