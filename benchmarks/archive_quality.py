@@ -51,7 +51,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What was said in which rooms until `now`, and what is asked of it."""
+    """The posts of some rooms until `now`, and the questions about them."""
 
     rooms: Sequence[Room]
     posts: Sequence[Post]

@@ -21,7 +21,7 @@ ROOMS = ("general", "plans", "kitchen", "repairs", "garden", "games")
 
 
 class AskedBy(StrEnum):
-    """What a question names besides its matter."""
+    """The things that a question names besides its matter."""
 
     MATTER = "matter alone"
     PERSON = "and person"
@@ -53,7 +53,7 @@ class DialogueQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What was said, oldest first, and what is asked of it at `now`."""
+    """The messages, oldest first, and the questions about them at `now`."""
 
     said: Sequence[Said]
     questions: Sequence[DialogueQuestion]

@@ -22,19 +22,19 @@ _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 
 
 class QuestionKind(IntEnum):
-    """What a question asks for, as the file numbers it."""
+    """The kinds of questions, as the file numbers them."""
 
     MULTI_HOP = 1
     TEMPORAL = 2
     OPEN_DOMAIN = 3
     SINGLE_HOP = 4
     ADVERSARIAL = 5
-    """Of something that was never said."""
+    """It asks for something that was never said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoTurn:
-    """What one person said at once. `id` is the file's, like `D3:12`; `caption` tells what a picture shows."""
+    """A message of one person. `id` is the file's, like `D3:12`; `caption` tells what a picture shows."""
 
     id: str
     session: int

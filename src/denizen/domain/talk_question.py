@@ -37,6 +37,7 @@ _OF_SPEAKER = frozenset(
     )
 )
 _ASKS_BACK = frozenset({"did", "has", "have", "had", "was", "were"})
+_ANYBODY = frozenset({"we", "they", "anybody", "anyone", "somebody", "someone"})
 _SPEECH_REACH = 3
 """How many words after a name a verb of speaking may come: "did Ana ever really say"."""
 _TOLD_ABOUT = frozenset({"to", "about", "who", "that"})
@@ -44,7 +45,7 @@ _TOLD_ABOUT = frozenset({"to", "about", "who", "that"})
 
 _WORD = re.compile(r"[^\W_]+(?:[^\W_]|[\u0300-\u036f])*")
 _MESSAGES = re.compile(r"\b(?:messages?|posts?)\b", re.IGNORECASE)
-"""What everything that is found is, so that it says nothing."""
+"""Everything that is found is one, so the word says nothing."""
 _ROOM_ID = re.compile(r"<#(\w+)>")
 _MENTION = re.compile(r"(?:^|\s)[@#][^\W_]|<[@#]")
 _NAME_LIKE = re.compile(r"(?<![.!?:])\s(?![A-Z]+\b)[^\W\d_a-z][^\W\d_]+|^[^\W\d_]+['’]s\b")
@@ -72,7 +73,7 @@ def asks_about_talk(question: str) -> bool:
     return (
         not _SAID.isdisjoint(words[1:])
         or not _SAY.isdisjoint(words[asks_back:])
-        or _follows(words, {"did"}, {"we", "anybody", "anyone", "somebody", "someone", "they"})
+        or any(one == "did" and other in _ANYBODY for one, other in pairwise(words))
         or _MENTION.search(question) is not None
         or _NAME_LIKE.search(question) is not None
     )
@@ -172,10 +173,6 @@ def _find_speaking(before: str, words: Sequence[str], first: int, end: int) -> l
         if word in _SAID or (word in _SAY and asks_back) or (word in _OF_SPEAKER and words[end] == "s"):
             return list(range(end, place + 1))
     return None
-
-
-def _follows(words: Sequence[str], firsts: Collection[str], seconds: Collection[str]) -> bool:
-    return any(one in firsts and other in seconds for one, other in pairwise(words))
 
 
 def _cut(text: str, start: int, end: int) -> str:

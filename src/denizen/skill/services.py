@@ -215,7 +215,7 @@ class ArchivedTalk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalkFilters:
-    """What a search was narrowed to by the words of its question. `author` and `room` are names."""
+    """The limits of a search that the words of its question set. `author` and `room` are names."""
 
     author: str = ""
     room: str = ""
@@ -228,8 +228,8 @@ class TalkFilters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTalk:
-    """What a search found, the best first. `words` are those of the question that were searched for. `is_widened`: as
-    `filters` say there was nothing, so this was found without them.
+    """The result of a search, the best talk first. `words` are those of the question that were searched for.
+    `is_widened`: as `filters` say there was nothing, so this was found without them.
     """
 
     talk: Sequence[ArchivedTalk]

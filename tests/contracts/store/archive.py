@@ -360,6 +360,28 @@ class PostSearchContract:
         async with store.work(write=False) as work:
             assert await work.archive.list_newest(PostQuery("two", platform="other", rooms=["10"])) == []
 
+    async def test_authors_of_rooms_are_listed_with_their_latest_name_there(self, store: Store) -> None:
+        await put_posts(
+            store,
+            replace(make_post("9", author="7"), author=Author("7", "Old", is_bot=True)),
+            replace(make_post("10", author="7"), author=Author("7", "New", is_bot=True)),
+            make_post("11", author="8"),
+            make_post("12", room="11", author="7"),
+            make_post("13", room="11", author="9"),
+            make_post("14", author="6"),
+            make_post("15", author=""),
+        )
+        async with store.work() as work:
+            await work.archive.mark_deleted(PLATFORM, ["14"], at=at(9))
+
+        async def authors(*rooms: str, platform: str = PLATFORM) -> list[Author]:
+            async with store.work(write=False) as work:
+                return list(await work.archive.list_authors(platform, rooms=rooms))
+
+        assert await authors("10") == [Author("", "user "), Author("7", "New", is_bot=True), Author("8", "user 8")]
+        assert await authors("11", "99") == [Author("7", "user 7"), Author("9", "user 9")]
+        assert await authors() == await authors("10", platform="other") == []
+
     async def test_of_a_question_the_post_with_its_rare_words_comes_first(self, store: Store) -> None:
         chat = [
             make_post(str(number), f"who is up for a game of chess tonight, round {number}") for number in range(2, 40)

@@ -8,22 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
+from denizen.domain.message import Author
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.room import Post
 from denizen.domain.talk_excerpt import PostSurroundings, is_same_talk
 from denizen.domain.talk_question import TalkQuestion, names_speaker, read_talk_question
 from denizen.engine.archive.view import ArchiveView
-from denizen.ports.archive import CountBy, PostCount
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 
-MAX_AUTHORS = 10_000
 
-
-async def list_authors(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str]) -> list[PostCount]:
+async def list_authors(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str]) -> list[Author]:
     """Returns who wrote in the rooms, without those who opted out."""
-    authors = await work.archive.count(CountBy.AUTHOR, platform=view.platform, rooms=rooms, limit=MAX_AUTHORS)
-    return [author for author in authors if author.key not in view.hidden]
+    authors = await work.archive.list_authors(view.platform, rooms=rooms)
+    return [author for author in authors if author.id not in view.hidden]
 
 
 async def read_question(
@@ -33,7 +31,7 @@ async def read_question(
     authors: dict[str, str] = {}
     if names_speaker(text):
         async with store.work(write=False) as work:
-            authors = {author.key: author.name for author in await list_authors(work, view, list(view.rooms))}
+            authors = {author.id: author.name for author in await list_authors(work, view, list(view.rooms))}
     kind, asker = scope.principal.kind, scope.principal.id.removeprefix(f"{view.platform}:")
     return read_talk_question(
         text,
