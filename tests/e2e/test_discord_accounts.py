@@ -136,7 +136,7 @@ async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(
         deployment.configure()
         await deployment.until(lambda: not {"motto", "rhyme"} & list_options().keys())
         deployment.configure(conduct=[f"commands_guild: {deployment.guild.id}"])
-        await deployment.until(lambda: "help" in list_options(deployment.guild.id))
+        await deployment.until(lambda: "help" in list_options(deployment.guild.id) and not list_options())
 
 
 COMMANDS = """\
