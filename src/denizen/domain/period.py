@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 
 FORMS = "2026-11-01, 2026-11, 2026-11-01T18:30, today, yesterday, last week, 3 days ago, Monday, March, 3 May, 2025"
 MAX_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Period:
     """From `since` until just before `until`, in UTC; None where it has no bound."""
 
@@ -29,7 +29,7 @@ class Period:
         return self.since is not None or self.until is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PeriodMention:
     """A period that a text names, and the text without the words that name it."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
+from denizen.domain.record import record
 from denizen.domain.room import Post
 
 SAME_TALK = timedelta(days=1)
 """Posts of a room that are further apart are not one talk."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostSurroundings:
     """A post that was found, and those around it: the one before and after it in its room, and what it replies to."""
 
@@ -20,7 +20,7 @@ class PostSurroundings:
     around: tuple[Post, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TalkExcerpt:
     """Posts in the order in which they were written. `found` are the ids of those that a search found."""
 

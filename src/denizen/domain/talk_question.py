@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
 from denizen.domain.period import Period, find_period
+from denizen.domain.record import record
 from denizen.domain.words import split_words
 
 _SAID = frozenset(
@@ -51,7 +52,7 @@ _MENTION = re.compile(r"(?:^|\s)[@#][^\W_]|<[@#]")
 _NAME_LIKE = re.compile(r"(?<![.!?:])\s(?![A-Z]+\b)[^\W\d_a-z][^\W\d_]+|^[^\W\d_]+['’]s\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TalkQuestion:
     """`words` are what is left to be searched for. `author` and `room` are ids, empty where nothing is said of them."""
 
