@@ -84,6 +84,28 @@ def test_person_room_and_time_together_leave_nothing_to_search_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("what was said about rent last week", "what was said about rent"),
+        ("What happened last week?", "What ?"),
+        ("What did I miss last week?", "What did I ?"),
+        ("messages on rent last week", "on rent"),
+        ("#plans last week: rent", ": rent"),
+        ("and last week?", "and ?"),
+    ],
+)
+def test_a_time_counts_where_the_question_is_about_talk(text: str, words: str) -> None:
+    asked = read(text)
+    assert asked.period == Period(datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 23, tzinfo=UTC))
+    assert asked.words == words
+
+
+@pytest.mark.parametrize("text", ["Who broke the lift last week?", "When did they go camping in July?"])
+def test_a_time_at_which_something_happened_is_no_filter_since_people_may_talk_of_it_later(text: str) -> None:
+    assert read(text) == TalkQuestion(words=text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Who said that?",

@@ -1,7 +1,8 @@
 """A question about earlier talk: who said it, in which room, and when. Pure.
 
 Only where the words leave little doubt: a person counts as the speaker in "what did Ana say" and "according to Ana",
-but not in "who saw Ana"; a room is written as `#plans`; times are those of `period`. What is understood narrows a
+but not in "who saw Ana"; a room is written as `#plans`; times are those of `period`, and count where the question is
+about talk and not about a thing that happened then, of which people may talk later. What is understood narrows a
 search, the rest of the words is what is searched for.
 """
 
@@ -15,6 +16,7 @@ from datetime import datetime, tzinfo
 from itertools import pairwise
 
 from denizen.domain.period import Period, find_period
+from denizen.domain.ranking import telling_words
 from denizen.domain.record import record
 from denizen.domain.words import split_words
 
@@ -45,8 +47,8 @@ _TOLD_ABOUT = frozenset({"to", "about", "who", "that"})
 """Behind one of these words, a verb is somebody else's."""
 
 _WORD = re.compile(r"[^\W_]+(?:[^\W_]|[\u0300-\u036f])*")
-_MESSAGES = re.compile(r"\b(?:messages?|posts?)\b", re.IGNORECASE)
-"""Everything that is found is one, so the word says nothing."""
+_ANYTHING = re.compile(r"\b(?:messages?|posts?|happen(?:ed)?|miss(?:ed)?|news)\b", re.IGNORECASE)
+"""Whatever is found is one, so the word says nothing to a search."""
 _ROOM_ID = re.compile(r"<#(\w+)>")
 _MENTION = re.compile(r"(?:^|\s)[@#][^\W_]|<[@#]")
 _NAME_LIKE = re.compile(r"(?<![.!?:])\s(?![A-Z]+\b)[^\W\d_a-z][^\W\d_]+|^[^\W\d_]+['’]s\b")
@@ -69,12 +71,9 @@ class TalkQuestion:
 
 def asks_about_talk(question: str) -> bool:
     """Whether a question may be about what people said: it asks for that, or names a room or maybe a person."""
-    words = split_words(question)
-    asks_back = next((place for place, word in enumerate(words) if word in _ASKS_BACK), len(words))
     return (
-        not _SAID.isdisjoint(words[1:])
-        or not _SAY.isdisjoint(words[asks_back:])
-        or any(one == "did" and other in _ANYBODY for one, other in pairwise(words))
+        _asks_what_was_said(question)
+        or any(one == "did" and other in _ANYBODY for one, other in pairwise(split_words(question)))
         or _MENTION.search(question) is not None
         or _NAME_LIKE.search(question) is not None
     )
@@ -92,17 +91,25 @@ def read_talk_question(
     """Reads a question. `rooms` and `authors` are names by id, of those that the asker may know of; `asker` is the
     author who is `I`. A name that several have says nothing.
     """
-    mention = find_period(text, now=now, zone=zone)
-    left, room = _take_room(mention.rest if mention else text, rooms)
+    left, room = _take_room(text, rooms)
     left, author = _take_author(left, authors, asker)
-    asked = TalkQuestion(
-        words=text,
-        author=author,
-        author_name=authors.get(author, ""),
-        room=room,
-        period=mention.period if mention else Period(),
+    mention = find_period(left, now=now, zone=zone)
+    if mention and (author or room or _asks_what_was_said(text) or not telling_words(mention.rest)):
+        left, period = mention.rest, mention.period
+    else:
+        period = Period()
+    asked = TalkQuestion(words=text, author=author, author_name=authors.get(author, ""), room=room, period=period)
+    return replace(asked, words=" ".join(_ANYTHING.sub("", left).split())) if asked.is_narrowed else asked
+
+
+def _asks_what_was_said(question: str) -> bool:
+    words = split_words(question)
+    asks_back = next((place for place, word in enumerate(words) if word in _ASKS_BACK), len(words))
+    return (
+        not _SAID.isdisjoint(words[1:])
+        or not _SAY.isdisjoint(words[asks_back:])
+        or _ANYTHING.search(question) is not None
     )
-    return replace(asked, words=" ".join(_MESSAGES.sub("", left).split())) if asked.is_narrowed else asked
 
 
 def _take_room(text: str, rooms: Mapping[str, str]) -> tuple[str, str]:
