@@ -97,25 +97,11 @@ class ArchiveSearch:
         """The best first. Raises NotFound for a room that is not there, and for an author who wrote nothing there,
         unless none of it is archived.
         """
-        rooms = [room.id for room in view.choose(wanted.room)]
         asked = await self._embed_words(wanted.words)
         async with self._store.work(write=False) as work:
-            author = wanted.author_id or await _find_author(work, view, rooms, wanted.author)
-            if author is None:
+            query = await _plan_query(work, view, wanted)
+            if query is None:
                 return []
-            query = PostQuery(
-                " ".join(wanted.selecting),
-                also=wanted.words,
-                platform=view.platform,
-                rooms=rooms,
-                author=author,
-                since=wanted.since,
-                until=wanted.until,
-                limit=wanted.limit,
-            )
-            if not wanted.words:
-                newest = await work.archive.list_newest(query)
-                return [PostHit(post, make_excerpt(post.text, ())) for post in newest if view.sees(post)]
             if asked is None:
                 return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
@@ -123,6 +109,13 @@ class ArchiveSearch:
         hits = {hit.post.id: hit for hit in (*by_embedding, *by_words) if view.sees(hit.post)}
         ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_embedding])
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
+
+    async def list_newest(self, view: ArchiveView, wanted: ArchiveQuery) -> list[Post]:
+        """Returns the newest, whatever the words. Raises as a search does."""
+        async with self._store.work(write=False) as work:
+            query = await _plan_query(work, view, wanted)
+            posts = await work.archive.list_newest(query) if query is not None else ()
+        return [post for post in posts if view.sees(post)]
 
     async def list_absent(self, view: ArchiveView, words: str) -> list[str]:
         """Returns those of the words that the archive has in no room of the view."""
@@ -160,6 +153,24 @@ class ArchiveSearch:
             and query.author in {"", post.author.id}
             and _is_within(post, query.since, query.until)
         ][:RANKED]
+
+
+async def _plan_query(work: UnitOfWork, view: ArchiveView, wanted: ArchiveQuery) -> PostQuery | None:
+    """Returns the query of the store; None where nobody wrote anything."""
+    rooms = [room.id for room in view.choose(wanted.room)]
+    author = wanted.author_id or await _find_author(work, view, rooms, wanted.author)
+    if author is None:
+        return None
+    return PostQuery(
+        " ".join(wanted.selecting),
+        also=wanted.words,
+        platform=view.platform,
+        rooms=rooms,
+        author=author,
+        since=wanted.since,
+        until=wanted.until,
+        limit=wanted.limit,
+    )
 
 
 async def _find_author(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str], text: str) -> str | None:
@@ -231,7 +242,7 @@ class _ScopedLookup:
     ) -> Sequence[ArchivedPost]:
         view = await self._view()
         wanted = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
-        return [_record(hit.post, view, text=hit.excerpt) for hit in await self._find(view, wanted)]
+        return [_record(post, view, text=text) for post, text in await self._find(view, wanted)]
 
     async def find_talk(
         self,
@@ -261,13 +272,13 @@ class _ScopedLookup:
             since=since or asked.period.since,
             until=until or asked.period.until,
         )
-        hits = await self._find(view, narrowed)
-        is_widened = not hits and asked.is_narrowed and bool(words)
+        found = await self._find(view, narrowed)
+        is_widened = not found and asked.is_narrowed and bool(words)
         if is_widened:
-            hits = await self._find(view, given)
+            found = await self._find(view, given)
         async with lookups.store.work(write=False) as work:
-            surroundings = await list_surroundings(work, view, [hit.post for hit in hits])
-        texts = {hit.post.id: hit.excerpt for hit in hits}
+            surroundings = await list_surroundings(work, view, [post for post, _ in found])
+        texts = {post.id: text for post, text in found}
         return FoundTalk(
             talk=[
                 ArchivedTalk(tuple(_record(post, view, text=texts.get(post.id, "")) for post in each.posts), each.found)
@@ -287,15 +298,21 @@ class _ScopedLookup:
     def zone(self) -> tzinfo:
         return self.lookups.zone_of(self.scope.agent)
 
-    async def _find(self, view: ArchiveView, wanted: ArchiveQuery) -> list[PostHit]:
-        """Searches the archive, and asks the platform for the likely room when the archive has nothing of it."""
-        hits = await self.lookups.search(view, wanted)
-        if hits:
-            return hits
+    async def _find(self, view: ArchiveView, wanted: ArchiveQuery) -> list[tuple[Post, str]]:
+        """Returns posts of the archive, or where it has nothing of the likely room, of the platform, each with the part
+        of its text to show.
+        """
+        if wanted.words:
+            found = [(hit.post, hit.excerpt) for hit in await self.lookups.search(view, wanted)]
+        else:
+            newest = await self.lookups.search.list_newest(view, wanted)
+            found = [(post, make_excerpt(post.text, ())) for post in newest]
+        if found:
+            return found
         likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
         fetched = await self.lookups.fetch_unknown(view, likely) if likely is not None else []
         ranked = wanted.rank(fetched)[: wanted.limit]
-        return [PostHit(post, make_excerpt(post.text, wanted.selecting)) for post in ranked]
+        return [(post, make_excerpt(post.text, wanted.selecting)) for post in ranked]
 
     async def list_absent(self, words: str) -> Sequence[str]:
         view = await self._view()
