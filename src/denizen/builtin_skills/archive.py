@@ -133,10 +133,11 @@ async def archive_stats(
 
 
 async def _tell_absent(archive: ArchiveLookup, found: FoundTalk, zone: tzinfo) -> str:
-    """Returns why nothing was found, so that nobody guesses: some words occur nowhere, or not as it was asked."""
-    where = _describe(found.filters, zone)
+    """Returns why nothing was found, so that nobody guesses: some words occur nowhere, or not as it was asked. Names,
+    which others chose, are not repeated: this is our own word.
+    """
     if not found.words:
-        return f"No message was found{where and f' {where}'}."
+        return f"No message was found {_describe(found.filters, zone, has_names=False)}".rstrip() + "."
     absent = ", ".join(await archive.list_absent(found.words))
     why = f"No message that may be read here has: {absent}." if absent else "Each word occurs, but not as was asked."
     return f"No message was found with: {found.words}\n{why}"
@@ -157,10 +158,12 @@ def _head(found: FoundTalk, zone: tzinfo) -> list[str]:
     return [f"(nothing was found {asked}; without that:)" if found.is_widened else f"({asked})"]
 
 
-def _describe(filters: TalkFilters, zone: tzinfo) -> str:
+def _describe(filters: TalkFilters, zone: tzinfo, *, has_names: bool = True) -> str:
+    author = _shorten(filters.author, NAME_CHARS) if has_names else "that person"
+    room = f"#{_shorten(filters.room, NAME_CHARS)}" if has_names else "that room"
     parts = [
-        f"by {_shorten(filters.author, NAME_CHARS)}" if filters.author else "",
-        f"in #{_shorten(filters.room, NAME_CHARS)}" if filters.room else "",
+        f"by {author}" if filters.author else "",
+        f"in {room}" if filters.room else "",
         f"since {_time(filters.since.astimezone(zone))}" if filters.since else "",
         f"before {_time(filters.until.astimezone(zone))}" if filters.until else "",
     ]
