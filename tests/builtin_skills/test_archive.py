@@ -436,7 +436,9 @@ async def test_a_search_is_bounded_however_much_is_found_and_stands_around_it(fi
         assert 6000 < len(told.text) < 8000 + 300
         assert "(more was found; narrow the search)" in told.text
         assert told == await fixture.ask("search_archive", {"words": words})
-    assert len(await fixture.lines("search_archive", {"words": "needle", "limit": 2})) == 7
+    few = await fixture.lines("search_archive", {"words": "needle", "strict": True})
+    assert str(few).count("needle") == 3
+    assert len(few) == 3 * 3 + 2
 
 
 async def test_a_strict_search_gives_only_talk_that_is_close_to_the_question(fixture: ArchiveSkillFixture) -> None:

@@ -32,6 +32,8 @@ from denizen.skill import (
 )
 
 MAX_HITS = 20
+MAX_STRICT_HITS = 3
+"""The limit of a strict search, which looks for an answer and not for all that there is."""
 MAX_HISTORY = 50
 EACH_SIDE = 5
 MAX_CHARS = 8000
@@ -52,14 +54,13 @@ MessageId = Annotated[str, "id or link"]
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
-async def search_archive(  # noqa: PLR0913 - filters, filled by name
+async def search_archive(
     context: ToolContext,
     words: Annotated[str, Param("the best matches come first", min_length=1, max_length=500)],
     room: Room = "",
     author: str = "",
     since: Annotated[str, "2026-11-01, yesterday"] = "",
     until: str = "",
-    limit: Annotated[int, Param(ge=1, le=MAX_HITS)] = MAX_HITS,
     *,
     strict: bool = False,
 ) -> ToolOutput:
@@ -69,6 +70,7 @@ async def search_archive(  # noqa: PLR0913 - filters, filled by name
         period = parse_period(since, until, now=context.clock.now(), zone=archive.zone)
     except InvalidInput as error:
         raise ToolError(error.explain(), is_own=True) from None
+    limit = MAX_STRICT_HITS if strict else MAX_HITS
     found = await archive.find_talk(
         words, room=room, author=author, since=period.since, until=period.until, limit=limit
     )

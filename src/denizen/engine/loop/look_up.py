@@ -27,7 +27,6 @@ SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive"}
 """The skills that the tools are of."""
 PASSAGES = 3
 """How many are looked up. A passage has 1,200 characters at most, so they fit what a plan shows of a result."""
-MESSAGES = 3
 MAX_TOKENS = 2000
 """The limit for passages and talk together. Passages come first; talk that does not fit beside them is left out."""
 MAX_QUERY_CHARS = 500
@@ -65,7 +64,7 @@ def _plan_calls(context: TurnContext) -> list[ToolCallPart]:
     is_on_platform = find_reply_target(context.turn) is not None
     may_quote_people = context.agent.instructions.answers_from is not AnswersFrom.SOURCES
     if is_on_platform and may_quote_people and asks_about_talk(asked):
-        args = {"words": asked, "limit": MESSAGES, "strict": True}
+        args = {"words": asked, "strict": True}
         calls.append(ToolCallPart(CallId(derive("call", context.turn.id, "look up talk")), SEARCH_TALK, args))
     return calls
 
