@@ -33,7 +33,7 @@ class Library:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    async def ask(self, tool: str, agent: str = "ada", **args: str) -> ToolResult:
+    async def ask(self, tool: str, agent: str = "ada", **args: str | int) -> ToolResult:
         given: JsonObject = {**args}
         return await run(self.toolset, tool, given, scope(agent=agent))
 

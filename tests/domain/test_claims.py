@@ -66,6 +66,8 @@ def test_what_the_lines_say_in_other_words_is_not_doubted(claim: str, line: int,
         ("Keys cost a deposit of two hundred and 30 euros", 15, CitationFault.OTHERWISE),
         ("It opens at 9 am", 13, CitationFault.OTHERWISE),
         ("Ask Birgitte or Gustav there about keys and the deposit", 14, CitationFault.OTHERWISE),
+        ("The regatta takes place in September", 20, CitationFault.OTHERWISE),
+        ("Bigger boats pay 19 euros, twice as much", 4, CitationFault.OTHERWISE),
         ('It says "Drinking water costs one euro"', 8, CitationFault.NOT_SAID),
         ("Live music is played in the sail loft", 3, CitationFault.ELSEWHERE),
     ],
@@ -74,6 +76,12 @@ def test_a_number_a_name_a_quotation_or_words_that_stand_elsewhere_are_doubted(
     claim: str, line: int, doubt: CitationFault
 ) -> None:
     assert fault(claim, line) is doubt
+
+
+def test_a_name_whose_number_differs_is_doubted() -> None:
+    cited = [CitedLines(DocumentLines("docs/a.md", ["Requests are signed with HMAC-SHA256."]), 1, 1)]
+    assert find_fault("Requests are signed with HMAC-SHA512", cited) is CitationFault.OTHERWISE
+    assert find_fault("Requests are signed with SHA256", cited) is None
 
 
 def test_a_figure_of_the_question_that_is_only_agreed_with_is_doubted() -> None:

@@ -25,6 +25,8 @@ MAX_LINES = 20_000
 MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
 """Shorter words in quotation marks are a manner of speaking."""
 MAX_OPERANDS = 20
+ROUNDED = 2e-3
+"""A computed figure may be rounded by so much."""
 MIN_OPERANDS = 2
 ELSEWHERE_SHARE = 0.34
 """Lines that hold less of a sentence's telling words than this share of what others of the file hold are the wrong
@@ -36,20 +38,21 @@ MAX_LEVEL = 6
 
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{3,600})[\"”“»]|「([^「」\n]{6,600})」")
 _LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
+_TODAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|heute|morgen|gestern|hoy|aujourd.hui|oggi|vandaag)\b")
 _NOT_SAID = re.compile(
     r"(?im)^\s*(?:[-*>#|]+\s*)*\(?\d{1,3}[.):]\s"
     r"|\[\^?\d{1,3}(?:[,;-] ?\d{1,3})*\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
     r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
     r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
     r"|§) {0,2}\d+(?:[.:/-]\d+)*"
-    r"|\b(?:today|tomorrow|yesterday|heute|morgen|gestern|hoy|aujourd.hui|oggi|vandaag)\b[^.\n\d]{0,25}\d+(?:[.:/-]\d+)*"
+    rf"|{_TODAY.pattern.removeprefix('(?i)')}[^.\n\d]{{0,25}}\d+(?:[.:/-]\d+)*"
 )
 """Numbers that count or name something of the answer's own: steps of a list, footnotes, pages, today's date."""
 _CODE = re.compile(r"`[^`\n]*`")
 _COMPUTED = re.compile(
     r"(?i)\b(?:total|together|sum|altogether|in all|overall|difference|more|less|cheaper|fewer|left|remain\w*"
     r"|average|save\w*|insgesamt|zusammen|gesamt\w*|summe|mehr|weniger|billiger|tout|totale?|différence|suma|totaal|samen|всего|итого"
-    r"|вместе)\b|[=+×*÷]|\bx\b"
+    r"|вместе)\b|=|\d ?[+×*÷] ?\d|\d x \d"
 )
 _HOURS = re.compile(r"(?i)\b(?:hours?|stunden|heures|horas|ore|uur|часов)\b")
 _ARITHMETIC = re.compile(r"\d ?[+×*÷x/-] ?\d.*=|=.*\d ?[+×*÷x/-] ?\d|\d ?[+×*÷] ?\d")
@@ -95,6 +98,18 @@ _NO_CLOCK = re.compile(
 )
 """Behind a number that is no time of the day."""
 _NAME = re.compile(r"(?<=[a-zß-öø-ÿ,] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}(?![\w:*])")
+_DATES = (
+    re.compile(
+        r"(?i)\b(?:january|february|march|april|june|july|august|september|october|november|december|januar|februar|märz"
+        r"|juni|juli|oktober|dezember|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
+        r"|enero|febrero|marzo|abril|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
+    ),
+    re.compile(
+        r"(?i)\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:montag|dienstag|donnerstag|freitag|samstag|sonntag)s?"
+        r"|mittwochs?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado"
+        r"|domingo)\b"
+    ),
+)
 _NUMBERED = re.compile(r"\b([A-Za-z]+-?[A-Z]+|[A-Z]+-?)(?:\d+)\b")
 """A name that ends with a number: SHA-256, A4."""
 _CALENDAR = frozenset(
@@ -161,7 +176,9 @@ def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> Cita
     if not all(_is_quoted(words, said, context) for words in _quotations(claim)):
         return CitationFault.NOT_SAID
     plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
-    if not _has_numbers(plain, said, context, asked) or _has_other_name(plain, said, context, asked):
+    if not _has_numbers(plain, said, context, asked) or _has_other_date(plain, said, f"{context}\n{asked}"):
+        return CitationFault.OTHERWISE
+    if _has_other_name(plain, said, context, asked):
         return CitationFault.OTHERWISE
     if len(cited) == 1 and _stands_elsewhere(plain, cited[0]):
         return CitationFault.ELSEWHERE
@@ -265,12 +282,13 @@ def _find_factors(own: str, other: str) -> Iterator[float]:
 
 
 def _around(number: WrittenNumber, text: str, behind: int = 16) -> str:
-    """The number with what stands beside it: its unit."""
-    return text[max(number.start - 2, 0) : number.start + len(number.text) + behind]
+    """The number with what stands beside it: its unit, or the sign of a currency before it."""
+    before = text[max(number.start - 2, 0) : number.start]
+    return (before if not any(map(str.isalnum, before)) else "") + text[number.start :][: len(number.text) + behind]
 
 
 def _is_near(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=1e-3, abs_tol=1e-9)
+    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def _counts_items(number: WrittenNumber, said: str, claim: str) -> bool:
@@ -312,8 +330,12 @@ class _Sums:
                     self._made |= {one / other} if other else set()
                 if self._is_percent:
                     self._made |= set(_percents(one, other))
+                if self._is_coin and other:
+                    self._made.add(100 * one / other)
         if _HALF.search(f"{claim} {said}"):
-            self._made |= {one * factor for one in self._known for factor in (0.5, 2.0)}
+            self._made |= {one / 2 for one in self._known}
+        if _HALF.search(claim):
+            self._made |= {one * 2 for one in self._known}
         if _HOURS.search(claim):
             times = [value for number in written if number.is_time for value in number.values]
             self._made |= {(one - other) % 24 for one in times for other in times}
@@ -330,7 +352,7 @@ class _Sums:
                 made |= {one * other / 100} if self._is_coin else set()
             for _, known in self._lines:  # in proportion
                 made |= {one * other / each for one in known for each in known if each}
-        return any(_is_near(value, each) for value in number.values for each in made)
+        return any(isclose(value, each, rel_tol=ROUNDED) for value in number.values for each in made)
 
 
 def _convert(claim: str, line: str, known: Collection[float]) -> Iterator[float]:
@@ -351,6 +373,19 @@ def _percents(one: float, other: float) -> Iterator[float]:
 
 
 # --- names and words ---
+
+
+def _has_other_date(claim: str, said: str, context: str) -> bool:
+    """Whether the sentence names another month, or another day of the week, than the only one of the lines."""
+    if _TODAY.search(claim):
+        return False
+    for pattern in _DATES:
+        theirs = {found[0].casefold()[:3] for found in pattern.finditer(said)}
+        mine = {found[0].casefold()[:3] for found in pattern.finditer(claim)}
+        known = theirs | {found[0].casefold()[:3] for found in pattern.finditer(context)}
+        if len(theirs) == 1 and mine and mine.isdisjoint(known) and guess_language(claim) == guess_language(said):
+            return True
+    return False
 
 
 def _has_other_name(claim: str, said: str, context: str, asked: str) -> bool:

@@ -21,6 +21,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailabl
 from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.passage import Passage, split_passages
+from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
@@ -43,9 +44,11 @@ from denizen.skill.services import (
     ArchiveCount,
     ArchivedEdits,
     ArchivedPost,
+    ArchivedTalk,
     ArchiveKey,
     ArchiveLookup,
     CacheUsage,
+    FoundTalk,
     InstanceControl,
     MemoryAccess,
     MemoryItem,
@@ -57,6 +60,7 @@ from denizen.skill.services import (
     SkillEditor,
     SkillInfo,
     SpendingSummary,
+    TalkFilters,
     ToolCallLog,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
@@ -69,12 +73,14 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
+    "ArchivedTalk",
     "CacheUsage",
     "ConversationHistory",
     "DocumentRef",
     "DownloadedFile",
     "Effect",
     "FetchedPage",
+    "FoundTalk",
     "HistoryMessage",
     "IndexedPassage",
     "InstanceControl",
@@ -105,6 +111,7 @@ __all__ = [
     "SkillToolset",
     "SpendingSummary",
     "Taint",
+    "TalkFilters",
     "Tier",
     "Tool",
     "ToolCallLog",
@@ -115,6 +122,7 @@ __all__ = [
     "Unavailable",
     "covers_question",
     "describe_reading",
+    "parse_period",
     "quote_untrusted",
     "rank_by_words",
     "run_in_thread",

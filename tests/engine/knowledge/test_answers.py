@@ -234,6 +234,14 @@ async def test_read_is_what_the_record_of_a_result_says_and_its_text_shows(
         assert [each.doubt is None for each in answer.citations] == [is_read]
 
 
+async def test_figures_that_were_asked_about_before_count_as_the_question_s(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        said = "For 3 nights that makes 30 euros [docs/guide/harbour.md:3]."
+        assert UNPROVED in await kit.ask(said, SEARCH, question="What does a berth cost?")
+        await kit.ask("Which nights?", question="We stay for 3 nights.")
+        assert await kit.ask(said, SEARCH, question="What is that in all?") == said
+
+
 async def test_results_of_earlier_turns_keep_their_record(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         await kit.ask("Ten euros.", SEARCH)

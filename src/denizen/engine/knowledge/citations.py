@@ -363,8 +363,8 @@ class TurnEvidence:
         asked = [join_text(message.parts) for message in self.history if message.role is Role.USER]
         for message in self.history:
             results = [part for part in message.parts if isinstance(part, ToolResultPart)]
-            asked = [part.args for part in message.parts if isinstance(part, ToolCallPart)]
-            calls += [json.dumps(args, ensure_ascii=False) for args in asked]
+            written = [part.args for part in message.parts if isinstance(part, ToolCallPart)]
+            calls += [json.dumps(args, ensure_ascii=False) for args in written]
             if message.read is None:
                 texts += [part.text for part in results]
             else:
