@@ -571,6 +571,9 @@ echo $'\''; id
 echo $'\\'; id
 echo '$'; id
 echo $"a"
+echo ['']*
+ls [""a]*
+ls [!'']
 echo "$'a'"; id
 ls\ ; id
 ls\t;id

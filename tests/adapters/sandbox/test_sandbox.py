@@ -254,6 +254,7 @@ async def test_a_text_of_which_anything_is_refused_runs_nothing(best_tier: str, 
             "for f in a b; do echo $f; [ -f $f ] && rm $f; done",
             "echo a | for f in a; do echo b; id; done",
             "[ -d nosuch ] && cat /etc/passwd; echo a",
+            "echo a; cd docs && [ -f guide.md ] || cd nosuch && rm x",
         ):
             result = await run(pool, documents, text)
             assert (result.refused, result.stdout) == (True, ""), result

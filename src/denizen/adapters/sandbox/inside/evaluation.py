@@ -148,12 +148,13 @@ class Evaluator:
 
     def _evaluate_list(self, commands: CommandList) -> None:
         for pipeline in commands:
-            is_failed = None if self.status is None else self.status != 0
-            if (pipeline.operator == "&&" and is_failed is True) or (pipeline.operator == "||" and is_failed is False):
+            is_unknown = self.status is None and pipeline.operator != ";"
+            if not is_unknown and pipeline.operator == ("||" if self.status == 0 else "&&"):
                 continue
-            self.status = self._evaluate_pipeline(pipeline)
-            if pipeline.is_negated and self.status is not None:
-                self.status = int(self.status == 0)
+            status = self._evaluate_pipeline(pipeline)
+            if pipeline.is_negated and status is not None:
+                status = int(status == 0)
+            self.status = None if is_unknown else status
             self.expander.status = self.status or 0
 
     def _evaluate_pipeline(self, pipeline: Pipeline) -> int | None:

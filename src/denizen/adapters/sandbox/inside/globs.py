@@ -120,6 +120,10 @@ def _closing(part: Pattern, start: int) -> int:
 
 
 def _bracket(inner: Pattern) -> str:
+    if ("", True) in inner:
+        raise CommandRefusedError(
+            "empty quotes stand in a bracket of a file name pattern", "Leave them out, or quote the pattern."
+        )
     if any(part[0][0] == "[" and part[1][0] in ":=." for part in pairwise(inner)):
         raise CommandRefusedError(
             "classes in file name patterns are not known here", "Quote the pattern if it is for grep."
