@@ -39,8 +39,8 @@ Report = dict[str, Any]
 @dataclass(slots=True)
 class ProgramLauncher:
     """Starts programs. `programs` are their paths by name, `null` is a descriptor of /dev/null and `top` one of the
-    top folder, whose path is `top_path`. `report` takes what the caller is told beside the streams; a process that is forked
-    for a part of a pipeline writes it into a pipe.
+    top folder, whose path is `top_path`. `report` takes what the caller is told beside the streams; a process that is
+    forked for a part of a pipeline writes it into a pipe.
     """
 
     programs: Mapping[str, str]
