@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -254,29 +256,32 @@ async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(gr
 
 
 @pytest.mark.proves("T-approval-timeout")
-async def test_a_timeout_of_zero_waits_for_ever() -> None:
-    policy = ask_for_tool(ApprovalRule(timeout_s=0))
-    async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
+@pytest.mark.parametrize(("rule", "waits"), [(None, timedelta(minutes=5)), (ApprovalRule(timeout_s=0), None)])
+async def test_an_approval_waits_for_five_minutes_and_with_a_timeout_of_zero_for_ever(
+    rule: ApprovalRule | None, waits: timedelta | None
+) -> None:
+    async with open_engine(script(), policy=ask_for_tool(rule)) as engine, anyio.create_task_group() as group:
         group.start_soon(ask, engine)
         [approval] = await wait_for_approvals(engine.store)
-        assert approval.expires_at is None
+        assert (approval.expires_at and approval.expires_at - approval.created_at) == waits
         group.cancel_scope.cancel()
 
 
 @pytest.mark.proves("T-approval-discord")
-async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
-    model = ScriptedModel(
-        ScriptedReply(calls=(TURN,)),
-        ScriptedReply("Done."),
-        ScriptedReply(calls=(call("write", q="bread"),)),
-        ScriptedReply("Again."),
-    )
-    async with open_engine(model, policy=ask_for_tool()) as engine:
+async def test_a_yes_for_an_hour_lets_calls_of_that_tool_run_unasked_until_it_is_over() -> None:
+    later = [(ScriptedReply(calls=(call("write", q=q),)), ScriptedReply("Again.")) for q in ("bread", "tea")]
+    model = ScriptedModel(ScriptedReply(calls=(TURN,)), ScriptedReply("Done."), *itertools.chain(*later))
+    clock = ManualClock()
+    async with open_engine(model, policy=ask_for_tool(), clock=clock) as engine:
         await ask_and_decide(engine, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
+            clock.advance(minutes=59)
+            await ask(engine, watched=False)
+            assert read_last_result(model).endswith("[approved for a while by Ana]")
+            clock.advance(minutes=1)
             await ask(engine, watched=False)
         assert [made.args["q"] for made in engine.tools.calls] == ["milk", "bread"]
-        assert read_last_result(model).endswith("[approved for a while by Ana]")
+        assert "nobody can be asked here" in read_last_result(model)
 
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:

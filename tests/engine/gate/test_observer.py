@@ -265,6 +265,7 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
         assert gate_fixture.asked == 2
 
 
+@pytest.mark.proves("V20")
 async def test_without_a_store_nothing_runs() -> None:
     class UnavailableStore(TemporaryStore):
         def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:

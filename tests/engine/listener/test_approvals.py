@@ -103,6 +103,19 @@ async def test_those_whom_the_configuration_names_may_press() -> None:
         assert len(fixture.tools.calls) == 1
 
 
+@pytest.mark.proves("TW8")
+async def test_a_tool_for_admins_runs_for_those_whom_the_account_counts_among_them_only() -> None:
+    use = ScriptedReply(calls=[call("write", q="this")])
+    model = ScriptedModel(use, ScriptedReply("You may not."), use, ScriptedReply("Done."))
+    policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(admins=frozenset({"ana"})))
+    gate = GatePolicy(roles=(("write", frozenset({"admin"})),))
+    async with open_platform(model=model, gate=gate, account_policy=policy) as fixture:
+        for who, runs in (("bob", 0), ("ana", 1)):
+            fixture.world.platform.say(fixture.world.general, who, "@ada use a tool")
+            await fixture.settled()
+            assert len(fixture.tools.calls) == runs
+
+
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
     async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
