@@ -85,6 +85,7 @@ async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000
     "V-skill-components",
     "V-skill-discord",
     "V-skill-moderation",
+    "V-skill-utility",
 )
 @pytest.mark.parametrize(("skill", "spec"), TOOLS, ids=[spec.name for _, spec in TOOLS])
 async def test_all_that_a_model_gives_reaches_the_action(skill: str, spec: ToolSpec, tmp_path: Path) -> None:

@@ -256,12 +256,16 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
 
 
 @pytest.mark.proves("VW6")
-async def test_a_skill_whose_manifest_is_wrong_is_not_loaded_and_the_key_and_the_remedy_are_told(home: Home) -> None:
+async def test_a_skill_whose_manifest_is_wrong_or_missing_is_not_loaded_and_the_fault_is_told(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
     async with open_home(home, enable_skills(home, "echo")) as denizen:
         assert "echo_say" not in await list_tool_names(denizen.runtime.current)
         (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
+    (home.path / "skills" / "echo" / "skill.yaml").unlink()
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
+        assert "it has neither skill.yaml nor SKILL.md" in state(denizen, "echo")[1]
 
 
 async def test_a_custom_tool_cannot_take_the_name_of_a_built_in_one(home: Home) -> None:

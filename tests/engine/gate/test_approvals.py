@@ -33,6 +33,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy,
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
 from denizen.engine.tools.toolbox import NestedCalls
+from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -136,6 +137,18 @@ async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
         await ask_and_decide(engine, ANA, ApprovalChoice.DENY, note="not\ntoday")
         assert not engine.tools.calls
         assert read_last_result(engine.model) == "Denied: denied by Ana: not today."
+
+
+@pytest.mark.proves("T-approval-rejected", "V19")
+async def test_a_model_that_plans_is_told_of_a_no_and_its_reason_too() -> None:
+    planned, no_tool = ScriptedReply('{"tool": "write", "args": {"q": "milk"}}'), ScriptedReply('{"tool": "none"}')
+    small = Capabilities(native_tools=False, small=True, context_tokens=8192)
+    model = ScriptedModel(planned, no_tool, ScriptedReply("Done."), capabilities=small)
+    async with open_engine(model, policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.DENY, note="not today")
+        assert not engine.tools.calls
+    for request in model.requests[1:]:
+        assert "failed: Denied: denied by Ana: not today." in str(request.messages)
 
 
 async def test_nobody_is_asked_about_a_call_that_would_be_refused_all_the_same() -> None:
