@@ -79,9 +79,11 @@ async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_ove
 
 @pytest.mark.proves("L-config-cache-ttl")
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
-    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=10)))
+    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=7200)))
     await fixture.ask()
-    fixture.clock.advance(10)
+    fixture.clock.advance(7199)
+    assert await fixture.ask() == "answer 1"
+    fixture.clock.advance(1)
     assert await fixture.ask() == "answer 2"
     fixture.policy = GatePolicy(results=ResultPolicy(keep_s=0))
     assert [await fixture.ask(), await fixture.ask()] == ["answer 3", "answer 4"]

@@ -66,7 +66,10 @@ async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
         assert "Writes something down." in card.content.text
         assert 'q: "this"' in card.content.text
         assert "Asked because the owner wants to know." in card.content.text
-        assert [button.label for button in card.content.buttons] == ["Approve", "For an hour here", "Deny"]
+        labels = {"Approve": ApprovalChoice.ONCE, "For an hour here": ApprovalChoice.HOUR, "Deny": ApprovalChoice.DENY}
+        assert [(button.label, button.action) for button in card.content.buttons] == [
+            (label, card_action(approval, choice)) for label, choice in labels.items()
+        ]
         assert await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE)) == ""
         assert len(await fixture.said()) == 2
         assert card.content.buttons == ()
