@@ -121,12 +121,12 @@ async def test_what_fits_no_document_is_asked_without_any(said: str) -> None:
 async def test_with_an_answer_at_hand_a_plan_is_made_only_for_tools_that_the_question_speaks_of() -> None:
     remind = ToolSpec("remind", "Reminds somebody later.", {"type": "object", "properties": {}}, tier=Tier.HARMLESS)
     plans = ScriptedModel(ScriptedReply('{"tool": "remind", "args": {}}'), ScriptedReply("ok"), capabilities=SMALL)
-    documents = Documents(LOOK, remind)
+    weather = replace(remind, name="weather", description="The weather of a place now and for the coming days.")
+    documents = Documents(LOOK, remind, weather)
     async with open_engine(plans, documents, agent=agent()) as engine:
         await engine.say("Remind me to bring back the board game")
-    assert [spec for spec in ("remind", "look", "search_docs") if spec in str(plans.requests[0].output_schema)] == [
-        "remind"
-    ]
+    offered = str(plans.requests[0].output_schema)
+    assert [name for name in ("remind", "look", "weather", "search_docs") if name in offered] == ["remind"]
     assert len(documents.asked) == 2
 
 
