@@ -265,11 +265,14 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
         assert gate_fixture.asked == 2
 
 
-@pytest.mark.proves("V20")
-async def test_without_a_store_nothing_runs() -> None:
+@pytest.mark.proves("V20", "V18")
+async def test_without_a_store_nothing_runs_but_what_is_harmless_and_never_asks_it() -> None:
     class UnavailableStore(TemporaryStore):
         def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
             raise Unavailable("The store is away.")
 
-    judged = await GateFixture([verdict("approve")], store=UnavailableStore()).about(RISKY)
-    assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+    gate_fixture = GateFixture([verdict("approve")], store=UnavailableStore())
+    for tool in (RISKY, spec(tier=Tier.LIMITED)):
+        judged = await gate_fixture.about(tool, q="x")
+        assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+    assert (await gate_fixture.about(spec(), q="x")).decided_by == "tier-0"
