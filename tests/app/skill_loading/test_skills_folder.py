@@ -7,6 +7,8 @@ from __future__ import annotations
 import logging
 import os
 import py_compile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +86,25 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
             # A turn that began with the old one goes on with it, in what it imports late too.
             assert (await run(old, "echo_say")).text == "one!"
         assert not (await reloader.reload()).changed
+
+
+@pytest.mark.proves("VW6")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "skill.py").write_bytes((folder / "skill.py").read_bytes()[:-1] + b" "),
+        lambda folder: (folder / "words.py").rename(folder / "names.py"),
+        lambda folder: (folder / "more.py").touch(),
+    ],
+    ids=["one byte", "a name", "a new file"],
+)
+async def test_the_least_change_of_a_skill_switches_it_off(home: Home, change: Callable[[Path], object]) -> None:
+    folder = write_skill(home, "echo")
+    text = enable_skills(home, "echo")
+    change(folder)
+    async with open_home(home, text) as denizen:
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
+        assert state(denizen, "echo")[0] == "changed"
 
 
 @pytest.mark.proves("V-skill-loading")

@@ -281,12 +281,12 @@ async def test_where_a_rule_asks_an_owner_decides_about_tier_3_whatever_the_obse
 
 @pytest.mark.proves("TW8")
 async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
-    policy = GatePolicy(roles=(("look", frozenset({"admin"})),))
+    policy = GatePolicy(roles=(("look", frozenset({"admin", "role:9"})),))
     denied = await GateFixture().about(spec(), policy)
-    assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin only")
-    admin = replace(ANA, roles=frozenset({"admin"}))
-    assert (await GateFixture().about(spec(), policy, at=scope(admin))).decision is Decision.APPROVE
-    assert (await GateFixture().about(spec(), policy, at=scope(OWNER))).decision is Decision.APPROVE
+    assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin or role:9 only")
+    for role in ("admin", "role:9", "owner"):
+        allowed = scope(replace(ANA, roles=frozenset({"member", role})))
+        assert (await GateFixture().about(spec(), policy, at=allowed)).decision is Decision.APPROVE
 
 
 # --- rates -----------------------------------------------------------------------------------------------------------
