@@ -21,7 +21,7 @@ from denizen.domain.approval import (
     Deciders,
     VoteOutcome,
 )
-from denizen.domain.errors import NotAllowed
+from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
 from denizen.domain.ids import derive, turn_id
 from denizen.domain.message import FilePart, TextPart, ToolResultPart
@@ -31,7 +31,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
-from denizen.engine.gate.approvals import MAX_PENDING
+from denizen.engine.gate.approvals import MAX_PENDING, ApprovalQueue
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
@@ -222,6 +222,22 @@ async def test_who_does_not_watch_cannot_be_asked() -> None:
         turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.WATCHER))
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
+        assert not engine.tools.calls
+
+
+@pytest.mark.proves("P2")
+@pytest.mark.parametrize("error", [ZeroDivisionError("secret detail"), Unavailable("The database is busy.")], ids=str)
+async def test_when_asking_people_fails_the_call_does_not_run(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ApprovalQueue, "ask", fail)
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            events = await ask(engine)
+        assert isinstance(events[-1], TurnFinished) and events[-1].status is TurnStatus.FAILED
         assert not engine.tools.calls
 
 

@@ -111,7 +111,7 @@ async def test_tools_that_are_not_declared_for_it_answer_anew():
     assert [await fixture.ask(spec), await fixture.ask(spec)] == ["answer 1", "answer 2"]
 
 
-@pytest.mark.proves("VW4")
+@pytest.mark.proves("VW4", "L-result-cache")
 async def test_a_tool_that_is_not_declared_read_only_acts_again_even_if_a_repeat_is_said_to_do_no_harm(tmp_path: Path):
     done: list[str] = []
     skill = Skill("notices", description="Pins notices, and reads them.")

@@ -311,7 +311,7 @@ async def run_nested(script: Sequence[str], *, agent: Agent | None = None, **mor
     return results
 
 
-@pytest.mark.proves("VW1", "X-internal-calls")
+@pytest.mark.proves("VW1", "X-internal-calls", "E1")
 async def test_what_a_skill_has_read_by_its_calls_bounds_its_next_ones() -> None:
     first, _, last = await run_nested(["remember", "read", "remember"])
     assert not first.is_error

@@ -143,6 +143,7 @@ async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchF
     assert await kit.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
 
 
+@pytest.mark.proves("SW7")
 async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
     await kit.indexing.embed_all()
