@@ -18,7 +18,7 @@ IN_PRIVATE, BY_OPERATOR = MemoryOrigin("discord", "dm", private=True), MemoryOri
 
 
 def memory(told_at: MemoryOrigin, *, owner: str = "ana", text: str = "likes tea") -> Memory:
-    return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON, NOON)
+    return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON)
 
 
 def make_audience(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Audience:

@@ -32,7 +32,9 @@ MAX_CHARS = 1000
 """The limit of one memory: it is a sentence or two, not a document."""
 
 MAX_MEMORIES = 500
-"""The limit of one owner with one agent: all of them are searched for each question."""
+"""The limit of one owner with one agent: all of them are searched for each question. Of those that were superseded
+the newest are kept, as many again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,9 @@ class MemoryOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One thing to keep in mind. `owner` is a principal's key, or `CORE`; `told_by` is the key of who told it."""
+    """One thing to keep in mind, as it was told once. `owner` is a principal's key, or `CORE`; `told_by` is the key of
+    who told it. What was told instead later supersedes it; then it is history, for people to see.
+    """
 
     id: str
     agent: AgentName
@@ -66,12 +70,18 @@ class Memory:
     told_at: MemoryOrigin
     told_by: str
     created_at: datetime
-    updated_at: datetime
     turn_id: TurnId = NOWHERE
+    superseded_by: str = ""
+    """The id of the memory that is told instead; of a chain, the last one."""
+    superseded_at: datetime | None = None
 
     @property
     def is_core(self) -> bool:
         return self.owner == CORE
+
+    def counts_at(self, moment: datetime) -> bool:
+        """Whether it had been told by then, and nothing else instead."""
+        return self.created_at <= moment and (self.superseded_at is None or self.superseded_at > moment)
 
 
 @dataclass(frozen=True, slots=True)

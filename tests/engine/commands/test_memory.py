@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 async def remember(engine: CommandFixture, key: str, text: str, who: Person = ANA, *, owner: str | None = None) -> None:
     me = engine.principal(who).key
-    memory = Memory(key, ADA, me if owner is None else owner, text, MemoryOrigin("chat", "10"), me, NOW, NOW)
+    memory = Memory(key, ADA, me if owner is None else owner, text, MemoryOrigin("chat", "10"), me, NOW)
     async with engine.store.work() as work:
         await work.memories.add(memory)
 

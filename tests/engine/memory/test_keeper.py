@@ -149,8 +149,9 @@ async def test_off_platforms_private_talks_of_one_person_share_memories_and_api_
 
 async def test_a_memory_is_told_where_it_was_changed(engine: MemoryFixture) -> None:
     key = await engine.tell("Likes tea", where=engine.general)
-    changed = await engine.call("remember", {"update": key, "text": "Likes tea with rum"}, where=engine.staff)
-    assert changed.text == f"Changed {key}."
+    assert not (
+        await engine.call("remember", {"update": key, "text": "Likes tea with rum"}, where=engine.staff)
+    ).is_error
     assert await engine.found("tea", where=engine.staff) == ["Likes tea with rum"]
     assert await engine.found("tea", where=engine.general) == []
 
@@ -200,9 +201,7 @@ async def test_a_full_memory_says_so(engine: MemoryFixture) -> None:
     now = engine.clock.now()
     async with engine.store.work() as work:
         for number in range(MAX_MEMORIES):
-            await work.memories.add(
-                Memory(f"m{number}", ADA, ANA.key, f"fact {number}", MemoryOrigin(), ANA.key, now, now)
-            )
+            await work.memories.add(Memory(f"m{number}", ADA, ANA.key, f"fact {number}", MemoryOrigin(), ANA.key, now))
     refused = await engine.call("remember", {"text": "One more"})
     assert refused.is_error and "no room" in refused.text and "Forget some" in refused.text
 

@@ -21,7 +21,7 @@ from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_li
 from denizen.domain.routing import list_turn_times
 from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_part_taint, find_prompt_taint
-from denizen.domain.tool import Taint
+from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import OpenTurn
@@ -175,7 +175,9 @@ async def build_context(
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
     facts = _TurnFacts(opened, generation, agent, model, "supplied" in turn.options)
-    recalled = await load_memories(keeper, opened, generation.knowledge.recall)
+    recalled = await load_memories(
+        keeper, opened, generation.knowledge.recall, with_ids=not facts.plans and await _changes_memory(facts)
+    )
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
     wanted = facts.options.get("max_output_tokens")
@@ -213,6 +215,12 @@ async def build_context(
         overdue=talk.overdue,
     )
     return context, talk.messages
+
+
+async def _changes_memory(facts: _TurnFacts) -> bool:
+    """Whether the agent can say which memory it means."""
+    allowed = await list_allowed(facts.agent, facts.generation.toolsets)
+    return any(Effect.MEMORY in tool.spec.flow.effects for tool in allowed.values())
 
 
 def choose_model_name(turn: Turn, agent: Agent) -> str:
