@@ -9,6 +9,7 @@
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     answers                     right answers of the built-in model from documents; a quarter of an hour
+    memory                      what a memory finds of what it was told, beside plain BM25 and plain dense search
     retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
@@ -33,6 +34,7 @@ from benchmarks import (
     gate,
     growth,
     indexing,
+    memory,
     retrieval,
     routing,
     sandbox,
@@ -58,6 +60,7 @@ PARTS = {
     "cache": cache.main,
     "search": search.main,
     "indexing": indexing.main,
+    "memory": memory.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
     "routing": routing.main,

@@ -20,7 +20,7 @@ LOGGED = 20
 skill = Skill("memory", description="What the agent keeps in mind about people, and what it did.")
 
 
-@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY})
+@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY}, statement="text")
 async def remember(
     context: ToolContext,
     text: Annotated[str, "one sentence"],

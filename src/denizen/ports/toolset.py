@@ -62,8 +62,9 @@ class CallScope:
     """On whose behalf and where a tool runs.
 
     `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
-    community. `question` is what the turn answers. `taint` is what the turn has read so far that neither the owner nor
-    the asker wrote. `chain` names the tools from within which a skill makes the call, the outermost first.
+    community. `question` is what the turn answers, `own_words` what of it the asker alone wrote, empty where that is
+    not sure. `taint` is what the turn has read so far that neither the owner nor the asker wrote. `chain` names the
+    tools from within which a skill makes the call, the outermost first.
     """
 
     agent: AgentName
@@ -74,6 +75,7 @@ class CallScope:
     account: AgentName | None = None
     guild: str = ""
     question: str = field(default="", compare=False)
+    own_words: str = field(default="", compare=False)
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()
     options: CallOptions = field(default_factory=CallOptions)

@@ -40,6 +40,7 @@ class Tool:
     reads: frozenset[Taint] = frozenset()
     effects: frozenset[Effect] = frozenset()
     destinations: tuple[str, ...] = ()
+    statement: str = ""
     listed_only: bool = False
 
     @cached_property
@@ -91,6 +92,7 @@ class Skill:
         reads: Iterable[Taint] = (),
         effects: Iterable[Effect] = (),
         destinations: Iterable[str] = (),
+        statement: str = "",
         listed_only: bool = False,
     ) -> Callable[[F], F]:
         """Makes the decorated function a tool; the function itself stays as it is.
@@ -101,8 +103,9 @@ class Skill:
 
         A tool that does not state its tier has the highest. `reads` says which untrusted texts the tool reads, and
         `effects` what it does: from these the gate knows what a stranger's text must not make it do. `destinations` are
-        the parameters that say where the tool sends to. A `listed_only` tool is for agents whose `tools` name it in
-        full.
+        the parameters that say where the tool sends to, `statement` the one that a call without any other writes down
+        about the user, for the user alone: what the user has just said need not be approved. A `listed_only` tool is
+        for agents whose `tools` name it in full.
         """
 
         def declare(function: F) -> F:
@@ -118,6 +121,7 @@ class Skill:
                 reads=frozenset(reads),
                 effects=frozenset(effects),
                 destinations=tuple(destinations),
+                statement=statement,
                 listed_only=listed_only,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
@@ -142,7 +146,7 @@ class Skill:
                 timeout_s=tool.timeout_s,
                 source=self.name,
                 destructive=tool.destructive,
-                flow=DataFlow(tool.reads, tool.effects, tool.destinations),
+                flow=DataFlow(tool.reads, tool.effects, tool.destinations, statement=tool.statement),
                 listed_only=tool.listed_only,
             )
             for tool in self.tools

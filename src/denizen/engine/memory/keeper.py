@@ -32,9 +32,9 @@ from denizen.domain.memory import (
     RecallPolicy,
     may_come_up,
     needs_rooms,
+    rank_memories,
 )
 from denizen.domain.principal import PrincipalKind, RoleName
-from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -87,11 +87,7 @@ class MemoryKeeper:
         known = await self.list_known(scope, at=before)
         if not known or not question.strip():
             return []
-        by_id = {memory.id: memory for memory in known}
-        by_words = rank_by_words(question, {memory.id: memory.text for memory in known})
-        by_embedding = await self._rank_by_embedding(scope, question)
-        ranked = fuse(by_words, [key for key in by_embedding if key in by_id])
-        return [by_id[key] for key in ranked[: max(limit, 0)]]
+        return rank_memories(question, known, await self._find_similar(scope, question))[: max(limit, 0)]
 
     async def list_known(self, scope: CallScope, *, at: datetime | None = None) -> list[Memory]:
         """The user's and the core memories that may come up, newest first: those that count, or counted `at` a time."""
@@ -188,16 +184,17 @@ class MemoryKeeper:
                     tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
-    async def _rank_by_embedding(self, scope: CallScope, question: str) -> list[str]:
+    async def _find_similar(self, scope: CallScope, question: str) -> dict[str, float]:
+        """The similarity of those that are near enough in meaning, by id."""
         asked = await self.embedder.embed_question(question)
         if asked is None:
-            return []
+            return {}
         namespaces = [memory_namespace(scope.agent, scope.principal.key), memory_namespace(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
             near = await work.vectors.find_nearest(
                 MEMORY_VECTORS, namespaces, asked.model, asked.vector, limit=2 * MAX_MEMORIES
             )
-        return [each.key for each in near if each.similarity >= self.policy().similarity]
+        return {each.key: each.similarity for each in near if each.similarity >= self.policy().similarity}
 
 
 def memory_namespace(agent: AgentName, owner: str) -> str:

@@ -15,12 +15,13 @@ from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
-from denizen.domain.message import Role, join_text
+from denizen.domain.message import Role, TextPart, join_text
+from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
 from denizen.domain.routing import list_turn_times
 from denizen.domain.speaker_choice import SILENCE
-from denizen.domain.taint import find_part_taint, find_prompt_taint
+from denizen.domain.taint import find_message_taint, find_part_taint, find_prompt_taint
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
@@ -202,6 +203,7 @@ async def build_context(
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
             question=join_text(opened.trigger.parts),
+            own_words=_find_own_words(opened),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -387,6 +389,25 @@ def _quotes_others(opened: OpenTurn, messages: Sequence[PromptMessage]) -> bool:
     marks = (_FORWARDED, *_QUOTING) if _is_shared(opened) else (_FORWARDED,)
     said = (join_text(message.parts) for message in messages if message.role is Role.USER)
     return is_merged or any(mark in text for text in (opened.trigger.text, *said) for mark in marks)
+
+
+_PEOPLE = (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.LOCAL)
+
+
+def _find_own_words(opened: OpenTurn) -> str:
+    """What the asker wrote, without the line that quotes the message which it answers; empty where somebody else, or a
+    program, may have written some of it.
+    """
+    trigger, owed = opened.trigger, opened.owed
+    is_sure = owed is None or not (len(owed.answers) > 1 or owed.of_several or owed.is_unsure)
+    texts = [part.text for part in trigger.parts if isinstance(part, TextPart)]
+    if not is_sure or trigger.author.is_bot or opened.turn.principal.kind not in _PEOPLE:
+        return ""
+    if len(texts) != len(trigger.parts) or find_message_taint(trigger):
+        return ""
+    said = "\n".join(texts)
+    # The line ends where what was quoted does: its white space is blanks.
+    return said.partition("\n")[2] if said.startswith(_QUOTING[0]) else said
 
 
 def _is_shared(opened: OpenTurn) -> bool:
