@@ -16,8 +16,21 @@ from pathlib import Path
 from typing import Any
 
 PEOPLE = (
-    "Ana", "Bob", "Chidi", "Dana", "Emeka", "Fatima", "Goran", "Hana", "Ivan", "Jo", "Kenji", "Lucía", "Mira", "Noor",
-)  # fmt: skip
+    "Ana",
+    "Bob",
+    "Chidi",
+    "Dana",
+    "Emeka",
+    "Fatima",
+    "Goran",
+    "Hana",
+    "Ivan",
+    "Jo",
+    "Kenji",
+    "Lucía",
+    "Mira",
+    "Noor",
+)
 
 KINDS = Path(__file__).with_suffix(".txt")
 """Three lines a kind: forms of the fact, questions, and the values, one for each person."""
@@ -45,7 +58,7 @@ class FactSet:
     questions: Sequence[Recalled]
 
     def of_person(self, person: str) -> FactSet:
-        """What an agent remembers of one person."""
+        """Returns what an agent remembers of one person."""
         facts = {key: text for key, text in self.facts.items() if key.startswith(f"{person}-")}
         return FactSet(person, facts, [each for each in self.questions if each.about == person])
 

@@ -41,7 +41,7 @@ FIRST = 5
 
 
 def open_scope(owner: str) -> CallScope:
-    """Of a talk in the terminal with somebody."""
+    """Returns the scope of a talk in the terminal with somebody."""
     return CallScope(
         agent=AGENT,
         principal=Principal(PrincipalKind.LOCAL, owner, owner),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import chain
 
 _IDENTITY = (
     "address age birthday boss city company country email employer home hometown husband manager name nickname number "
@@ -50,7 +49,7 @@ _NOUN = re.compile(
 
 _LEADING = re.compile(r"(?:in|on|at|called|named|the) ")
 _OPEN = re.compile(rf"favou?rite|preferred|{_BE} (?:\d|single|married|engaged|divorced|widowed)|uses? ", re.IGNORECASE)
-"""What anything may follow, or nothing more."""
+"""Forms behind which anything may follow, or nothing more."""
 
 _CLAUSES = re.compile(r"[.;!?\n]+(?:\s|$)|,?\s+(?:and|but|while|because|since|so|who|which|where)\s+")
 _FILLERS = re.compile(
@@ -124,7 +123,7 @@ def _tells_which(found: re.Match[str], value: str) -> bool:
 
 def _who(written: str, name: str) -> str | None:
     """Whom a clause is about: empty for the one whom the whole memory is about; None where that is not clear."""
-    names = _list_names(name)
+    names = {name.casefold(), *name.casefold().split()}
     words = written.split()
     is_chain = any(word.endswith("'s") or word.casefold() in _POSSESSIVE for word in words)
     if not is_chain and written.casefold() not in {*_SELF, *names} and not all(map(_is_name, words)):
@@ -137,11 +136,6 @@ def _who(written: str, name: str) -> str | None:
 
 def _is_name(word: str) -> bool:
     return word.isalpha() and word[0].isupper()
-
-
-def _list_names(name: str) -> frozenset[str]:
-    folded = name.casefold()
-    return frozenset(chain([folded], folded.split())) if folded else frozenset()
 
 
 def find_superseded(new: str, old: Iterable[tuple[str, str]], name: str = "") -> list[str]:

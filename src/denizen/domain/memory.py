@@ -130,7 +130,7 @@ SHARED_BY = 0.5
 """A word that more than this share of the memories have, such as a name, says nothing about which of them fit."""
 
 WEAK = 0.2
-"""What has less of the weight of the best one by words is not found by them."""
+"""A memory with less of the weight of the best one by words is not found by them."""
 
 
 def rank_memories(question: str, memories: Sequence[Memory], similar: Mapping[str, float]) -> list[Memory]:
@@ -161,10 +161,10 @@ _STEM_CHARS = 6
 
 def _list_stems(words: Iterable[str]) -> frozenset[str]:
     """The beginnings of words without usual endings, so that `lives` and `living` are found for `live`."""
-    return frozenset(map(_find_stem, words))
+    return frozenset(map(_strip_ending, words))
 
 
-def _find_stem(word: str) -> str:
+def _strip_ending(word: str) -> str:
     ending = next((each for each in _ENDINGS if word.endswith(each) and len(word) - len(each) > 2), "")
     bare = word.removesuffix(ending)
     doubled = ending[:2] in ("in", "ed") and len(bare) > 3 and bare[-1] == bare[-2]

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from denizen.domain.words import split_words
 
 MAX_WORDS = 14
-"""Of one statement."""
+"""The limit of one statement."""
 MAX_SAID_CHARS = 2000
 LAST_LETTER = "\u017f"
 """Letters beyond those of the languages of Europe that use the Latin alphabet may look like others."""
@@ -45,18 +45,30 @@ _CLOSING = re.compile(
 _SAYS_NOTHING = frozenset(split_words("now just recently currently really actually"))
 
 _CONTRACTIONS = {
-    "i'm": "i am", "i've": "i have", "don't": "do not", "doesn't": "does not", "isn't": "is not", "aren't": "are not",
-    "he's": "he is", "she's": "she is", "they're": "they are", "they've": "they have", "haven't": "have not",
-    "hasn't": "has not", "can't": "can not", "cannot": "can not",
-}  # fmt: skip
+    "i'm": "i am",
+    "i've": "i have",
+    "don't": "do not",
+    "doesn't": "does not",
+    "isn't": "is not",
+    "aren't": "are not",
+    "he's": "he is",
+    "she's": "she is",
+    "they're": "they are",
+    "they've": "they have",
+    "haven't": "have not",
+    "hasn't": "has not",
+    "can't": "can not",
+    "cannot": "can not",
+}
 _VERBS = split_words(
     "live work study reside like love enjoy hate dislike prefer eat drink speak play use own drive collect learn grow "
     "support go"
 )
 _FIRST_PERSON = (
-    {f"{verb}s": verb for verb in _VERBS} | {"goes": "go", "studies": "study"}
+    {f"{verb}s": verb for verb in _VERBS}
+    | {"goes": "go", "studies": "study"}
     | {"is": "am", "are": "am", "has": "have", "does": "do"}
-)  # fmt: skip
+)
 
 _ORDERS = (
     "you your yours yourself u ur always never whenever when if unless until must should shall ought might could "
@@ -231,6 +243,6 @@ def _to_first_person(part: str, name: str) -> str:
         words = words[1:]
     is_negated = words[:2] in (["does", "not"], ["do", "not"], ["can", "not"])
     verb = 0 if not is_negated else 2
-    also = verb + (words[verb : verb + 1] and words[verb] in ("usually", "mostly", "only", "also"))
+    also = verb + 1 if words[verb : verb + 1] in (["usually"], ["mostly"], ["only"], ["also"]) else verb
     words = [_FIRST_PERSON.get(word, word) if place in (0, verb, also) else word for place, word in enumerate(words)]
     return " ".join(["i", *words])

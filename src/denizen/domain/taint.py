@@ -46,7 +46,7 @@ def tells_own_fact(spec: ToolSpec, call: ToolCall, taint: frozenset[Taint], said
     text = call.args.get(field)
     if not field or not isinstance(text, str) or not isinstance(properties, Mapping) or not taint <= {Taint.OTHERS}:
         return False
-    if spec.flow.effects != {Effect.MEMORY} or call.origin is not Origin.MODEL:
+    if spec.flow.effects != frozenset({Effect.MEMORY}) or call.origin is not Origin.MODEL:
         return False
     usual = {name: schema.get("default", "") for name, schema in properties.items() if isinstance(schema, Mapping)}
     others = {name: value for name, value in call.args.items() if name != field}

@@ -57,14 +57,21 @@ class CallOptions:
     """Takes one line about how far the call is, which people see when it takes long."""
 
 
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """The text that a turn answers. `own_words` is what of it the asker alone wrote, empty where that is not sure."""
+
+    text: str = ""
+    own_words: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
 
     `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
-    community. `question` is what the turn answers, `own_words` what of it the asker alone wrote, empty where that is
-    not sure. `taint` is what the turn has read so far that neither the owner nor the asker wrote. `chain` names the
-    tools from within which a skill makes the call, the outermost first.
+    community. `question` is what the turn answers. `taint` is what the turn has read so far that neither the owner nor
+    the asker wrote. `chain` names the tools from within which a skill makes the call, the outermost first.
     """
 
     agent: AgentName
@@ -74,8 +81,7 @@ class CallScope:
     turn_id: TurnId
     account: AgentName | None = None
     guild: str = ""
-    question: str = field(default="", compare=False)
-    own_words: str = field(default="", compare=False)
+    question: AskedText = field(default=AskedText(), compare=False)
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()
     options: CallOptions = field(default_factory=CallOptions)

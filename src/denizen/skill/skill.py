@@ -11,7 +11,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -37,10 +37,7 @@ class Tool:
     idempotent: bool
     timeout_s: float
     destructive: bool = False
-    reads: frozenset[Taint] = frozenset()
-    effects: frozenset[Effect] = frozenset()
-    destinations: tuple[str, ...] = ()
-    statement: str = ""
+    flow: DataFlow = field(default_factory=DataFlow)
     listed_only: bool = False
 
     @cached_property
@@ -118,10 +115,7 @@ class Skill:
                 idempotent=idempotent,
                 timeout_s=timeout_s,
                 destructive=destructive,
-                reads=frozenset(reads),
-                effects=frozenset(effects),
-                destinations=tuple(destinations),
-                statement=statement,
+                flow=DataFlow(frozenset(reads), frozenset(effects), tuple(destinations), statement=statement),
                 listed_only=listed_only,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
@@ -146,7 +140,7 @@ class Skill:
                 timeout_s=tool.timeout_s,
                 source=self.name,
                 destructive=tool.destructive,
-                flow=DataFlow(tool.reads, tool.effects, tool.destinations, statement=tool.statement),
+                flow=tool.flow,
                 listed_only=tool.listed_only,
             )
             for tool in self.tools

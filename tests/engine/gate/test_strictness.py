@@ -18,7 +18,7 @@ from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerdict, PolicyEngine
-from denizen.ports.toolset import CallTrail
+from denizen.ports.toolset import AskedText, CallTrail
 from tests.engine.gate.gate_fixture import PLACE, WATCHED, call, scope, spec
 
 pytestmark = pytest.mark.anyio
@@ -86,7 +86,7 @@ class Situation:
             *self.taint,
             chain=("outer",) * self.depth,
             trail=CallTrail(self.inner_taint),
-            own_words=OWN_WORDS,
+            question=AskedText(OWN_WORDS, OWN_WORDS),
         )
         args: JsonObject = {"to": self.to, "text": self.text} if self.text else {"to": self.to}
         return await engine.decide(tool, call(args=args, origin=self.origin), at, self.policy, floor=self.floor)

@@ -12,7 +12,7 @@ import pytest
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import Unavailable
-from denizen.domain.json import Json, JsonObject
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, FilePart, ImagePart, Role, TextPart, ToolResultPart
 from denizen.domain.pings import name_mentions
 from denizen.domain.prompt import PromptMessage
@@ -183,21 +183,19 @@ EVE = Author("eve", "Eve")
 LIKES_TEA = "I like green tea, remember that"
 
 
-async def decide_in_shared_room(
-    said: str, *, first: str = "hello all", agent: Agent | None = None, **args: Json
-) -> str:
+async def decide_in_shared_room(said: str, args: JsonObject, *, first: str = "hello all") -> str:
     """Who decides about what Ana's turn writes down in a room where Eve has spoken before."""
     model = ScriptedModel(
-        ScriptedReply("hello"), ScriptedReply(calls=[call("remember", **args)]), ScriptedReply("done")
+        ScriptedReply("hello"), ScriptedReply(calls=[replace(call("remember"), args=args)]), ScriptedReply("done")
     )
-    async with open_engine(model, ToolsetFixture([KEEP, READ]), agent=agent) as engine:
+    async with open_engine(model, ToolsetFixture([KEEP, READ])) as engine:
         await engine.say(first, author=EVE, shared=True)
         done = await engine.say(said, shared=True)
         ((_, decided_by),) = await decisions(engine, done.turn_id)
         return decided_by
 
 
-@pytest.mark.proves("V-skill-memory")
+@pytest.mark.proves("V-skill-semantic-memory")
 @pytest.mark.parametrize(
     ("said", "text"),
     [
@@ -208,8 +206,8 @@ async def decide_in_shared_room(
     ],
 )
 async def test_what_the_asker_tells_of_themselves_where_others_write_asks_nobody(said: str, text: str) -> None:
-    assert await decide_in_shared_room(said, text=text) == "tier-1"
-    assert await decide_in_shared_room(said, text=text, about="user", update="") == "tier-1"
+    assert await decide_in_shared_room(said, {"text": text}) == "tier-1"
+    assert await decide_in_shared_room(said, {"text": text, "about": "user", "update": ""}) == "tier-1"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +229,7 @@ async def test_what_the_asker_tells_of_themselves_where_others_write_asks_nobody
     ],
 )
 async def test_what_is_not_the_askers_own_fact_for_themselves_asks_as_before(said: str, args: JsonObject) -> None:
-    assert await decide_in_shared_room(said, first="remember for all: User likes mud", **args) == "nobody-to-ask"
+    assert await decide_in_shared_room(said, args, first="remember for all: User likes mud") == "nobody-to-ask"
 
 
 @pytest.mark.parametrize("part", [FilePart("a.txt", "text/plain", 3, "abc"), ImagePart("https://x.example/a.png")])

@@ -290,7 +290,7 @@ async def test_of_facts_that_contradict_each_other_only_the_newest_is_told_with_
         assert list((await list_memories(fixture, history=True)).values()) == [*reversed(homes), "Ana likes tea"]
 
 
-@pytest.mark.proves("V-skill-memory")
+@pytest.mark.proves("V-skill-semantic-memory")
 @pytest.mark.parametrize("context", ContextStrategy)
 async def test_in_a_room_where_others_write_people_are_asked_about_everything_but_what_one_tells_of_oneself(
     context: ContextStrategy,

@@ -64,8 +64,11 @@ _read_memory = partial(read_record, Memory)
 
 @cache
 def _supersede(dialect: SqlDialect) -> sa.Update:
-    replaced = {"superseded_by": sa.bindparam("by"), "superseded_at": sa.bindparam("at", type_=UtcTime())}
-    return sa.update(memories).where(_COUNTS, dialect.among(memories.c.id, "chosen")).values(replaced)
+    return (
+        sa.update(memories)
+        .where(_COUNTS, dialect.among(memories.c.id, "chosen"))
+        .values(superseded_by=sa.bindparam("by"), superseded_at=sa.bindparam("at", type_=UtcTime()))
+    )
 
 
 @cache
@@ -135,8 +138,8 @@ class SqlMemories(SqlRepository):
         dialect, ids = self._dialect, sorted(set(memory_ids))
 
         def job(connection: sa.Connection) -> int:
-            older = connection.execute(_list_superseded(dialect), {"chosen": dialect.bind_list(ids)}).scalars()
-            return _forget(connection, dialect, sorted({*ids, *older}))
+            older = connection.execute(_list_superseded(dialect), {"chosen": dialect.bind_list(ids)})
+            return _forget(connection, dialect, sorted({*ids, *(str(row.id) for row in older)}))
 
         return await self._transaction.write(job) if ids else 0
 

@@ -235,7 +235,7 @@ def _ask_after_foreign_text(case: GateCase, policy: GatePolicy, foreign: str) ->
         not foreign
         and not scope.depth
         and case.tier <= Tier.LIMITED
-        and tells_own_fact(case.spec, case.asked, taint, scope.own_words, scope.principal.name)
+        and tells_own_fact(case.spec, case.asked, taint, scope.question.own_words, scope.principal.name)
     )
     if taint and risk and not is_free:
         why = f"'{case.asked.tool}' {risk}, and this answer draws on {describe_taint(taint)}"

@@ -51,7 +51,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
-from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.toolset import AskedText, CallScope, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -95,7 +95,7 @@ class TurnContext:
 
     @property
     def question(self) -> str:
-        return self.scope.question
+        return self.scope.question.text
 
     @property
     def plans(self) -> bool:
@@ -202,8 +202,7 @@ async def build_context(
             account=_choose_account(opened, agent),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
-            question=join_text(opened.trigger.parts),
-            own_words=_find_own_words(opened),
+            question=AskedText(join_text(opened.trigger.parts), _find_own_words(opened)),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -395,8 +394,8 @@ _PEOPLE = (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.LO
 
 
 def _find_own_words(opened: OpenTurn) -> str:
-    """What the asker wrote, without the line that quotes the message which it answers; empty where somebody else, or a
-    program, may have written some of it.
+    """Returns what the asker wrote, without the line that quotes the message which it answers; empty where somebody
+    else, or a program, may have written some of it.
     """
     trigger, owed = opened.trigger, opened.owed
     is_sure = owed is None or not (len(owed.answers) > 1 or owed.of_several or owed.is_unsure)
