@@ -123,7 +123,7 @@ def needs_rooms(memories: Iterable[Memory], hearing: Audience) -> bool:
     )
 
 
-WORDS_SHARE = 0.3
+WORDS_SHARE = 0.5
 """How much words count beside meaning, whose similarity goes up to 1."""
 
 SHARED_BY = 0.5
