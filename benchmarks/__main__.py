@@ -10,6 +10,7 @@
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
+    memory                      what a memory finds of what it was told, beside plain BM25 and plain dense search
     retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
@@ -35,6 +36,7 @@ from benchmarks import (
     gate,
     growth,
     indexing,
+    memory,
     retrieval,
     routing,
     sandbox,
@@ -61,6 +63,7 @@ PARTS = {
     "cache": cache.main,
     "search": search.main,
     "indexing": indexing.main,
+    "memory": memory.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
     "routing": routing.main,
