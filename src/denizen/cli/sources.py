@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
+NAMED = 3
+"""So many of the files that were left out stand in the list; `show` names more of them."""
 
 
 @click.group()
@@ -194,7 +196,8 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
         echo(f"{each}: skipped. {why}")
     for each in ended.sources:
         if each not in ended.failed and each not in ended.skipped:
-            echo(f"{each}: read{_counted(known.get(each))}" if each in ended.changed else f"{each}: unchanged")
+            read = f"read{_counted(known.get(each))}" if each in ended.changed else "unchanged"
+            echo(f"{each}: {read}{f'; {ended.left_out[each]}' if each in ended.left_out else ''}")
     echo(f"The current snapshot is {ended.snapshot}." if ended.snapshot else "There is no snapshot yet.")
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
@@ -242,13 +245,8 @@ def _change(given: Mapping[str, str | int | None], location: str | None = None) 
 
 
 def _counted(known: SourceListing | None) -> str:
-    from denizen.domain.source import describe_left_out
-
     taken = known.state.taken if known and known.state else None
-    if taken is None:
-        return ""
-    left_out = describe_left_out(taken)
-    return f", {_files(taken.files)}{f'; {left_out}' if left_out else ''}"
+    return "" if taken is None else f", {_files(taken.files)}"
 
 
 def _time(at: datetime) -> str:
@@ -260,13 +258,15 @@ def _files(count: int) -> str:
 
 
 def _line(known: SourceListing) -> str:
+    from denizen.domain.source import describe_left_out
+
     source, state = known.source, known.state
     below = f" below {source.content_path}" if source.content_path else ""
     what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}{below}"
     if state is None:
         return f"{what}: not read yet"
-    left_out = f" ({state.taken.skipped} left out)" if state.taken and state.taken.skipped else ""
-    taken = f"{_files(state.taken.files)}{left_out}" if state.taken else "never read"
+    left_out = describe_left_out(state.taken, most=NAMED) if state.taken else ""
+    taken = f"{_files(state.taken.files)}{f' ({left_out})' if left_out else ''}" if state.taken else "never read"
     read = f", {_time(state.synced_at)}" if state.synced_at else ""
     how = "it was skipped" if state.is_skipped else "the last attempt failed"
     return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"

@@ -36,16 +36,20 @@ ReportProgress = Callable[[ReadingProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source. `read` returns its bytes, blocks, and may be called until the next file is asked for."""
+    """One file of a source. `read` returns its bytes, blocks, may raise OSError, and may be called until the next file
+    is asked for. `lacks` says why the file cannot be read, where that is known; then nothing calls `read`.
+    """
 
     path: str
     size_bytes: int
     read: Callable[[], bytes]
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
+    """A source as it is at `revision`: only regular files of a kept kind, and what cannot be read of it, with paths
+    below the content path.
 
     `files` blocks and is followed once, in a thread. `count` is how many there are. The library decides whether it can
     store a name.

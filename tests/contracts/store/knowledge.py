@@ -96,6 +96,7 @@ class SourceContract:
             changed=("docs",),
             failed={"a-notes": "Gone."},
             skipped={"talks": "No key."},
+            left_out={"docs": "1 left out: a.md (no text)"},
         )
         second = SyncRun(id="sync_2", sources=("docs",), started_at=at(3))
         async with store.work() as work:

@@ -95,6 +95,8 @@ async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> 
         await server.admin.sync()
         [row] = (await server.admin.ask("GET", "/api/sources"))[1]["folder"]["sources"]
         assert (row["files"], row["skipped"], row["left_out"]) == (1, 1, ["b.md (no text in it)"])
+        [run] = (await server.admin.ask("GET", "/api/sync"))[1]
+        assert run["left_out"] == {"n": "1 left out: b.md (no text in it)"}
 
 
 @pytest.mark.proves(
