@@ -150,9 +150,22 @@ class StartedSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingInfo:
+    """How many of the documents' passages can be found by meaning: `done` of `total`, which `text` says for people.
+    `left_s` is how long the rest takes at the measured pace, None while nobody embeds. All are found by words
+    meanwhile.
+    """
+
+    done: int
+    total: int
+    left_s: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotInfo:
     """The current snapshot and the latest one; empty if there is none. With `needs_sync` a sync is due, and `why` says
-    for what reason.
+    for what reason. `embedding` is None without an embedder.
     """
 
     current: str
@@ -161,6 +174,7 @@ class SnapshotInfo:
     last_sync_at: str | None
     needs_sync: bool
     why: str = ""
+    embedding: EmbeddingInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ def build_knowledge_services(engine: KnowledgeFixture, webhook_secrets: Mapping[
         change_remote=change,
         webhooks=lambda: webhook_secrets,
         indexing=lambda: engine.indexing.progress,
+        embedding=engine.indexing.find_embedding_progress,
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
+_RUNS = " `denizen run` goes on with them, and so does `denizen docs index`."
 NAMED = 3
 """So many of the files that were left out stand in the list; `show` names more of them."""
 
@@ -93,8 +94,13 @@ async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     found = await denizen.knowledge.catalog.list_known()
     for known in found:
         echo(printable_json(_fields(known)) if as_json else _line(known))
-    if not found and not as_json:
+    if as_json:
+        return
+    if not found:
         echo("There are no sources. `denizen sources add owner/repo` adds one.")
+    progress = await denizen.knowledge.indexing.find_embedding_progress()
+    if progress is not None and not progress.is_complete:
+        echo(f"Search by meaning: {progress.describe()}.{_RUNS if progress.left_s is None else ''}")
 
 
 @command.command()
@@ -157,6 +163,7 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     snapshots = denizen.knowledge.snapshots
     found = await snapshots.status()
     faults = await snapshots.verify() if verify and found.current else ()
+    embedding = await denizen.knowledge.indexing.find_embedding_progress()
     if as_json:
         told = {
             "current": found.current,
@@ -165,6 +172,7 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
             "last_sync_at": found.last_sync_at.isoformat() if found.last_sync_at else None,
             "needs_sync": found.needs_sync,
             "why": found.why,
+            "embedding": None if embedding is None else dataclasses.asdict(embedding),
             **({"faults": list(faults)} if verify else {}),
         }
         echo(printable_json(told))
@@ -173,6 +181,8 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     echo(f"latest snapshot: {found.latest or 'none'}{f', made {_time(found.latest_at)}' if found.latest_at else ''}")
     echo(f"last sync: {_time(found.last_sync_at) if found.last_sync_at else 'never'}")
     echo(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
+    if embedding is not None and embedding.total:
+        echo(f"search by meaning: {embedding.describe()}")
     if verify and found.current:
         echo("\n".join(faults) if faults else "every file is as it was read")
 

@@ -23,11 +23,14 @@ WAITING = "waiting"
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known)."""
+    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known), and
+    how long the rest takes, where somebody measured that.
+    """
 
     stage: str
     done: int = 0
     total: int = 0
+    left_s: float | None = None
 
 
 ReportProgress = Callable[[ReadingProgress], None]
