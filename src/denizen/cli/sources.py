@@ -206,7 +206,9 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
         echo(f"{each}: skipped. {why}")
     for each in ended.sources:
         if each not in ended.failed and each not in ended.skipped:
-            read = f"read{_counted(known.get(each))}" if each in ended.changed else "unchanged"
+            taken = state.taken if each in known and (state := known[each].state) else None
+            files = f", {_files(taken.files)}" if taken else ""
+            read = f"read{files}" if each in ended.changed else "unchanged"
             echo(f"{each}: {read}{f'; {ended.left_out[each]}' if each in ended.left_out else ''}")
     echo(f"The current snapshot is {ended.snapshot}." if ended.snapshot else "There is no snapshot yet.")
     return exit_code(UNAVAILABLE) if ended.failed else 0
@@ -252,11 +254,6 @@ def _change(given: Mapping[str, str | int | None], location: str | None = None) 
     if "kind" in settings:
         settings["kind"] = SourceKind(settings["kind"])
     return SourceChange(location=location, **settings)
-
-
-def _counted(known: SourceListing | None) -> str:
-    taken = known.state.taken if known and known.state else None
-    return "" if taken is None else f", {_files(taken.files)}"
 
 
 def _time(at: datetime) -> str:

@@ -21,7 +21,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingPace, EmbeddingProgress, estimate_progress
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import derive
-from denizen.domain.passage import CUT_AS, passage_key
+from denizen.domain.passage import CUT_AS, Passage, passage_key
 from denizen.domain.ranking import fuse, telling_words
 from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
@@ -180,23 +180,27 @@ class DocumentIndexer:
         async with self._store.work(write=False) as work:
             missing = await work.documents.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
             known = await _find_known(work, missing, model)
-        texts = {each.key: each.passage.described[:EMBEDDED_CHARS] for each in missing}
-        new = [text for text in dict.fromkeys(texts.values()) if text not in known]
+        texts = list(dict.fromkeys(_embedded_text(each.passage) for each in missing))
+        new = [text for text in texts if text not in known]
         embedded = await self._embedder.embed_texts(new)
         if not missing or embedded is None or embedded.model != model:
             return 0
         vectors = known | dict(zip(new, embedded.vectors, strict=True))
-        rows = [
-            StoredVector(PASSAGE_VECTORS, each.source_id, each.key, model, vectors[texts[each.key]]) for each in missing
-        ]
-        await self._sleep(REST_S)
-        took_s = self._clock.monotonic_s() - begun_s
+        took_s = self._clock.monotonic_s() - begun_s + REST_S
         self._pace = EmbeddingPace(model, took_s / len(missing), self._clock.now()).follow(self._pace)
         async with self._store.work() as work:
-            await work.vectors.put(rows)
+            await work.vectors.put(
+                [
+                    StoredVector(
+                        PASSAGE_VECTORS, each.source_id, each.key, model, vectors[_embedded_text(each.passage)]
+                    )
+                    for each in missing
+                ]
+            )
             await work.documents.put_pace(self._pace)
             if len(missing) < EMBEDDED_AT_ONCE:
                 await work.vectors.remove_other_models(PASSAGE_VECTORS, model)
+        await self._sleep(REST_S)
         return len(missing)
 
     async def find_embedding_progress(self) -> EmbeddingProgress | None:
@@ -271,13 +275,17 @@ async def _find_known(work: UnitOfWork, passages: Sequence[IndexedPassage], mode
     """
     sources = [source.id for source in await work.sources.list_sources()]
     texts = {
-        passage_key(source, each.passage): each.passage.described[:EMBEDDED_CHARS]
+        passage_key(source, each.passage): _embedded_text(each.passage)
         for each in passages
         for source in sources
         if source != each.source_id
     }
     found = await work.vectors.list_vectors(PASSAGE_VECTORS, texts, model)
     return {texts[key]: data for key, data in found.items()}
+
+
+def _embedded_text(passage: Passage) -> str:
+    return passage.described[:EMBEDDED_CHARS]
 
 
 def _batches(files: Sequence[_SnapshotFile]) -> Iterator[Sequence[_SnapshotFile]]:
