@@ -189,12 +189,16 @@ async def test_many_edits_are_cut_to_the_latest(fixture: ArchiveSkillFixture) ->
     assert [line.split(": ")[1] for line in lines[2:]] == [f"text {number}" for number in range(10, 30)]
 
 
+@pytest.mark.proves("V-skill-discord-search")
 async def test_messages_are_counted(fixture: ArchiveSkillFixture) -> None:
     engine = fixture.engine
     for author in ("kim", "ana", "kim"):
         engine.platform.write(engine.general, author, "hello")
+    engine.platform.write(engine.staff, "bea", "hello")
     await engine.mirror_all()
     assert await fixture.lines("archive_stats", {}) == ["Kim: 2", "Ana: 1"]
+    for room, counted in (("", ["Kim: 2", "Ana: 1", "Bea: 1"]), ("staff", ["Bea: 1"])):
+        assert await fixture.lines("archive_stats", {"room": room}, who="bea", room=engine.staff) == counted
     assert await fixture.lines("archive_stats", {"by": "room"}) == ["general: 3"]
     assert await fixture.lines("archive_stats", {"by": "day", "room": "general", "days": 1}) == ["2026-11-01: 3"]
     engine.clock.advance(days=9)

@@ -244,17 +244,13 @@ class _Stemmer:
                 self._stems.clear()
             new = [word for word in dict.fromkeys(words) if word not in self._stems]
             if new:
-                self._stems.update(_find_stems(new))
+                with closing(sqlite3.connect(":memory:")) as database:
+                    database.execute("CREATE VIRTUAL TABLE stems USING fts5(word, tokenize='porter unicode61')")
+                    database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, 'instance')")
+                    database.executemany("INSERT INTO stems(rowid, word) VALUES (?, ?)", enumerate(new))
+                    found = dict(database.execute("SELECT doc, term FROM terms").fetchall())
+                self._stems.update({word: found.get(place, word) for place, word in enumerate(new)})
             return {word: self._stems[word] for word in words}
-
-
-def _find_stems(words: Sequence[str]) -> Mapping[str, str]:
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("CREATE VIRTUAL TABLE stems USING fts5(word, tokenize='porter unicode61')")
-        database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(stems, 'instance')")
-        database.executemany("INSERT INTO stems(rowid, word) VALUES (?, ?)", enumerate(words))
-        found = dict(database.execute("SELECT doc, term FROM terms").fetchall())
-    return {word: found.get(place, word) for place, word in enumerate(words)}
 
 
 def explain(error: BaseException | None, path: Path) -> DenizenError | None:
