@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from benchmarks.corpus import load_documents, make_questions
 from denizen.adapters.embed import MINILM, EmbeddingPlaces, load_embedding_weights
 from denizen.adapters.embed.local import register_model
+from denizen.domain.vector import find_nearest, pack_vector
 from denizen.engine.knowledge.index import EMBEDDED_CHARS
 
 if TYPE_CHECKING:
@@ -116,15 +117,13 @@ def run_apart(folder: Path, way: Way) -> list[float]:
 
 
 def show_quality(folder: Path, texts: Sequence[str], keys: Sequence[str], questions: Sequence[tuple[str, str]]) -> None:
-    import numpy as np
-
     print(f"dense search, {len(questions)} questions, {len(texts)} passages")
     for way in (ALONE, INT8, SHORT):
         model = open_model(way, folder)
-        passages = np.array(list(model.embed(list(texts), batch_size=1)))
-        asked = np.array(list(model.embed([question for question, _ in questions], batch_size=1)))
-        nearest = np.argsort(-(asked @ passages.T), axis=1)[:, :FOUND]
-        ranks = [[keys[place] for place in row] for row in nearest]
+        vectors = model.embed(list(texts), batch_size=1)
+        rows = [(key, pack_vector(vector.tolist())) for key, vector in zip(keys, vectors, strict=True)]
+        asked = model.embed([question for question, _ in questions], batch_size=1)
+        ranks = [[match.key for match in find_nearest(pack_vector(each.tolist()), rows, limit=FOUND)] for each in asked]
         first = sum(row[0] == key for row, (_, key) in zip(ranks, questions, strict=True))
         found = sum(key in row for row, (_, key) in zip(ranks, questions, strict=True))
         print(

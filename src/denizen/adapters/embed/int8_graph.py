@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from struct import pack, unpack
 
 _VARINT, _LENGTH = 0, 2
 """Wire types of protobuf: a number, and bytes behind their length. The file has no others where it is read."""
@@ -130,17 +131,17 @@ def _list_used(nodes: Sequence[_Node], outputs: Iterable[str]) -> list[_Node]:
 
 def _scale(tensor: memoryview, factor: float) -> bytes:
     """Multiplies the numbers of a tensor, int8 or float."""
-    import numpy as np
-
-    numbers = np.dtype(np.int8 if _type(tensor) == _INT8 else "<f4")
+    is_int8 = _type(tensor) == _INT8
     written: list[memoryview | bytes] = []
     for each in _read(tensor):
-        if each.number == 9:  # the numbers themselves
-            scaled = np.frombuffer(each.data, numbers).astype(np.float64) * factor
-            rounded = np.rint(scaled) if numbers == np.int8 else scaled
-            written.append(_bytes(each.number, rounded.astype(numbers).tobytes()))
-        else:
+        if each.number != 9:
             written.append(each.whole)
+        elif is_int8:
+            scaled = bytes(round((byte - 256 if byte > 127 else byte) * factor) & 0xFF for byte in range(256))
+            written.append(_bytes(9, bytes(each.data).translate(scaled)))
+        else:
+            form = f"<{len(each.data) // 4}f"
+            written.append(_bytes(9, pack(form, *(number * factor for number in unpack(form, each.data)))))
     return b"".join(written)
 
 
