@@ -9,6 +9,7 @@
     embedding                   processor time and memory of a passage with the small model, one way beside another
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
     retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
     routing                     what a conversation costs whose questions are sorted; arithmetic
@@ -27,6 +28,7 @@ from pathlib import Path
 from benchmarks import (
     answers,
     archive,
+    archive_quality,
     cache,
     discord_account,
     durable,
@@ -54,6 +56,7 @@ PARTS = {
     "answers": answers.main,
     "store": store.main,
     "archive": archive.main,
+    "archive_quality": archive_quality.main,
     "durable": durable.main,
     "event_loop": event_loop.main,
     "sandbox": sandbox.main,
