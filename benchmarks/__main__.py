@@ -6,6 +6,7 @@
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     indexing                    40 MB of documents, while somebody else writes; a database as above
+    embedding                   processor time and memory of a passage with the small model, one way beside another
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
@@ -32,6 +33,7 @@ from benchmarks import (
     cache,
     discord_account,
     durable,
+    embedding,
     event_loop,
     gate,
     growth,
@@ -64,6 +66,7 @@ PARTS = {
     "search": search.main,
     "indexing": indexing.main,
     "memory": memory.main,
+    "embedding": embedding.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
     "routing": routing.main,

@@ -6,7 +6,7 @@ namespaces of one collection.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -79,6 +79,10 @@ class VectorRepository(Protocol):
 
     async def put(self, vectors: Sequence[StoredVector]) -> None:
         """Stores vectors. Each replaces the one with the same collection, key and model."""
+        ...
+
+    async def list_vectors(self, collection: str, keys: Collection[str], model: str) -> Mapping[str, bytes]:
+        """Returns the data of those of these vectors that there are, by key."""
         ...
 
     async def find_nearest(
