@@ -6,7 +6,7 @@ python -m benchmarks retrieval postgresql://...     an empty database
 
 Texts and questions are in `benchmarks.corpus`. Plain BM25 is FTS5 over all words of the question, in a bare table of
 the same texts; plain dense search compares whole vectors one by one. Passages up to EMBEDDED_PASSAGES have vectors,
-made by the small model in about 80 ms each; the time for the question's own is in no figure.
+made by the small model in about 45 ms each at most; the time for the question's own is in no figure.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ async def run(pool: SandboxPool, documents: SandboxFolder, command: str) -> Shel
     return (await pool.run([command], open_view(documents), owner="a")).results[0]
 
 
-@pytest.mark.proves("S16")
+@pytest.mark.proves("S16", "S18")
 async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_missing(
     tier: str, documents: SandboxFolder
 ) -> None:
