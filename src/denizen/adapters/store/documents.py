@@ -70,11 +70,6 @@ _PASSAGE = (
     passages.c.text,
 )
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
-_READ = (
-    sa.select(passages.c.key, passages.c.headings, passages.c.words)
-    .where(passages.c.position.in_(sa.bindparam("positions", expanding=True)))
-    .order_by(passages.c.position)
-)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
     vectors.c.collection == PASSAGE_VECTORS,
@@ -111,6 +106,12 @@ def _remove_passages(dialect: SqlDialect) -> sa.Delete:
 @cache
 def _remove_documents(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(documents).where(dialect.among(documents.c.path, "paths"))
+
+
+@cache
+def _by_places(dialect: SqlDialect) -> sa.Executable:
+    chosen = sa.select(passages.c.key, passages.c.headings, passages.c.words)
+    return chosen.where(dialect.among(passages.c.position, "chosen")).order_by(passages.c.position)
 
 
 @cache
@@ -160,8 +161,8 @@ class SqlDocuments(SqlRepository):
 
         def job(connection: sa.Connection) -> list[str]:
             search = WordSearch(connection, dialect, WordIndex("passages", find[False], find[True], bounds))
-            places = search.select(words, also)
-            rows = connection.execute(_READ, {"positions": list(places)}).all()
+            places = search.select(words, also, limit=limit)
+            rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
             texts: dict[str, TitledText] = {
                 key: TitledText(text.split(), split_words(" ".join(headings))) for key, headings, text in rows
             }

@@ -385,11 +385,12 @@ def _write_post(post: Post) -> dict[str, Any]:
     }
 
 
-_READ = (
-    sa.select(*POST_COLUMNS)
-    .where(posts.c.position.in_(sa.bindparam("positions", expanding=True)))
-    .order_by(posts.c.id.desc())
-)
+@cache
+def _by_places(dialect: SqlDialect) -> sa.Executable:
+    chosen = sa.select(*POST_COLUMNS).where(dialect.among(posts.c.position, "chosen"))
+    return chosen.order_by(posts.c.id.desc())
+
+
 _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
 
@@ -436,8 +437,9 @@ def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQue
         "until": wanted.until or LATEST,
     }
     search = WordSearch(connection, dialect, WordIndex("posts", dialect.find_posts, dialect.find_posts, bounds))
-    places = search.select(wanted.words, wanted.also)
-    found = {post.id: post for post in map(parse_post, connection.execute(_READ, {"positions": list(places)}).all())}
+    places = search.select(wanted.words, wanted.also, limit=wanted.limit)
+    rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
+    found = {post.id: post for post in map(parse_post, rows)}
     texts = {key: TitledText(split_words(post.text)) for key, post in found.items()}
     # Of posts with the one word that was asked for, a short one is no better than a new one.
     is_one = len(split_words(wanted.also or wanted.words)) == 1
