@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.conversation import Place
+from denizen.domain.ranking import Match
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.transcript import PostHistory, TranscriptBlock
 
@@ -58,10 +59,11 @@ class PostQuery:
 
 @dataclass(frozen=True, slots=True)
 class PostHit:
-    """A post that a search found. `excerpt` is the part around the words."""
+    """A post that a search found. `excerpt` is the part around the words; the key of `match` is the post's id."""
 
     post: Post
     excerpt: str
+    match: Match
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.adapters.store.word_search import WordIndex, WordSearch
 from denizen.domain.bm25 import TitledText
 from denizen.domain.passage import Passage
-from denizen.domain.words import split_words
+from denizen.domain.ranking import Match
+from denizen.domain.terms import index_terms
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
 
 documents = sa.Table(
@@ -155,16 +156,16 @@ class SqlDocuments(SqlRepository):
 
     async def find_by_words(
         self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
-    ) -> Sequence[str]:
+    ) -> Sequence[Match]:
         dialect, bounds = self._dialect, {"sources": self._dialect.bind_list(sorted(sources))} if sources else {}
         find = {ranked: dialect.find_passages(is_ranked=ranked, in_sources=bool(bounds)) for ranked in (False, True)}
 
-        def job(connection: sa.Connection) -> list[str]:
+        def job(connection: sa.Connection) -> list[Match]:
             search = WordSearch(connection, dialect, WordIndex("passages", find[False], find[True], bounds))
             places = search.select(words, also, limit=limit)
             rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
             texts: dict[str, TitledText] = {
-                key: TitledText(text.split(), split_words(" ".join(headings))) for key, headings, text in rows
+                key: TitledText(text.split(), index_terms(" ".join(headings))) for key, headings, text in rows
             }
             return search.rank(texts)[: max(limit, 0)]
 

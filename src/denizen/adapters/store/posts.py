@@ -38,6 +38,7 @@ from denizen.domain.bm25 import TitledText
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_embedding, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostChanges, PostVersion
+from denizen.domain.terms import index_terms, query_terms
 from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, PostQuery, post_vector_key
 
@@ -381,7 +382,7 @@ def _write_post(post: Post) -> dict[str, Any]:
             for each in post.attachments
         ],
         "text": post.text,
-        "words": " ".join(split_words(post.text)),
+        "words": " ".join(index_terms(post.text)),
     }
 
 
@@ -440,12 +441,14 @@ def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQue
     places = search.select(wanted.words, wanted.also, limit=wanted.limit)
     rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
     found = {post.id: post for post in map(parse_post, rows)}
-    texts = {key: TitledText(split_words(post.text)) for key, post in found.items()}
+    texts = {key: TitledText(index_terms(post.text)) for key, post in found.items()}
     # Of posts with the one word that was asked for, a short one is no better than a new one.
-    is_one = len(split_words(wanted.also or wanted.words)) == 1
+    is_one = len(query_terms(wanted.also or wanted.words)) == 1
     ranked = search.rank(texts, length_weight=0 if is_one else LENGTH_WEIGHT)
-    words = split_words(wanted.words)
-    return [PostHit(found[key], make_excerpt(found[key].text, words)) for key in ranked[: wanted.limit]]
+    words = query_terms(wanted.words)
+    return [
+        PostHit(found[match.key], make_excerpt(found[match.key].text, words), match) for match in ranked[: wanted.limit]
+    ]
 
 
 def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:

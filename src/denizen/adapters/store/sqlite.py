@@ -90,7 +90,7 @@ _HAS_WORDS_IN_SOURCES = (
 )
 _FIND_PASSAGES = {
     (is_ranked, in_sources): sa.text(
-        f"SELECT json_group_array(place) FROM (SELECT passage_words.rowid AS place {found} {order} LIMIT :limit)"
+        f"SELECT json_group_array(place) FROM (SELECT passage_words.rowid AS place {found} {order} LIMIT :limit)"  # noqa: S608 - texts of ours
     )
     for is_ranked, order in ((False, ""), (True, "ORDER BY rank"))
     for in_sources, found in ((False, _HAS_WORDS), (True, _HAS_WORDS_IN_SOURCES))

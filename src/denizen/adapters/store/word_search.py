@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import IndexedTable, SqlDialect
 from denizen.domain.bm25 import LENGTH_WEIGHT, TitledText, rank_by_bm25, weigh_word
-from denizen.domain.words import split_words
+from denizen.domain.ranking import Match
+from denizen.domain.terms import query_terms
 
 MAX_WORDS = 32
 MAX_SELECTED = 2000
@@ -87,10 +88,10 @@ class WordSearch:
         """Returns positions of the rows to read, those whose words say the most: at least `limit`, if there are so
         many. `also` are words that find nothing by themselves.
         """
-        selecting = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
+        selecting = list(dict.fromkeys(query_terms(words)))[:MAX_WORDS]
         if not selecting:
             return []
-        asked = list(dict.fromkeys([*selecting, *split_words(also)]))[:MAX_WORDS]
+        asked = list(dict.fromkeys([*selecting, *query_terms(also)]))[:MAX_WORDS]
         dialect = self._dialect
         counts, self._total = dialect.count_holders(self._connection, self._index.table, asked)
         chosen = choose_words({word: counts[word] for word in selecting}, self._total)
@@ -113,8 +114,8 @@ class WordSearch:
                 scores[position] = scores.get(position, 0.0) + weight
         return nlargest(max(MIN_READ, limit), scores, key=lambda position: scores[position])
 
-    def rank(self, texts: Mapping[str, TitledText], *, length_weight: float = LENGTH_WEIGHT) -> list[str]:
-        """Returns the keys of the texts, the best first; of equals, the first."""
+    def rank(self, texts: Mapping[str, TitledText], *, length_weight: float = LENGTH_WEIGHT) -> list[Match]:
+        """Returns the texts with their keys, the best first; of equals, the first."""
         # Every stem begins like its word, so that most words of the texts need not be looked at.
         begin = {word[:STEM_BEGIN] for word in self._counts}
         seen = set(chain.from_iterable(text.words for text in texts.values()))
