@@ -9,7 +9,9 @@
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     answers                     right answers of the built-in model from documents; a quarter of an hour
-    retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
+    retrieval retrieval_large retrieval_embedded
+                                how often a search finds what was asked for, beside plain BM25 and plain dense search
+    cranfield                   relevance on the Cranfield collection; `cranfield file:///FOLDER` with its files
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -27,6 +29,7 @@ from benchmarks import (
     answers,
     archive,
     cache,
+    cranfield,
     discord_account,
     durable,
     event_loop,
@@ -60,6 +63,8 @@ PARTS = {
     "indexing": indexing.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
+    "retrieval_embedded": retrieval.main_embedded,
+    "cranfield": cranfield.main,
     "routing": routing.main,
 }
 
