@@ -19,7 +19,7 @@ RANK_CONSTANT = 60
 RANKED = 50
 """The places of a ranking by words and of one by meaning that are fused."""
 WORDS_SHARE = 0.5
-"""What words count for beside meaning, where they say little of what a question asks."""
+"""The weight of words beside meaning, where they cover little of a question."""
 SURE_FROM, SURE_AT = 0.7, 1.0
 """The coverage from which on words count for more, and at which they alone decide."""
 
@@ -77,7 +77,7 @@ def fuse(*rankings: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a ranking found. `score` is the ranking's own measure, such as BM25 or a similarity. `coverage` is the share
+    """A place in a ranking. `score` is the ranking's own measure, such as BM25 or a similarity. `coverage` is the share
     of the question's words that this one has, from 0 to 1, by what they say: rare words say more.
     """
 

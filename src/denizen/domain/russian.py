@@ -12,7 +12,7 @@ from functools import lru_cache
 
 _VOWELS = "аеиоуыэюя"
 _BEGIN = re.compile(f"[^{_VOWELS}]*[{_VOWELS}]")
-"""What no ending reaches into: everything up to the first vowel."""
+"""Everything up to the first vowel; no ending reaches into it."""
 _R2 = re.compile(f"[^{_VOWELS}]*[{_VOWELS}]+[^{_VOWELS}]+[{_VOWELS}]+[^{_VOWELS}]")
 
 

@@ -115,7 +115,7 @@ def _list_grams(letters: str, size: int) -> Iterator[str]:
 
 @lru_cache(maxsize=20_000)
 def _list_parts(word: str) -> Sequence[str]:
-    """What may be the parts of a German compound, at its beginning and its end."""
+    """Returns what may be parts of a German compound, at its beginning and its end."""
     parts: list[str] = []
     for at in range(MIN_PART, len(word) - MIN_PART + 1):
         head, tail = word[:at], word[at:]

@@ -18,7 +18,7 @@ from denizen.domain.terms import has_german
 from denizen.domain.words import fold_words
 
 PASSAGE_VECTORS = "passage"
-LANGUAGE_CHARS = 8000
+LANGUAGE_CHARS = 2000
 """The beginning of a document, which tells its language."""
 
 

@@ -92,14 +92,21 @@ _FIND_POSTS = _find_each(
 
 _HAS_ANY = sa.literal_column("passages.lexemes").op("@@")(_ANY)
 _FIND = sa.select(passages.c.position).where(_HAS_ANY).limit(sa.bindparam("limit"))
-# 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
-_RANK = sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc()
 _IN_SOURCES = _among(passages.c.source_id, "sources")
+
+
+def _rank(found: sa.Select[Any]) -> sa.Select[Any]:
+    """Ranks what is found up to the limit: ranking all of 40,000 passages with a common word takes half a second."""
+    some = found.add_columns(sa.literal_column("passages.lexemes").label("lexemes")).correlate(_asked).lateral("some")
+    # 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
+    return sa.select(some.c.position).order_by(sa.func.ts_rank(some.c.lexemes, _ANY, 33).desc(), some.c.position)
+
+
 _FIND_PASSAGES = {
     (False, False): _find_each(_FIND),
     (False, True): _find_each(_FIND.where(_IN_SOURCES)),
-    (True, False): _find_each(_FIND.order_by(_RANK, passages.c.position)),
-    (True, True): _find_each(_FIND.where(_IN_SOURCES).order_by(_RANK, passages.c.position)),
+    (True, False): _find_each(_rank(_FIND)),
+    (True, True): _find_each(_rank(_FIND.where(_IN_SOURCES))),
 }
 # Counting takes 20 ms for each word; the planner's statistics know the common ones, by their stems.
 _SHARES = sa.text(

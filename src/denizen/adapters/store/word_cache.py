@@ -1,4 +1,4 @@
-"""What a process remembers about the words of a database: asking for it takes longer than the rest of a search."""
+"""Caches of stems and counts of words: asking the database for them takes longer than the rest of a search."""
 
 from __future__ import annotations
 

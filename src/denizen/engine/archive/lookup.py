@@ -1,4 +1,4 @@
-"""Searches the archive by words and by embedding, fused by rank, within what one asker may see.
+"""Searches the archive by words and by embedding, fused, within what one asker may see.
 
 By words a post has to contain one that says something, and those that say the most come first; without an embedder, or
 while it does not answer, that is all. Where the archive has nothing of a room, `ArchiveLookups` asks the platform.
