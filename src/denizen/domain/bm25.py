@@ -17,6 +17,8 @@ K1 = 1.2
 """How soon further occurrences of a word stop to count."""
 LENGTH_WEIGHT = 0.5
 """How much a long text is held against it, from 0 to 1."""
+COMMON_WEIGHT = 0.05
+"""Keeps the order of words that half of the texts have, and of all words where there are only a few texts."""
 TITLE_WEIGHT = 2
 """A word of the title counts as so many further occurrences."""
 
@@ -30,8 +32,9 @@ class TitledText:
 
 
 def weigh_word(texts: int, total: int) -> float:
-    """Returns how much a word says that is in so many texts of all."""
-    return log(1 + (total - texts + 0.5) / (texts + 0.5))
+    """Returns how much a word says that is in so many texts of all: next to nothing from half of them on."""
+    odds = (total - texts + 0.5) / (texts + 0.5)
+    return max(log(odds), COMMON_WEIGHT * log(1 + odds))
 
 
 def rank_by_bm25(
