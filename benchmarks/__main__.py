@@ -8,6 +8,7 @@
     indexing                    40 MB of documents, while somebody else writes; a database as above
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
     retrieval retrieval_large retrieval_embedded
                                 how often a search finds what was asked for, beside plain BM25 and plain dense search
@@ -28,6 +29,7 @@ from pathlib import Path
 from benchmarks import (
     answers,
     archive,
+    archive_quality,
     cache,
     cranfield,
     discord_account,
@@ -55,6 +57,7 @@ PARTS = {
     "answers": answers.main,
     "store": store.main,
     "archive": archive.main,
+    "archive_quality": archive_quality.main,
     "durable": durable.main,
     "event_loop": event_loop.main,
     "sandbox": sandbox.main,

@@ -59,7 +59,7 @@ Find = Callable[[str], Awaitable[Sequence[str]]]
 
 @dataclass
 class RecordedEmbedder:
-    """The small model, whose vectors are made once and before anything is measured."""
+    """The small model, whose vectors are made once: what is recorded before anything is measured costs nothing then."""
 
     model: LocalEmbedder
     vectors: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
@@ -69,6 +69,8 @@ class RecordedEmbedder:
         return self.model.name
 
     async def record(self, texts: Sequence[str]) -> None:
+        if not texts:
+            return
         made = await self.model.embed(texts, EmbedKind.DOCUMENT)
         self.vectors |= {text: list(vector) for text, vector in zip(texts, made.vectors, strict=True)}
 
@@ -77,6 +79,7 @@ class RecordedEmbedder:
 
     async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         del kind
+        await self.record([text for text in texts if text not in self.vectors])
         return EmbeddingResult([self.vectors[text] for text in texts])
 
     async def aclose(self) -> None:

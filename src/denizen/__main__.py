@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-START_OBJECTS = 200_000
+START_OBJECTS = 1_000_000
 """More objects than are made while starting."""
 
 

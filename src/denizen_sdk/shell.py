@@ -122,13 +122,22 @@ OnToolCall = Callable[[ToolActivity], Awaitable[None] | None]
 class ShellTools:
     """The tools `bash` and `bash_batch` on one client, whose session they share.
 
-    They search the knowledge of `agent`; empty for the default one.
+    They search the knowledge of `agent`; empty for the default one. `clock` returns seconds, by which a call's duration
+    is measured.
     """
 
-    def __init__(self, client: ShellCalls, on_tool_call: OnToolCall | None = None, *, agent: str = "") -> None:
+    def __init__(
+        self,
+        client: ShellCalls,
+        on_tool_call: OnToolCall | None = None,
+        *,
+        agent: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._on_tool_call = on_tool_call
         self._agent = agent
+        self._clock = clock
 
     async def bash(self, command: str) -> str:
         """Looks into the knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n,
@@ -163,16 +172,21 @@ class ShellTools:
         """Returns the text for the model. It may correct a refused command; every other failure is raised."""
         activity = ToolActivity(f"call_{secrets.token_hex(8)}", tool, args, "loading")
         await self._report(activity)
-        started = time.monotonic()
+        started_s = self._clock()
         try:
             results = await run()
         except ClientError as error:
-            await self._report(replace(activity, state="error", duration_ms=_elapsed_ms(started), error=str(error)))
+            await self._report(
+                replace(activity, state="error", duration_ms=self._elapsed_ms(started_s), error=str(error))
+            )
             if isinstance(error, ApiError) and error.status == 400:
                 return "\n".join(filter(None, (error.problem.message, error.problem.why, error.problem.fix)))
             raise
-        await self._report(replace(activity, state="done", duration_ms=_elapsed_ms(started), results=results))
+        await self._report(replace(activity, state="done", duration_ms=self._elapsed_ms(started_s), results=results))
         return describe_outputs(results)
+
+    def _elapsed_ms(self, started_s: float) -> int:
+        return round((self._clock() - started_s) * 1000)
 
     async def _report(self, activity: ToolActivity) -> None:
         if self._on_tool_call is None:
@@ -191,7 +205,3 @@ def describe_outputs(results: Sequence[CommandOutput]) -> str:
         lines += [f"[exit code {output.exit_code}]"] if output.exit_code else []
         texts.append("\n".join(lines))
     return "\n\n".join(filter(None, texts))
-
-
-def _elapsed_ms(started_s: float) -> int:
-    return round((time.monotonic() - started_s) * 1000)

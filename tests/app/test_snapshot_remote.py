@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.reload import Reloader, RemoteSwitch
 from denizen.domain.errors import Conflict
 from denizen.domain.snapshot import RemoteRepository
@@ -32,20 +33,23 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "a.md").write_text("A")
-    async with open_home(home, TEXT) as denizen:
+    home.write(TEXT)
+    async with open_denizen(home.path, OpenOptions()) as denizen:
         knowledge, sandbox = denizen.knowledge, denizen.generation_deps.skills.sandbox
         await knowledge.catalog.add(str(notes), SourceChange())
-        await knowledge.snapshots.publish()
-        await knowledge.snapshots.withdraw("discord")
+        read = await knowledge.sync.wait(await knowledge.sync.start())
+        assert (await knowledge.snapshots.status()).current == read.snapshot != ""
         view = ShellView((("", notes),))
         session = (await sandbox.run(["ls"], view, owner="a")).session_id
         switch = RemoteSwitch(denizen, Reloader(denizen).reload)
         await switch.change(RemoteRepository("", "kept"))
+        assert (await knowledge.snapshots.status()).current == read.snapshot, "nothing was changed"
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id == session
         mirror = str(tmp_path / "mirror")
         await switch.change(RemoteRepository(mirror, "kept"))
         assert denizen.runtime.current.knowledge.snapshot_remote == RemoteRepository(mirror, "kept")
-        assert (await knowledge.snapshots.status()).current == ""
+        status = await knowledge.snapshots.status()
+        assert (status.current, status.latest, status.needs_sync) == ("", read.snapshot, True)
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id != session
         await switch.change(RemoteRepository("", "other", allow_existing=True))
         assert denizen.runtime.current.knowledge.snapshot_remote == RemoteRepository("", "other", allow_existing=True)

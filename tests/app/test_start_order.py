@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from denizen.adapters.mcp import McpPool
 from denizen.adapters.store import migrator
 from denizen.app import build, generation
+from denizen.app.accounts import AccountSupervisor
+from denizen.app.serve import serve
 from denizen.app.settings.gate import GateSection
 from tests.app.home_folder import Home, open_home
+from tests.timing import HANG_LIMIT_S
 
 STEPS: list[tuple[Any, str, str]] = [
     (build, "open_store", "store"),
@@ -20,12 +24,15 @@ STEPS: list[tuple[Any, str, str]] = [
     (generation, "build_catalog", "models"),
     (GateSection, "policy", "gate"),
     (McpPool, "open", "integrations"),
+    (AccountSupervisor, "run", "accounts"),
 ]
 
 
 @pytest.mark.anyio
 @pytest.mark.proves("V2")
-async def test_the_parts_are_opened_in_one_fixed_order(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_parts_are_opened_in_one_fixed_order_with_accounts_last(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[str] = []
 
     def note(owner: Any, name: str, step: str) -> None:
@@ -39,5 +46,12 @@ async def test_the_parts_are_opened_in_one_fixed_order(home: Home, monkeypatch: 
 
     for owner, name, step in STEPS:
         note(owner, name, step)
-    async with open_home(home):
-        assert opened == [step for _, _, step in STEPS]
+
+    def stop(url: str) -> None:
+        opened.append("ready")
+        denizen.restart.wanted.set()
+
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with open_home(home) as denizen:
+            await serve(denizen, host="127.0.0.1", port=0, on_ready=stop)
+    assert opened == [*(step for _, _, step in STEPS), "ready"]

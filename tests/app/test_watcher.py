@@ -9,6 +9,8 @@ import resource
 import shutil
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 
@@ -115,7 +117,7 @@ async def silent_notices(_: Sequence[Path], stop: Event) -> AsyncGenerator[objec
     yield
 
 
-@pytest.mark.proves("T3")
+@pytest.mark.proves("T3", "E9")
 def test_changes_may_rest_for_half_a_second_and_are_looked_for_every_two():
     defaults = {name: each.default for name, each in inspect.signature(watch).parameters.items()}
     assert (defaults["debounce_s"], defaults["poll_s"]) == (0.5, 2.0)
@@ -179,7 +181,37 @@ async def test_folders_that_go_and_come_back_are_listened_to_again(folder: Path)
         assert len(watcher.found) == 3
 
 
-@pytest.mark.proves("T3")
+@pytest.mark.proves("T3", "E9")
+async def test_it_is_told_when_the_files_have_been_still_for_half_a_second(folder: Path):
+    file, looks, found, news = folder / "denizen.yaml", list[float](), list[str](), anyio.Event()
+
+    def look_elsewhere() -> Sequence[Path]:
+        """Called at each look: at the third, somebody goes on writing."""
+        looks.append(anyio.current_time())
+        if len(looks) == 3:
+            write(file, "the whole text")
+        return []
+
+    async def one_notice(_: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
+        write(file, "half a te")
+        yield
+        await anyio.sleep_forever()
+
+    async def on_change() -> None:
+        found.append(file.read_text(encoding="utf-8"))
+        news.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(watch, [folder, look_elsewhere], on_change, poll_s=NEVER_S, notices=one_notice))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await news.wait()
+        group.cancel_scope.cancel()
+    assert found == ["the whole text"]
+    assert len(looks) == 4
+    assert all(later - earlier >= 0.499 for earlier, later in pairwise(looks[1:]))
+
+
+@pytest.mark.proves("T3", "E9")
 @pytest.mark.parametrize("notices", [failing_notices, silent_notices])
 async def test_without_notices_the_files_are_looked_at(
     folder: Path, notices: Notices, caplog: pytest.LogCaptureFixture

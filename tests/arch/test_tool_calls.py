@@ -15,7 +15,6 @@ OTHER_CALLS = {
     ("engine/loop/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
     ("engine/loop/planning.py", "steps"): "Steps.call, likewise",
     ("engine/loop/look_up.py", "steps"): "Steps.call, likewise",
-    ("adapters/models/chat_request.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/request.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/reply.py", "state"): "likewise",
 }

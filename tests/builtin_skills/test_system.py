@@ -22,12 +22,16 @@ from denizen.domain.usage import Usage
 from denizen.ports.fetch import DownloadedFile
 from denizen.skill import OwnerServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
+from tests.contracts.store.records import make_step, make_turn, open_conversation
 from tests.skill_fixture import ServicesFixture, run, scope
 from tests.timing import controlled_clock
 
 pytestmark = pytest.mark.anyio
 
-OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "Ana", frozenset({"owner"})))
+OWNER, ADMIN = (
+    replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "Ana", frozenset({role})))
+    for role in ("owner", "admin")
+)
 
 
 def system(root: Path, *allow: str, **services: object) -> SkillToolset:
@@ -129,9 +133,19 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
     around, store = ServicesFixture(tmp_path), TemporaryStore()
     async with store.work() as work:
         await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
+    _, session = await open_conversation(store)
+    async with store.work() as work:
+        for name, hours in (("now", 0), ("long ago", -8 * 24)):
+            await work.turns.open(turn := make_turn(session, name, hours=hours))
+            await work.turns.add_step(make_step(turn, 1, usage=Usage(4000, 5, 3000, 500), hours=hours))
     tools = system(tmp_path, owner=OwnerServices(instance=HomeInstanceControl(store, around.clock, RestartSignal())))
-    assert (await run(tools, "credits", {}, OWNER)).text.startswith("Today: $0.2500 in 1 requests.")
-    assert (await run(tools, "cache_statistics", {}, OWNER)).text.startswith("Last 7 days: 0 tokens in")
+    for trusted in (OWNER, ADMIN):
+        assert (await run(tools, "credits", {}, trusted)).text == (
+            "Today: $0.2500 in 1 requests. This month: $0.2500 in 1 requests."
+        )
+        assert (await run(tools, "cache_statistics", {}, trusted)).text == (
+            "Last 7 days: 4,000 tokens in, of which 3,000 (75%) were read from the cache and 500 written to it."
+        )
     for tool in ("credits", "cache_statistics"):
         assert (await run(tools, tool, {})).is_error
 

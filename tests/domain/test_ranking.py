@@ -1,6 +1,8 @@
-"""A ranking by words and one by meaning become one."""
+"""Rankings by words and by meaning, and whether a text is about a question."""
 
 from __future__ import annotations
+
+import pytest
 
 from denizen.domain.ranking import RANKED, Match, covers_question, fuse_matches, rank_by_words, telling_words
 
@@ -45,3 +47,21 @@ def test_short_texts_are_ranked_by_words_of_any_script() -> None:
     assert rank_by_words("Beitrag", texts) == ["de"]
     assert telling_words("会费 how much") == ["会费"]
     assert covers_question("图书馆的会员费", "会员费是") and not covers_question("图书馆关门", "会员费是")
+
+
+LOANS = "# Membership\nA year's membership costs 24 euros.\nA lost card is replaced for 3 euros."
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How much does a new card cost when I lost mine?", "What do you charge for lost cards?", "membership costs"],
+)
+def test_a_text_with_half_of_the_telling_words_in_any_number_is_about_the_question(question: str) -> None:
+    assert covers_question(LOANS, question)
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the password of the guest wifi?", "How much does it cost to rent a bicycle?", "What is it?"]
+)
+def test_a_text_with_less_of_them_is_not_and_words_of_every_question_count_for_nothing(question: str) -> None:
+    assert not covers_question(LOANS, question)

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ CONFIG = """\
 models:
   providers:
     local: {{kind: openai-compatible, base_url: "{url}"}}
-  aliases: {{balanced: local/scripted}}
+  aliases: {{balanced: local/scripted{aliases}}}
 default_agent: ada
 agents: {{ada: {{{agent}}}}}
 channels:
@@ -66,13 +66,18 @@ class GitHubDeployment(Deployment):
     def world(self) -> GitHubWorld:
         return self.github.world
 
-    def configure(self, *, conduct: Sequence[str] = (), agent: str = "", rest: str = "") -> None:
-        """`conduct` are lines of `channels.github`, `agent` the inside of Ada's section."""
+    def configure(
+        self, *, conduct: Sequence[str] = (), agent: str = "", aliases: Mapping[str, str] | None = None, rest: str = ""
+    ) -> None:
+        """`conduct` are lines of `channels.github`, `agent` the inside of Ada's section, `aliases` a further alias to
+        its model.
+        """
         text = CONFIG.format(
             url=self.provider.server.openai_url,
             api_url=self.github.api_url,
             app_id=self.app.id,
             agent=agent,
+            aliases="".join(f", {alias}: {model}" for alias, model in (aliases or {}).items()),
             conduct="".join(f"    {line}\n" for line in conduct),
             rest=rest,
         )

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from denizen.testing.discord import GatewayIntent
 from denizen.testing.model_server import ModelAnswer
+from tests.e2e.deployment import wait_until_reached
 from tests.e2e.discord import Denizen, DiscordDeployment, open_deployment, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, open_provider
@@ -77,6 +78,24 @@ async def test_it_says_that_it_is_ready_when_each_account_is_connected_or_has_fa
         assert connected < ready and failed < ready
 
 
+@pytest.mark.proves("V2")
+async def test_commands_and_backfill_follow_when_it_is_ready(deployment: DiscordDeployment) -> None:
+    deployment.world.say(deployment.ben, deployment.general, "long ago")
+    deployment.configure()
+    commands = deployment.discord.faults.hold("", "/applications/.*/commands")
+    past = deployment.discord.faults.hold("GET", f"/channels/{deployment.general.id}/messages")
+    async with deployment.run():  # ready, and both have not been answered
+        for held in (commands, past):
+            await wait_until_reached(held)
+        registered = deployment.world.store.interactions.commands
+        assert not registered
+        assert not deployment.rows("SELECT 1 FROM posts")
+        for held in (commands, past):
+            held.release()
+        await deployment.until(lambda: "help" in {each.name for each in registered.values()})
+        await deployment.until(lambda: deployment.rows("SELECT 1 FROM posts WHERE text = 'long ago'"))
+
+
 async def test_without_the_message_content_intent_mentions_are_answered_and_the_log_names_the_fix(
     deployment: DiscordDeployment,
 ) -> None:
@@ -136,7 +155,7 @@ async def test_slash_commands_and_how_an_agent_answers_follow_the_configuration(
         deployment.configure()
         await deployment.until(lambda: not {"motto", "rhyme"} & list_options().keys())
         deployment.configure(conduct=[f"commands_guild: {deployment.guild.id}"])
-        await deployment.until(lambda: "help" in list_options(deployment.guild.id))
+        await deployment.until(lambda: "help" in list_options(deployment.guild.id) and not list_options())
 
 
 COMMANDS = """\

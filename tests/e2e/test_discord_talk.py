@@ -306,12 +306,14 @@ async def test_a_participant_reads_a_text_file_that_a_colleague_attached(deploym
     async with deployment.run():
         files = [file("plan.txt", "1. sail\n2. anchor", "text/plain"), file("log.txt", "x" * (256 * 1024 + 1))]
         deployment.world.say(deployment.ben, deployment.general, "our plan", attachments=files)
+        deployment.world.say(deployment.ben, deployment.general, f"{deployment.ana.mention} agreed?")
         deployment.ask(deployment.ana, "what is planned?")
         await deployment.until(lambda: deployment.said() == ["Sail."])
     [first, *_] = [str(each["content"]) for each in deployment.requests[0].body["messages"]]
     told = re.sub(r"http://\S+/cdn/attachments/\d+/\d+/", "CDN/", first)
     assert "Ben: our plan [plan.txt, text/plain, 17 bytes, CDN/plan.txt]\n> 1. sail\n> 2. anchor\n[log.txt, " in told
-    assert "262145 bytes, CDN/log.txt]\nAna: " in told, "what is larger than 256 KB is only named"
+    assert "262145 bytes, CDN/log.txt]\nBen: @Ana agreed?\n" in told, "what is larger than 256 KB is only named"
+    assert told.endswith("\nAna: @Ada what is planned?")
 
 
 @pytest.mark.proves("C-config-message-limit", "C14", "C21")

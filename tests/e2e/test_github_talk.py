@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 
@@ -39,6 +40,30 @@ async def test_a_mention_in_an_issue_is_answered_there_by_what_was_said_before(
     told = [number for number in range(12) if f"Comment {number}." in prompt]
     assert told == list(range(2, 12))
     assert "why, ana?" in prompt and "@Denizen" not in prompt
+
+
+@pytest.mark.proves("S7")
+async def test_who_chooses_the_model_for_a_question_sees_the_thread_that_it_is_about(
+    github_deployment: GitHubDeployment,
+) -> None:
+    github_deployment.configure(agent="model: auto", aliases={"cheap": "local/router", "fast": "local/small"})
+    issue = github_deployment.world.open_issue(
+        github_deployment.ana, github_deployment.boats, "It leaks", "w" * 501, labels=("bug", "hull")
+    )
+    route = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "one look"}
+    github_deployment.script(json.dumps(route), "There is a hole.")
+    async with github_deployment.run():
+        github_deployment.world.comment(github_deployment.ben, issue, "@denizen why?")
+        await github_deployment.until(lambda: github_deployment.said(issue) == ["There is a hole."])
+    asked, answered = (request.body for request in github_deployment.requests)
+    assert (asked["model"], answered["model"]) == ("router", "small")
+    told = json.loads(asked["messages"][-1]["content"].removeprefix("<question>").removesuffix("</question>"))
+    assert told["thread"] == {
+        "origin": "issue of harbour/boats",
+        "title": "#1 It leaks",
+        "body": "w" * 500,
+        "labels": ["bug", "hull"],
+    }
 
 
 @pytest.mark.proves("S32", "S33")
@@ -86,7 +111,7 @@ async def test_new_issues_are_answered_where_that_is_wanted(github_deployment: G
         assert await github_deployment.settle(pull) == []
 
 
-@pytest.mark.proves("S33")
+@pytest.mark.proves("S32", "S33")
 async def test_nothing_but_created_comments_and_opened_issues_of_people_starts_a_turn(
     github_deployment: GitHubDeployment,
 ) -> None:

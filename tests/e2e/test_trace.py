@@ -150,7 +150,7 @@ def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, pr
     assert "now:  terse on local/scripted" in home.do("replay", turn, "--agent", "terse").out
 
 
-@pytest.mark.proves("C-inspect-payload")
+@pytest.mark.proves("C-inspect-payload", "X-max-output-tokens")
 def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_sent_or_written(
     home: Home, provider: Provider
 ) -> None:
@@ -175,6 +175,7 @@ def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_se
     provider.script(ModelAnswer(text="17."))
     home.do("ask", "-s", "talk", "Which number?")
     body = provider.server.bodies[-1]
+    assert body["max_tokens"] == 4096
     assert [message["kind"] for message in told["messages"]] == ["history", "history", "question"]
     texts = [part["text"] for message in told["messages"] for part in message["parts"]]
     assert texts == [message["content"] for message in body["messages"] if message["role"] != "system"]

@@ -104,7 +104,8 @@ TAILORED: tuple[Requirement, ...] = (
     Requirement(
         "T11",
         "4.3",
-        "The tokens of the system prompt are taken off the budget for history.",
+        "The tokens of system prompt and tools are taken off what the model can read, and history gets at most the "
+        "rest; `max_history_tokens` itself stays whole, however long a prompt is.",
         status="covered",
         issue="context",
     ),

@@ -77,8 +77,8 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
     Requirement(
         "V-skill-discord-search",
         "1.6",
-        "An agent can search the archive by words and by meaning, and read a channel's history and statistics, the "
-        "talk around a message, and a message's edits.",
+        "An agent can search the archive by words and by meaning, narrowed by person, room and time, with the talk "
+        "around each hit, and read a channel's history and statistics, the talk around a message, and its edits.",
         status="covered",
         issue="discord",
     ),

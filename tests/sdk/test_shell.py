@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
@@ -11,11 +11,14 @@ from openai.types import CompletionUsage
 from openai.types.responses import ResponseUsage
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic_ai import RunUsage
+from starlette.requests import Request
+from starlette.responses import Response
 
 from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
 from denizen_sdk.knowledge import SourceInfo, SourceSettings, SourceSyncState, StartedSnapshot, StartedSync
 from denizen_sdk.shell import CommandOutput, ToolActivity
 from denizen_sdk.usage import TokenCounts, UsageReceipt, read_tokens
+from tests.clock import ManualClock
 from tests.sdk.stub_server import CONFIG, URL, StubServer
 
 pytestmark = pytest.mark.anyio
@@ -149,11 +152,23 @@ def test_what_holds_no_usage_is_said_to(finished: object) -> None:
 # --- tools -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class SlowServer(StubServer):
+    """Its shell takes a second and a half, by a clock of its own."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    async def shell(self, request: Request) -> Response:
+        self.clock.advance(1.5)
+        return await super().shell(request)
+
+
 @pytest.mark.proves("S-sdk-on-tool-call", "S22")
 async def test_every_tool_call_is_told_while_it_runs_and_when_it_is_done() -> None:
     told: list[ToolActivity] = []
-    async with StubServer().client() as client:
-        tools = ShellTools(client, told.append)
+    server = SlowServer()
+    async with server.client() as client:
+        tools = ShellTools(client, told.append, clock=server.clock.monotonic_s)
         assert await tools.bash("cat shared/rules.md") == "No shoes."
         assert await tools.bash_batch(["ls", "cat gone"]) == "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"
     assert [(each.tool, each.state, each.success) for each in told] == [
@@ -164,7 +179,7 @@ async def test_every_tool_call_is_told_while_it_runs_and_when_it_is_done() -> No
     ]
     assert told[0].id == told[1].id != told[2].id == told[3].id
     assert told[2].args == {"commands": ["ls", "cat gone"]}
-    assert [each.duration_ms is None for each in told] == [True, False, True, False]
+    assert [each.duration_ms for each in told] == [None, 1500, None, 1500]
     assert [(output.command, output.exit_code) for output in told[3].results] == [("ls", 0), ("cat gone", 1)]
 
 

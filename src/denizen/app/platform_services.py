@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from denizen.app.embeddings import build_embedder
 from denizen.app.knowledge import KnowledgeSystem
 from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
@@ -64,7 +66,14 @@ def build_platform_services(
         backfiller=backfiller,
         retention=ArchiveRetention(store, policy, clock),
         post_embedder=PostEmbedder(store, embedder, policy, clock),
-        lookup=ArchiveLookups(store, channels, mirror, search),
+        lookup=ArchiveLookups(
+            store,
+            channels,
+            mirror,
+            search,
+            clock=clock,
+            zone_of=lambda agent: ZoneInfo(agent_timezone(runtime.current.agent(agent))),
+        ),
         privacy=privacy,
         shared_services=SharedServices(
             services=services,

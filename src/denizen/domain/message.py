@@ -140,7 +140,7 @@ def parts_to_json(parts: Sequence[Part]) -> list[JsonObject]:
     rows: list[JsonObject] = []
     for part in parts:
         row: JsonObject = {"kind": _NAMES[type(part)]}
-        for name in part.__slots__:
+        for name in part.__match_args__:
             value = getattr(part, name)
             if value != "" and value is not False:
                 row[name] = value
@@ -158,7 +158,7 @@ def parts_from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[Part, ...]:
         kind = _KINDS.get(str(row.get("kind")))
         if kind is None:
             raise ValueError(f"unknown message part {row.get('kind')!r}")
-        values = {name: row[name] for name in kind.__slots__ if name in row}
+        values = {name: row[name] for name in kind.__match_args__ if name in row}
         if kind is TextPart or kind is ThinkingPart:
             values.setdefault("text", "")
         if kind is ToolResultPart:

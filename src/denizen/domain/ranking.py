@@ -102,4 +102,5 @@ def fuse_matches(by_words: Sequence[Match], by_meaning: Sequence[Match], *, leas
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word[:STEM_CHARS] for word in words)
+    """Cut words bring "noted" and "notes" together; without the plural's letter also "cost" and "costs"."""
+    return frozenset((word.removesuffix("s") if len(word) > 3 else word)[:STEM_CHARS] for word in words)

@@ -40,7 +40,7 @@ class Usage:
 
 def usage_to_json(usage: Usage) -> JsonObject:
     """For the durable log."""
-    row: JsonObject = {name: getattr(usage, name) for name in usage.__slots__}
+    row: JsonObject = {name: getattr(usage, name) for name in usage.__match_args__}
     return row | {"cost_usd": None if usage.cost_usd is None else str(usage.cost_usd)}
 
 

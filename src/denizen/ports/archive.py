@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.conversation import Place
+from denizen.domain.message import Author
 from denizen.domain.ranking import Match
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.transcript import PostHistory, TranscriptBlock
@@ -158,10 +159,20 @@ class ArchiveRepository(Protocol):
         """Returns the posts of these rooms that contain some of the words, the best first; of equals, the newest."""
         ...
 
+    async def list_newest(self, wanted: PostQuery) -> Sequence[Post]:
+        """Returns the newest posts of these rooms, the newest first; whatever words there are in `wanted`."""
+        ...
+
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
         """Returns counts, the most posts first; by DAY, the newest day first."""
+        ...
+
+    async def list_authors(self, platform: str, *, rooms: Sequence[str]) -> Sequence[Author]:
+        """Returns who wrote in the rooms, by id, each with the latest name there. The cost grows with the number of
+        authors and not of posts.
+        """
         ...
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount: ...

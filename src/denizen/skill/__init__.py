@@ -19,6 +19,7 @@ pydantic is loaded when the first schema is asked for.
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.passage import Passage, split_passages
+from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
@@ -41,9 +42,11 @@ from denizen.skill.services import (
     ArchiveCount,
     ArchivedEdits,
     ArchivedPost,
+    ArchivedTalk,
     ArchiveKey,
     ArchiveLookup,
     CacheUsage,
+    FoundTalk,
     InstanceControl,
     MemoryAccess,
     MemoryItem,
@@ -55,6 +58,7 @@ from denizen.skill.services import (
     SkillEditor,
     SkillInfo,
     SpendingSummary,
+    TalkFilters,
     ToolCallLog,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
@@ -67,11 +71,13 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
+    "ArchivedTalk",
     "CacheUsage",
     "ConversationHistory",
     "DownloadedFile",
     "Effect",
     "FetchedPage",
+    "FoundTalk",
     "HistoryMessage",
     "IndexedPassage",
     "InstanceControl",
@@ -102,6 +108,7 @@ __all__ = [
     "SkillToolset",
     "SpendingSummary",
     "Taint",
+    "TalkFilters",
     "Tier",
     "Tool",
     "ToolCallLog",
@@ -111,6 +118,7 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "covers_question",
+    "parse_period",
     "quote_untrusted",
     "rank_by_words",
     "run_in_thread",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
@@ -203,6 +203,41 @@ class ArchiveCount:
     posts: int
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivedTalk:
+    """Messages that belong together, oldest first. `found` are the ids of those that a search found; the others stand
+    before or after one of them in its room, or are what it replies to.
+    """
+
+    posts: tuple[ArchivedPost, ...]
+    found: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkFilters:
+    """The limits of a search that the words of its question set. `author` and `room` are names."""
+
+    author: str = ""
+    room: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.author or self.room or self.since or self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTalk:
+    """The result of a search, the best talk first. `words` are those of the question that were searched for.
+    `is_widened`: as `filters` say there was nothing, so this was found without them.
+    """
+
+    talk: Sequence[ArchivedTalk]
+    words: str
+    filters: TalkFilters
+    is_widened: bool = False
+
+
 class ArchiveLookup(Protocol):
     """The archive of messages as one call may see it.
 
@@ -210,6 +245,11 @@ class ArchiveLookup(Protocol):
     name or an id. Raises NotFound for what does not exist or may not be seen, and where nothing is archived;
     InvalidInput for an ambiguous name; Unavailable when the platform had to be asked and does not answer.
     """
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of days and times that people name there."""
+        ...
 
     async def search(
         self,
@@ -221,8 +261,23 @@ class ArchiveLookup(Protocol):
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
-        """Returns messages that contain all the words, in any case, and with an embedder also those of similar
-        meaning. The best come first; by words alone, the newest.
+        """Returns messages that contain some of the words, in any case, and with an embedder also those of similar
+        meaning. The best come first; of equals, the newest. Without words, the newest are returned.
+        """
+        ...
+
+    async def find_talk(
+        self,
+        question: str,
+        *,
+        room: str = "",
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+    ) -> FoundTalk:
+        """Finds at most `limit` messages as `search` does, with those around them. Where the arguments leave it open,
+        the words of the question say whose messages, of which room and time; without other words, the newest count.
         """
         ...
 

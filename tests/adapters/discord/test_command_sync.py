@@ -81,6 +81,19 @@ async def test_commands_can_be_registered_in_one_guild_only(sim: AccountFixture)
     assert names(sim, sim.guild.id) == {"ask", "help"}
 
 
+@pytest.mark.proves("L-config-guild", "TW18")
+async def test_commands_that_are_kept_to_one_guild_are_no_longer_registered_in_all(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, HELP, CommandSpec("foreign", "Theirs")])) as (account, _):
+        await account.sync_commands()
+    for _ in range(2):
+        heard = RecordingListener([ASK, HELP])
+        async with running(sim, heard, commands_guild=str(sim.guild.id)) as (account, _):
+            await account.sync_commands()
+        assert (names(sim), names(sim, sim.guild.id)) == ({"foreign"}, {"ask", "help"})
+    first, *later = [how for how, _ in writes(sim)]
+    assert (first, later) == ("overwrite", ["overwrite", "delete", "delete"])
+
+
 async def test_a_guild_that_is_not_open_to_commands_is_told_and_the_account_goes_on(
     sim: AccountFixture, caplog: pytest.LogCaptureFixture
 ) -> None:

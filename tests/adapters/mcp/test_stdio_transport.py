@@ -88,7 +88,7 @@ async def test_a_server_is_opened_used_and_closed_from_different_tasks_and_outli
     assert not psutil.pid_exists(int(number))
 
 
-@pytest.mark.proves("L6", "LW11")
+@pytest.mark.proves("L6", "LW11", "VW4")
 async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_one_says_how_dangerous_they_are(
     tmp_path: Path,
 ):
@@ -107,6 +107,7 @@ async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_o
     assert believed["pid"].read_only and believed["pid"].cache is CacheScope.NONE
     assert believed["roll"].cache is CacheScope.EVERYONE
     assert believed["fall_once"].idempotent and not believed["fall_once"].read_only
+    assert believed["fall_once"].cache is CacheScope.NONE
     assert {spec.flow.reads for spec in believed.values()} == {frozenset({Taint.TOOL})}
     assert {spec.timeout_s for spec in believed.values()} == {360.0}
     assert believed["roll"].parameters == {

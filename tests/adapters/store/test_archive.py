@@ -100,6 +100,7 @@ async def test_reading_posts_costs_the_same_however_many_are_archived(store: Sql
             await count_instructions(
                 store, lambda archive: archive.search(PostQuery("zebra", platform=PLATFORM, rooms=["10"])), 0
             ),
+            await count_instructions(store, lambda archive: archive.list_authors(PLATFORM, rooms=["10"]), 1),
             await count_instructions(store, lambda archive: archive.list_posts(PLATFORM, "10", limit=5), 5),
             await count_instructions(store, lambda archive: archive.list_posts(PLATFORM, "10", after="50", limit=5), 5),
             await count_instructions(

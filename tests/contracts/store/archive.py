@@ -336,6 +336,53 @@ class PostSearchContract:
         assert await find_posts(store, "gateway", limit=0) == []
         assert await find_posts(store, "") == []
 
+    async def test_the_newest_posts_are_listed_within_the_same_bounds_as_a_search(self, store: Store) -> None:
+        await put_posts(
+            store,
+            make_post("9", "one"),
+            make_post("10", "two", author="2"),
+            make_post("11", "three"),
+            make_post("12", "elsewhere", room="11"),
+            make_post("13", "deleted"),
+        )
+        async with store.work() as work:
+            await work.archive.mark_deleted(PLATFORM, ["13"], at=at(9))
+
+        async def newest(rooms: Sequence[str] = ("10",), **bounds: Any) -> list[str]:
+            async with store.work(write=False) as work:
+                found = await work.archive.list_newest(PostQuery("two", platform=PLATFORM, rooms=rooms, **bounds))
+            return [post.id for post in found]
+
+        assert await newest() == ["11", "10", "9"]
+        assert await newest(["10", "11"], limit=2) == ["12", "11"]
+        assert await newest(author="1") == ["11", "9"]
+        assert await newest(since=at(10 / 60), until=at(11 / 60)) == ["10"]
+        assert await newest([]) == await newest(limit=0) == []
+        async with store.work(write=False) as work:
+            assert await work.archive.list_newest(PostQuery("two", platform="other", rooms=["10"])) == []
+
+    async def test_authors_of_rooms_are_listed_with_their_latest_name_there(self, store: Store) -> None:
+        await put_posts(
+            store,
+            replace(make_post("9", author="7"), author=Author("7", "Old", is_bot=True)),
+            replace(make_post("10", author="7"), author=Author("7", "New", is_bot=True)),
+            make_post("11", author="8"),
+            make_post("12", room="11", author="7"),
+            make_post("13", room="11", author="9"),
+            make_post("14", author="6"),
+            make_post("15", author=""),
+        )
+        async with store.work() as work:
+            await work.archive.mark_deleted(PLATFORM, ["14"], at=at(9))
+
+        async def authors(*rooms: str, platform: str = PLATFORM) -> list[Author]:
+            async with store.work(write=False) as work:
+                return list(await work.archive.list_authors(platform, rooms=rooms))
+
+        assert await authors("10") == [Author("", "user "), Author("7", "New", is_bot=True), Author("8", "user 8")]
+        assert await authors("11", "99") == [Author("7", "user 7"), Author("9", "user 9")]
+        assert await authors() == await authors("10", platform="other") == []
+
     async def test_of_a_question_the_post_with_its_rare_words_comes_first(self, store: Store) -> None:
         chat = [
             make_post(str(number), f"who is up for a game of chess tonight, round {number}") for number in range(2, 40)

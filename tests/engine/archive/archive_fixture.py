@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 
 from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.archiving import ArchivePolicy
@@ -70,6 +70,7 @@ class ArchiveFixture:
     clock: ManualClock = field(default_factory=lambda: ManualClock(START + timedelta(hours=1)))
     embedder: Embedder | None = None
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    zone: tzinfo = UTC
 
     def __post_init__(self) -> None:
         self.ada = MemoryChannel(self.platform, ADA)
@@ -93,7 +94,10 @@ class ArchiveFixture:
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
         budgeted = BudgetedEmbedder(lambda: self.embedder, EmbeddingBudget(using, self.clock, lambda: self.budgets))
         self.post_embedder = PostEmbedder(using, budgeted, lambda: self.policy, self.clock, sleep=self.clock.sleep)
-        self.lookup = ArchiveLookups(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, budgeted))
+        search = ArchiveSearch(using, self.mirror, budgeted)
+        self.lookup = ArchiveLookups(
+            using, self.channels, self.mirror, search, clock=self.clock, zone_of=lambda _: self.zone
+        )
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:
         """Those that the account reads."""

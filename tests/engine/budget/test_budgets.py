@@ -299,6 +299,7 @@ async def test_a_request_that_fails_costs_something_only_once_an_answer_began(te
     assert (found.day_requests, found.reserved_usd) == (requests, Decimal(0))
 
 
+@pytest.mark.proves("P5")
 async def test_on_a_platform_channel_and_guild_pay_and_the_refusal_is_said_without_amounts() -> None:
     world, model = World(), make_priced_model(make_reply(), otherwise=make_reply())
     async with open_platform(

@@ -61,6 +61,7 @@ async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics
     assert (row.agent, row.model, row.usage.input_tokens) == ("", "words/1", 8)
 
 
+@pytest.mark.proves("P5")
 async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
     fixture: BudgetFixture, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,9 @@ from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope
+from denizen.skill import Skill, SkillToolset, ToolContext
 from tests.clock import ManualClock
+from tests.skill_fixture import ServicesFixture
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +107,34 @@ async def test_tools_that_are_not_declared_for_it_answer_anew():
     fixture = GateWithToolset()
     spec = replace(LOOK, cache=CacheScope.NONE)
     assert [await fixture.ask(spec), await fixture.ask(spec)] == ["answer 1", "answer 2"]
+
+
+@pytest.mark.proves("VW4")
+async def test_a_tool_that_is_not_declared_read_only_acts_again_even_if_a_repeat_is_said_to_do_no_harm(tmp_path: Path):
+    done: list[str] = []
+    skill = Skill("notices", description="Pins notices, and reads them.")
+
+    @skill.tool(tier=Tier.HARMLESS, idempotent=True)
+    async def pin(context: ToolContext) -> str:
+        """Pins it."""
+        done.append("pin")
+        return f"pinned {len(done)}"
+
+    @skill.tool(tier=Tier.HARMLESS, idempotent=True, read_only=True)
+    async def read(context: ToolContext) -> str:
+        """Reads it."""
+        done.append("read")
+        return f"read {len(done)}"
+
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
+    gate = ToolExecutor(ManualClock())
+    told: list[str] = []
+    for name in ("pin", "pin", "read", "read"):
+        [spec] = [each for each in await toolset.list_tools() if each.name == name]
+        asked = ToolCall(CallId("c"), name, {})
+        told.append((await gate.run(BoundTool(spec, toolset), asked, SCOPE, GatePolicy())).result.text)
+    assert told == ["pinned 1", "pinned 2", "read 3", "read 3"]
+    assert done == ["pin", "pin", "read"]
 
 
 async def test_errors_are_not_kept():

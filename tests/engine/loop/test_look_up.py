@@ -1,22 +1,30 @@
-"""Documents are searched before the model is asked, where an agent needs that."""
+"""Documents and talk are searched before the model is asked, where an agent needs that."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from denizen.builtin_skills.archive import skill as archive_skill
 from denizen.domain.agent import Agent, AgentInstructions, AnswersFrom, LookUp, ToolAccess, ToolPlanning
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.json import Json
-from denizen.domain.message import Role, TextPart, join_text
+from denizen.domain.message import Author, Role, TextPart, join_text
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import CallRecord, ReplyTarget
+from denizen.domain.verdict import Decision
 from denizen.engine.loop.look_up import PASSAGES
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
+from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from tests.engine.engine_fixture import LOOK, NAME, ToolsetFixture, open_engine
+from tests.engine.archive.archive_fixture import ArchiveFixture
+from tests.engine.engine_fixture import LOOK, NAME, ToolsetFixture, message, open_engine
+from tests.skill_fixture import ServicesFixture
 
 pytestmark = pytest.mark.anyio
 
@@ -121,12 +129,12 @@ async def test_what_fits_no_document_is_asked_without_any(said: str) -> None:
 async def test_with_an_answer_at_hand_a_plan_is_made_only_for_tools_that_the_question_speaks_of() -> None:
     remind = ToolSpec("remind", "Reminds somebody later.", {"type": "object", "properties": {}}, tier=Tier.HARMLESS)
     plans = ScriptedModel(ScriptedReply('{"tool": "remind", "args": {}}'), ScriptedReply("ok"), capabilities=SMALL)
-    documents = Documents(LOOK, remind)
+    weather = replace(remind, name="weather", description="The weather of a place now and for the coming days.")
+    documents = Documents(LOOK, remind, weather)
     async with open_engine(plans, documents, agent=agent()) as engine:
         await engine.say("Remind me to bring back the board game")
-    assert [spec for spec in ("remind", "look", "search_docs") if spec in str(plans.requests[0].output_schema)] == [
-        "remind"
-    ]
+    offered = str(plans.requests[0].output_schema)
+    assert [name for name in ("remind", "look", "weather", "search_docs") if name in offered] == ["remind"]
     assert len(documents.asked) == 2
 
 
@@ -178,3 +186,106 @@ async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None
     async with open_engine(model, documents, agent=agent()) as engine:
         await engine.say(QUESTION)
     assert documents.asked == []
+
+
+class Talk:
+    """An agent on a platform that has an archive of talk, and documents besides."""
+
+    def __init__(self, folder: Path) -> None:
+        self.archive, self.documents = ArchiveFixture(), Documents()
+        services = ServicesFixture(folder).services()
+        services = replace(
+            services, scoped=ScopedServices(open_archive=self.archive.lookup.open), clock=self.archive.clock
+        )
+        self.toolset = SkillToolset(archive_skill, services)
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        answers_from: AnswersFrom = AnswersFrom.ANYTHING,
+        on_platform: bool = True,
+        capabilities: Capabilities = SMALL,
+    ) -> tuple[str, list[CallRecord]]:
+        """Returns what the model read of tools when it answered, and the calls that were made."""
+        await self.archive.mirror_all()
+        model = ScriptedModel(
+            otherwise=lambda r: ScriptedReply("ok" if r.output_schema is None else '{"tool": "none"}'),
+            capabilities=capabilities,
+        )
+        who = replace(agent(), instructions=AgentInstructions(answers_from=answers_from))
+        kim = Principal(PrincipalKind.PLATFORM_USER, "discord:kim", "Kim")
+        async with open_engine(model, self.documents, agent=who) as engine:
+            await engine.runtime.swap(replace(engine.runtime.current, toolsets=(self.documents, self.toolset)))
+            request = message(question, place=self.archive.general.place, principal=kim, author=Author("kim", "Kim"))
+            if on_platform:
+                request = replace(request, shared=True, owed=ReplyTarget(NAME, reply_to="1"))
+            turn = (await engine.turns.ask(request)).turn_id
+            async with engine.store.work(write=False) as work:
+                calls = list(await work.turns.list_calls(turn))
+        return words(model.requests[-1]), calls
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Talk:
+    made = Talk(tmp_path)
+    for room, author, text in (
+        (made.archive.general, "ana", "Where shall we eat on Friday?"),
+        (made.archive.general, "bea", "At the harbour kitchen, I booked a table."),
+        (made.archive.staff, "bea", "The harbour kitchen table is for Ana's farewell."),
+    ):
+        made.archive.platform.write(room, author, text)
+    return made
+
+
+async def test_a_question_about_what_was_said_is_answered_from_the_talk_that_its_readers_may_see(talk: Talk) -> None:
+    read, calls = await talk.ask("Who booked a table at the harbour kitchen, did anybody say?")
+    assert "Bea: At the harbour kitchen, I booked a table." in read
+    assert "Ana: Where shall we eat on Friday?" in read
+    assert "farewell" not in read
+    by_tool = {call.tool_call.tool: call for call in calls}
+    assert set(by_tool) == {"search_docs", "search_archive"}
+    assert by_tool["search_archive"].outcome.verdict.decision is Decision.APPROVE
+    assert by_tool["search_archive"].tool_call.args["strict"] is True
+
+
+@pytest.mark.parametrize("question", ["What did Bea say?", "what was said in #general", "What did they say yesterday?"])
+async def test_who_where_or_when_alone_is_enough_to_look_for(talk: Talk, question: str) -> None:
+    talk.archive.clock.advance(days=1)
+    assert "I booked a table" in (await talk.ask(question))[0]
+
+
+async def test_documents_come_before_the_talk(talk: Talk) -> None:
+    talk.archive.platform.write(talk.archive.general, "ana", "Did you know that board games are lent for 7 days?")
+    read, _ = await talk.ask("What did we decide about the board games?")
+    assert 0 <= read.index(PASSAGE) < read.index("Did you know that board games")
+
+
+async def test_talk_that_does_not_fit_beside_the_documents_is_left_out(talk: Talk) -> None:
+    async def find_much(asked: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult(f"{PASSAGE}\n" + "word " * 2000, data={"found": 1})
+
+    read, _ = await talk.ask("What did Bea say?")
+    assert "I booked a table" in read
+    talk.documents.run = find_much
+    read, _ = await talk.ask("What did Bea say?")
+    assert PASSAGE in read
+    assert "I booked a table" not in read
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I book a table?", "Thanks!", "Did anybody mention the wholesale prices of Dutch tulips?"]
+)
+async def test_other_questions_and_those_that_no_talk_is_close_to_read_none(talk: Talk, question: str) -> None:
+    read, _ = await talk.ask(question)
+    assert "harbour" not in read
+
+
+async def test_who_may_not_quote_people_is_not_on_a_platform_or_is_large_does_not_look(talk: Talk) -> None:
+    question = "What did Bea say?"
+    for calls in (
+        (await talk.ask(question, answers_from=AnswersFrom.SOURCES))[1],
+        (await talk.ask(question, on_platform=False))[1],
+        (await talk.ask(question, capabilities=LARGE))[1],
+    ):
+        assert "search_archive" not in {call.tool_call.tool for call in calls}

@@ -221,12 +221,23 @@ async def test_a_failing_tool_is_answered_with_an_apology_and_its_reason_whateve
     assert f"failed: {reason}" in str(model.requests[-1].messages)
 
 
-@pytest.mark.proves("L10")
+@pytest.mark.proves("L10", "S13")
 async def test_without_plan_and_without_answer_there_is_a_fallback_text() -> None:
     silent = ScriptedModel(otherwise=ScriptedReply(""), capabilities=SMALL)
     async with open_engine(silent) as engine:
         assert (await engine.say("x")).reply == APOLOGY
+        assert (await engine.session())[-1].text == APOLOGY
+    assert len(silent.requests) == 3, "a plan, an answer, and once more"
     assert APOLOGY.startswith("I could not find an answer to that.")
+
+
+@pytest.mark.proves("S13")
+@pytest.mark.parametrize("planned", [plan("look", q="a"), NO_TOOL], ids=["with a tool", "without"])
+async def test_an_answer_without_text_is_asked_for_once_more(planned: ScriptedReply) -> None:
+    model = ScriptedModel(planned, ScriptedReply(" "), ScriptedReply("Now then."), capabilities=SMALL)
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == "Now then."
+    assert not any(request.tools for request in model.requests[1:])
 
 
 @pytest.mark.proves("L8")

@@ -94,7 +94,7 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
     assert said.count("<") == 2, "only what delimits it"
 
 
-@pytest.mark.proves("S3")
+@pytest.mark.proves("S3", "S2")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -102,6 +102,7 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
         ScriptedReply(""),
         ScriptedReply('{"complexity": "simple"}'),
         ScriptedReply("[1]"),
+        make_routing_reply("simple", 0, "fast"),
         make_routing_reply("simple", 31, "fast"),
         make_routing_reply("simple", 8, "opus"),
         make_routing_reply("simple", 8, "fast", "x" * 201),
@@ -360,6 +361,7 @@ async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -
         assert status.day_usd == USED.cost_usd
 
 
+@pytest.mark.proves("P5")
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:
     models = RoutingModels.answering()
     models.router = ScriptedModel(name="acme/router", price_usd=(Decimal(1), Decimal(1)))

@@ -69,10 +69,15 @@ class ProviderFixture:
         if self.agent.history.context is ContextStrategy.SESSION:
             return await self._done(await self.turns.ask(message(text, agent=NAME, model=self.wire.name)))
         post = await self.post("Ana", text)
-        request = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
-        end = await self._done(await self.turns.ask(replace(request, platform_id=post)))
+        end = await self.answer(post, text)
         await self.post(NAME, end.reply, answers=post)
         return end
+
+    async def answer(self, post: str, text: str) -> TurnFinished:
+        """What is answered to a post in the channel."""
+        owed = ReplyTarget(NAME, post, answers=(post,), guild="1")
+        request = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=owed)
+        return await self._done(await self.turns.ask(replace(request, platform_id=post)))
 
     async def remember(self, text: str) -> None:
         """It may come up in every turn from now on."""

@@ -117,6 +117,26 @@ async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cach
     assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
 
 
+@pytest.mark.proves("P5")
+async def test_an_assistant_reads_all_but_the_newest_from_the_cache_in_a_channel_where_others_talk_too() -> None:
+    cache, state = PromptCache(), PersistentState()
+    async with (
+        model_server(cache=cache) as server,
+        open_provider_engine(server, ANTHROPIC, ASSISTANT, state) as fixture,
+    ):
+        for number in range(36):
+            for name in ("Bob", "Cleo"):
+                await fixture.post(name, f"it still rains {number}")
+            text = f"does it rain {number}? " + "and for how long? " * 5
+            server.script(ModelAnswer(text=f"It does. {number} " + "and it goes on " * 20))
+            await fixture.answer(await fixture.post("Ana", text), text)
+            cache.advance(60)
+            state.clock.advance(minutes=1)
+        assert "Cleo: it still rains 35" in json.dumps(server.bodies[-1])
+    late = cache.bills[24:]
+    assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
+
+
 @pytest.mark.proves("C22")
 async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hour() -> None:
     cache, state = PromptCache(least=1), PersistentState()

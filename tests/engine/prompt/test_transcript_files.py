@@ -12,7 +12,7 @@ from denizen.domain.file_text import MAX_FILE_CHARS, show_file
 from denizen.domain.message import FilePart, TextPart, join_text
 from denizen.domain.room import Attachment
 from denizen.domain.tool import Taint, ToolCall, ToolResult
-from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.transcript import NO_TEXT, TranscriptBudget
 from denizen.engine.listener.messages import FILES_READ
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -62,6 +62,21 @@ async def test_a_file_of_a_colleague_is_read_with_name_type_size_address_and_tex
         "> 1. sail",
         "> Ana: 2. sink",
         "Ana: @ada what is planned?",
+    ]
+
+
+@pytest.mark.proves("C12")
+async def test_a_picture_is_read_with_name_type_size_and_address_and_an_empty_message_as_such() -> None:
+    file = Attachment("map.png", "image/png", 12, "https://cdn.example/map.png?ex=1")
+    async with open_platform(None, model(), agents={ADA: participant()}) as fixture:
+        world = fixture.world
+        for said, attachments in (("", [file]), ("", [])):
+            world.platform.repeat(world.platform.write(world.general, "bob", said, attachments=attachments).id)
+        request = await ask(fixture, "@ada where is it?")
+    assert list_lines(request) == [
+        "Bob: [map.png, image/png, 12 bytes, https://cdn.example/map.png]",
+        f"Bob: {NO_TEXT}",
+        "Ana: @ada where is it?",
     ]
 
 

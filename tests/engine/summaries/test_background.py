@@ -324,6 +324,7 @@ async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() 
             assert not await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
 
 
+@pytest.mark.proves("P5")
 async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
     model = make_answering_model()
     cheap = make_summary_model(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
@@ -346,7 +347,7 @@ async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_star
         assert not model.requests
 
 
-@pytest.mark.proves("TW12")
+@pytest.mark.proves("TW12", "T11")
 @pytest.mark.parametrize("length", [8000, 18_000])
 async def test_a_system_prompt_of_more_tokens_than_the_history_may_have_leaves_it_whole(length: int) -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=Capabilities(context_tokens=8192))

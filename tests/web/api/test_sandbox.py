@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,10 @@ from denizen.domain.ids import AgentName
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.ports.sandbox import ShellResult
+from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset
+from denizen.skill.context import RunShell
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk import DenizenClient, ShellTools
 from denizen_sdk.shell import ToolActivity
@@ -35,10 +38,11 @@ PATH = "/api/sandbox/shell"
 
 @dataclass
 class SandboxWebFixture:
-    """A server over a folder with documents, and how it is called."""
+    """A server over a folder with documents, and how it is called. A call of its shell takes `took_s`, by its clock."""
 
     web: WebFixture
     folder: Path
+    took_s: float = 0
 
     async def send(self, key: str = "key-of-ann", **body: Any) -> tuple[int, Any]:
         async with self.web.client(**{"x-api-key": key}) as client:
@@ -65,11 +69,23 @@ async def open_sandbox_web(
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
     async with open_sandbox() as sandbox:
         shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: None)
+
+        def open_shell(scope: CallScope) -> RunShell | None:
+            shell = shells.open(scope)
+
+            async def run(commands: Sequence[str]) -> tuple[ShellResult, ...]:
+                assert shell is not None
+                fixture.web.clock.advance(fixture.took_s)
+                return await shell(commands)
+
+            return run if shell is not None else None
+
         toolset = SkillToolset(
-            skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
+            skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=open_shell))
         )
         async with open_web(*models, keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
-            yield SandboxWebFixture(web, folder)
+            fixture = SandboxWebFixture(web, folder)
+            yield fixture
 
 
 @pytest.mark.proves("S20", "S-http-sandbox-shell-post")
@@ -226,6 +242,7 @@ async def test_a_chat_is_told_that_the_tools_run_and_what_came_of_it(tmp_path: P
         open_sandbox_web(tmp_path, model) as web,
         DenizenClient(LOCAL, "key-of-ann", transport=httpx2.ASGITransport(web.web.app)) as client,
     ):
+        web.took_s = 1.5
         told = [
             each async for each in client.chat("what holds?") if isinstance(each, ToolStartedEvent | ToolFinishedEvent)
         ]
@@ -234,4 +251,6 @@ async def test_a_chat_is_told_that_the_tools_run_and_what_came_of_it(tmp_path: P
     assert isinstance(done, ToolFinishedEvent) and isinstance(batch_done, ToolFinishedEvent)
     assert [each.tool for each in told] == ["bash", "bash", "bash_batch", "bash_batch"]
     assert (done.call_id, done.is_error, "No shoes" in done.text) == (loading.call_id, False, True)
+    assert (batch_done.call_id, batch_done.is_error) == (batch_loading.call_id, False)
+    assert (done.duration_ms, batch_done.duration_ms) == (1500, 1500)
     assert "$ ls\n" in batch_done.text and "cat: gone: No such file" in batch_done.text

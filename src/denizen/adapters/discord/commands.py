@@ -167,13 +167,16 @@ def plan_sync(
 
 
 class CommandSync:
-    """Registers the commands of one login, in one `guild` or, if that is empty, in all.
+    """Registers the commands of one login, in one `guild` or, if that is empty, in all. What was registered in all
+    before goes when they are kept to one.
 
     A command is ours if its name is in `owned`, or if this object registered it.
     """
 
     def __init__(self, client: discord.Client, application_id: str, *, guild: str, owned: frozenset[str]) -> None:
-        self._registry = _CommandRegistry(client, int(application_id), int(guild) if guild else None)
+        everywhere = _CommandRegistry(client, int(application_id), None)
+        self._registry = _CommandRegistry(client, int(application_id), int(guild)) if guild else everywhere
+        self._former = everywhere if guild else None
         self._owned = owned
         self._done: list[Payload] | None = None
         self._lock = anyio.Lock()
@@ -187,29 +190,34 @@ class CommandSync:
             if wanted == self._done:
                 return 0
             plan = plan_sync(wanted, await self._registry.list_all(), self._owned)
-            writes = await self._apply(plan, failures)
+            writes = await _apply(self._registry, plan, failures)
             self._owned |= {payload["name"] for payload in wanted}
+            if self._former is not None and not failures:
+                plan = plan_sync([], await self._former.list_all(), self._owned)
+                writes += await _apply(self._former, plan, failures)
             if failures:
                 raise failures[0]
             self._done = wanted
             return writes
 
-    async def _apply(self, plan: CommandSyncPlan, failures: list[DenizenError]) -> int:
-        if plan.is_first and len(plan.creations) > 1:
-            try:
-                await self._registry.create_all(plan.creations)
-            except InvalidInput:
-                _log.info("the slash commands are refused together, and are registered one by one")
-            else:
-                return 1
-        for payload in plan.creations:
-            await _attempt(self._registry.create(payload), failures)
-        for command_id, payload in plan.edits.items():
-            await _attempt(self._registry.edit(command_id, payload), failures)
-        for command_id, name in plan.deletions.items():
-            _log.info("a slash command is not wanted any more", extra={"command": name})
-            await _attempt(self._registry.delete(command_id), failures)
-        return len(plan.creations) + len(plan.edits) + len(plan.deletions)
+
+async def _apply(registry: _CommandRegistry, plan: CommandSyncPlan, failures: list[DenizenError]) -> int:
+    """Makes the writes of the plan and returns their number; what fails is added to `failures`."""
+    if plan.is_first and len(plan.creations) > 1:
+        try:
+            await registry.create_all(plan.creations)
+        except InvalidInput:
+            _log.info("the slash commands are refused together, and are registered one by one")
+        else:
+            return 1
+    for payload in plan.creations:
+        await _attempt(registry.create(payload), failures)
+    for command_id, payload in plan.edits.items():
+        await _attempt(registry.edit(command_id, payload), failures)
+    for command_id, name in plan.deletions.items():
+        _log.info("a slash command is not wanted any more", extra={"command": name})
+        await _attempt(registry.delete(command_id), failures)
+    return len(plan.creations) + len(plan.edits) + len(plan.deletions)
 
 
 def _to_payloads(specs: Sequence[CommandSpec]) -> tuple[list[Payload], list[DenizenError]]:

@@ -36,6 +36,8 @@ from denizen.adapters.store.posts import (
     drop_embeddings,
     find_post,
     find_posts,
+    list_authors,
+    list_newest,
     list_posts,
     list_versions,
     lower_progress,
@@ -46,7 +48,7 @@ from denizen.adapters.store.posts import (
     total_posts,
 )
 from denizen.adapters.store.repository import SqlRepository, insert_rows, read_record, upsert, write_record
-from denizen.domain.message import parts_to_json
+from denizen.domain.message import Author, parts_to_json
 from denizen.domain.mirror import FORGOTTEN, renew_room
 from denizen.domain.room import Post, PostVersion, Room, RoomKind
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
@@ -303,6 +305,9 @@ class SqlArchive(SqlRepository):
             return []
         return await self._transaction.read(lambda connection: search_posts(connection, self._dialect, wanted))
 
+    async def list_newest(self, wanted: PostQuery) -> Sequence[Post]:
+        return await self._transaction.read(lambda connection: list_newest(connection, self._dialect, wanted))
+
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
@@ -313,6 +318,9 @@ class SqlArchive(SqlRepository):
             "limit": max(limit, 0),
         }
         return await self._transaction.read(lambda connection: count_posts(connection, self._dialect, by, bounds))
+
+    async def list_authors(self, platform: str, *, rooms: Sequence[str]) -> Sequence[Author]:
+        return await self._transaction.read(lambda connection: list_authors(connection, self._dialect, platform, rooms))
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount:
         bounds = {"where": platform, "whose": author_id}

@@ -240,6 +240,43 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
     return statement
 
 
+@cache
+def _newest(dialect: SqlDialect) -> sa.Select[Any]:
+    author = sa.bindparam("author", type_=EscapedText())
+    return (
+        sa.select(*POST_COLUMNS)
+        .where(_ON, dialect.among(posts.c.room, "rooms"), NOT_DELETED)
+        .where(sa.or_(author == sa.literal_column("''"), posts.c.author_id == author))
+        .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
+        .order_by(posts.c.created_at.desc(), posts.c.id.desc())
+        .limit(sa.bindparam("limit"))
+    )
+
+
+@cache
+def _authors(dialect: SqlDialect) -> sa.Executable:
+    """Jumps in the index from one author to the next instead of reading every post."""
+    authors = sa.select(sa.func.min(posts.c.author_id).label("id")).where(_ON).cte("authors", recursive=True)
+    following = sa.select(sa.func.min(posts.c.author_id)).where(_ON, posts.c.author_id > authors.c.id)
+    authors = authors.union_all(sa.select(following.scalar_subquery()).where(authors.c.id.is_not(None)))
+    theirs = posts.alias()
+    # An expression, so that SQLite goes through the author's posts from the newest and not through those of each room.
+    room = sa.func.coalesce(theirs.c.room, sa.literal_column("''"), type_=EscapedText())
+    newest = (
+        sa.select(theirs.c.position)
+        .where(theirs.c.platform == sa.bindparam("where"), theirs.c.author_id == authors.c.id)
+        .where(dialect.among(room, "rooms"), theirs.c.deleted_at.is_(None))
+        .order_by(theirs.c.id.desc())
+        .limit(1)
+    )
+    found = sa.select(newest.scalar_subquery().label("position")).select_from(authors).subquery()
+    return (
+        sa.select(posts.c.author_id, posts.c.author_name, posts.c.author_is_bot)
+        .join(found, posts.c.position == found.c.position)
+        .order_by(posts.c.author_id)
+    )
+
+
 def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
     """Adds and updates posts in a few statements and returns how many were new."""
     added, left = 0, list(given)
@@ -300,6 +337,28 @@ def list_posts(
     bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
     rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
     return [parse_post(row) for row in (rows if after else rows[::-1])]
+
+
+def list_newest(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[Post]:
+    """Returns the newest posts that the query admits, whatever its words; the newest first."""
+    bounds: dict[str, Any] = {"where": wanted.platform, "limit": max(wanted.limit, 0), **_bind_bounds(dialect, wanted)}
+    return [parse_post(row) for row in connection.execute(_newest(dialect), bounds)]
+
+
+def list_authors(connection: sa.Connection, dialect: SqlDialect, platform: str, rooms: Sequence[str]) -> list[Author]:
+    """Returns who wrote in the rooms, by id, with their latest names there."""
+    bounds = {"where": platform, "rooms": dialect.bind_list([escape(room) for room in rooms])}
+    rows = connection.execute(_authors(dialect), bounds)
+    return [Author(row.author_id, row.author_name, is_bot=row.author_is_bot) for row in rows]
+
+
+def _bind_bounds(dialect: SqlDialect, wanted: PostQuery) -> dict[str, Any]:
+    return {
+        "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
+        "author": wanted.author,
+        "since": wanted.since or EARLIEST,
+        "until": wanted.until or LATEST,
+    }
 
 
 def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
@@ -430,13 +489,7 @@ LENGTH_WEIGHT = 0.75
 
 def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQuery) -> list[PostHit]:
     """Returns posts with some of the words, the best first; of equals, the newest."""
-    bounds = {
-        "platform": wanted.platform,
-        "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
-        "author": wanted.author,
-        "since": wanted.since or EARLIEST,
-        "until": wanted.until or LATEST,
-    }
+    bounds = {"platform": wanted.platform, **_bind_bounds(dialect, wanted)}
     search = WordSearch(connection, dialect, WordIndex("posts", dialect.find_posts, dialect.find_posts, bounds))
     places = search.select(wanted.words, wanted.also, limit=wanted.limit)
     rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()

@@ -323,8 +323,9 @@ class AgentSection(Section):
     )
     look_up: LookUp = Field(
         default=LookUp.AUTO,
-        description="Whether its documents are searched for the question before the model is asked, so that passages "
-        "that fit are there from the start: `always`, `never`, or `auto` for agents that plan and for small models.",
+        description="Whether its documents are searched for the question before the model is asked, and on a platform "
+        "the archive for questions about what was said, so that what fits is there from the start: `always`, `never`, "
+        "or `auto` for agents that plan and for small models.",
     )
     answers_from: AnswersFrom = Field(
         default=_AGENT.instructions.answers_from,

@@ -8,37 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 
+from denizen.domain.clock import Clock
 from denizen.domain.errors import NotAllowed, NotFound
+from denizen.domain.ids import AgentName
+from denizen.domain.period import Period
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
 from denizen.domain.room import Post, Room
+from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.talk import list_authors, list_surroundings, read_question
 from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
 from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
-from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
+from denizen.skill import (
+    ArchiveCount,
+    ArchivedEdits,
+    ArchivedPost,
+    ArchivedTalk,
+    ArchiveKey,
+    ArchiveLookup,
+    FoundTalk,
+    TalkFilters,
+)
 
 NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
-MAX_AUTHORS = 10_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveQuery:
-    """A search of the archive, as it was asked for."""
+    """A search of the archive, as it was asked for. `author_id` is of an author who is known already. Without words,
+    the newest posts are wanted.
+    """
 
     words: str
-    room: str
-    author: str
-    since: datetime | None
-    until: datetime | None
+    room: str = ""
+    author: str = ""
+    author_id: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
     limit: int
 
     @property
@@ -47,14 +62,15 @@ class ArchiveQuery:
         return telling_words(self.words) or split_words(self.words)
 
     def rank(self, posts: Sequence[Post]) -> list[Post]:
-        """Returns those of the posts that a search by words would find, the best first; of equals, the newest."""
+        """Returns those of the posts that a search would find, the best first; of equals, the newest."""
         author = self.author.strip().strip('<@!>"').strip().casefold()
         shared = {post.id: set(self.selecting).intersection(split_words(post.text)) for post in posts}
         found = [
             post
             for post in reversed(posts)
-            if shared[post.id]
+            if (shared[post.id] or not self.words)
             and author in {"", post.author.id, post.author.name.casefold()}
+            and self.author_id in {"", post.author.id}
             and _is_within(post, self.since, self.until)
         ]
         return sorted(found, key=lambda post: -len(shared[post.id]))
@@ -79,22 +95,11 @@ class ArchiveSearch:
         """The best first. Raises NotFound for a room that is not there, and for an author who wrote nothing there,
         unless none of it is archived.
         """
-        rooms = [room.id for room in view.choose(wanted.room)]
         asked = await self._embed_words(wanted.words)
         async with self._store.work(write=False) as work:
-            author = await _find_author(work, view, rooms, wanted.author)
-            if author is None:
+            query = await _plan_query(work, view, wanted)
+            if query is None:
                 return []
-            query = PostQuery(
-                " ".join(wanted.selecting),
-                also=wanted.words,
-                platform=view.platform,
-                rooms=rooms,
-                author=author,
-                since=wanted.since,
-                until=wanted.until,
-                limit=wanted.limit,
-            )
             if asked is None:
                 return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
@@ -104,6 +109,13 @@ class ArchiveSearch:
             [hit.match for hit in by_words], [hit.match for hit in by_embedding], least=self._similarity()
         )
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
+
+    async def list_newest(self, view: ArchiveView, wanted: ArchiveQuery) -> list[Post]:
+        """Returns the newest, whatever the words. Raises as a search does."""
+        async with self._store.work(write=False) as work:
+            query = await _plan_query(work, view, wanted)
+            posts = await work.archive.list_newest(query) if query is not None else ()
+        return [post for post in posts if view.sees(post)]
 
     async def list_absent(self, view: ArchiveView, words: str) -> list[str]:
         """Returns those of the words that the archive has in no room of the view."""
@@ -143,12 +155,30 @@ class ArchiveSearch:
         ][:RANKED]
 
 
+async def _plan_query(work: UnitOfWork, view: ArchiveView, wanted: ArchiveQuery) -> PostQuery | None:
+    """Returns the query of the store; None where nobody wrote anything."""
+    rooms = [room.id for room in view.choose(wanted.room)]
+    author = wanted.author_id or await _find_author(work, view, rooms, wanted.author)
+    if author is None:
+        return None
+    return PostQuery(
+        " ".join(wanted.selecting),
+        also=wanted.words,
+        platform=view.platform,
+        rooms=rooms,
+        author=author,
+        since=wanted.since,
+        until=wanted.until,
+        limit=wanted.limit,
+    )
+
+
 async def _find_author(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str], text: str) -> str | None:
     """The id; empty for anybody, None where nobody wrote anything."""
     if not text.strip():
         return ""
-    authors = await work.archive.count(CountBy.AUTHOR, platform=view.platform, rooms=rooms, limit=MAX_AUTHORS)
-    return get_author(text, [known for known in authors if known.key not in view.hidden]) if authors else None
+    authors = await list_authors(work, view, rooms)
+    return get_author(text, authors) if authors else None
 
 
 def _is_within(post: Post, since: datetime | None, until: datetime | None) -> bool:
@@ -167,6 +197,9 @@ class ArchiveLookups:
     channels: ConnectedAccounts
     mirror: ArchiveMirror
     search: ArchiveSearch
+    clock: Clock
+    zone_of: Callable[[AgentName], tzinfo]
+    """The time zone in which an agent is told times, and people there name them."""
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
@@ -209,14 +242,77 @@ class _ScopedLookup:
     ) -> Sequence[ArchivedPost]:
         view = await self._view()
         wanted = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
-        hits = await self.lookups.search(view, wanted)
-        if hits:
-            return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
-        likely = view.get_room(room) if room.strip() else view.own
+        return [_record(post, view, text=text) for post, text in await self._find(view, wanted)]
+
+    async def find_talk(
+        self,
+        question: str,
+        *,
+        room: str = "",
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+    ) -> FoundTalk:
+        view, lookups = await self._view(), self.lookups
+        asked = await read_question(lookups.store, view, self.scope, question, now=lookups.clock.now(), zone=self.zone)
+        if author.strip():
+            asked = replace(asked, author="", author_name="")
+        if room.strip():
+            asked = replace(asked, room="")
+        if since or until:
+            asked = replace(asked, period=Period())
+        is_open = not (author.strip() or room.strip() or since or until or asked.is_narrowed)
+        words = question if is_open else asked.words if telling_words(asked.words) else ""
+        given = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
+        narrowed = replace(
+            given,
+            room=asked.room or room,
+            author_id=asked.author,
+            since=since or asked.period.since,
+            until=until or asked.period.until,
+        )
+        found = await self._find(view, narrowed)
+        is_widened = not found and asked.is_narrowed and bool(words)
+        if is_widened:
+            found = await self._find(view, given)
+        async with lookups.store.work(write=False) as work:
+            surroundings = await list_surroundings(work, view, [post for post, _ in found])
+        texts = {post.id: text for post, text in found}
+        return FoundTalk(
+            talk=[
+                ArchivedTalk(tuple(_record(post, view, text=texts.get(post.id, "")) for post in each.posts), each.found)
+                for each in merge_excerpts(surroundings)
+            ],
+            words=words,
+            filters=TalkFilters(
+                author=asked.author_name,
+                room=room_label(view.rooms[asked.room]) if asked.room else "",
+                since=asked.period.since,
+                until=asked.period.until,
+            ),
+            is_widened=is_widened,
+        )
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.lookups.zone_of(self.scope.agent)
+
+    async def _find(self, view: ArchiveView, wanted: ArchiveQuery) -> list[tuple[Post, str]]:
+        """Returns posts of the archive, or where it has nothing of the likely room, of the platform, each with the part
+        of its text to show.
+        """
+        if wanted.words:
+            found = [(hit.post, hit.excerpt) for hit in await self.lookups.search(view, wanted)]
+        else:
+            newest = await self.lookups.search.list_newest(view, wanted)
+            found = [(post, make_excerpt(post.text, ())) for post in newest]
+        if found:
+            return found
+        likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
         fetched = await self.lookups.fetch_unknown(view, likely) if likely is not None else []
-        return [
-            _record(post, view, text=make_excerpt(post.text, wanted.selecting)) for post in wanted.rank(fetched)[:limit]
-        ]
+        ranked = wanted.rank(fetched)[: wanted.limit]
+        return [(post, make_excerpt(post.text, wanted.selecting)) for post in ranked]
 
     async def list_absent(self, words: str) -> Sequence[str]:
         view = await self._view()

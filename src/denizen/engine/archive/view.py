@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
-from denizen.ports.archive import PostCount
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -91,17 +91,15 @@ async def open_view(scope: CallScope, store: Store, channels: ConnectedAccounts,
     )
 
 
-def get_author(text: str, authors: Sequence[PostCount]) -> str:
+def get_author(text: str, authors: Sequence[Author]) -> str:
     """The id of an author by id, `@name` or a part of a name, among those who wrote in rooms that may be seen. Raises
     NotFound, and InvalidInput that lists the people who are meant alike.
     """
     wanted = text.strip().strip('<@!>"').strip().casefold()
     for author in authors:
-        if author.key == wanted:
-            return author.key
-    return pick_by_name(
-        wanted, authors, lambda author: (author.name,), lambda author: f"{author.name} {author.key}"
-    ).key
+        if author.id == wanted:
+            return author.id
+    return pick_by_name(wanted, authors, lambda author: (author.name,), lambda author: f"{author.name} {author.id}").id
 
 
 def pick_by_name(

@@ -1,44 +1,75 @@
-"""The search of an agent's documents before its model is asked.
+"""The search of an agent's documents, and of what people said, before its model is asked.
 
 A small model seldom thinks of looking, and one that plans decides before it has read anything. So the best passages for
-the question are there from the start. It is a call of `search_docs` like any other, but for who asked for it: it passes
-the gate, stands in the trace, and what it found counts as read. Called by `turn`, between prompt and loop.
+the question are there from the start, and on a platform, where the question is about what was said, the talk that
+answers it. They are calls of `search_docs` and `search_archive` like any other, but for who asked for them: they pass
+the gate, stand in the trace, and what they found counts as read. Called by `turn`, between prompt and loop.
 """
 
 from __future__ import annotations
 
-from denizen.domain.agent import LookUp
+from denizen.domain.agent import AnswersFrom, LookUp
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json
 from denizen.domain.message import Role, ToolCallPart, ToolResultPart
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.ranking import telling_words
+from denizen.domain.taint import QUOTED
+from denizen.domain.talk_question import asks_about_talk
+from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
 
-SEARCH, SKILL = "search_docs", "knowledge"
-"""The tool, and the skill that it is of."""
+SEARCH, SEARCH_TALK = "search_docs", "search_archive"
+SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive"}
+"""The skills that the tools are of."""
 PASSAGES = 3
 """How many are looked up. A passage has 1,200 characters at most, so they fit what a plan shows of a result."""
+MAX_TOKENS = 2000
+"""The limit for passages and talk together. Passages come first; talk that does not fit beside them is left out."""
 MAX_QUERY_CHARS = 500
 
 
 async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCallPart, ToolResultPart]]:
-    """Returns the call and what it found; nothing where nothing fits the question, or the agent does not look up."""
+    """Returns the calls and what they found, documents first; nothing where nothing fits, or the agent does not look
+    up.
+    """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
     if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not telling_words(context.question):
         return []
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    bound = toolbox.find(SEARCH)
-    if bound is None or bound.spec.source != SKILL:  # no server outside gets each question because of a name
-        return []
-    args: dict[str, Json] = {"query": context.question[:MAX_QUERY_CHARS], "limit": PASSAGES, "strict": True}
-    call = ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)
-    [result] = await steps.call([call], toolbox, is_asked=False)
-    if result.is_error or not steps.evidence.found:
-        return []
-    steps.keep(Role.ASSISTANT, [call])
-    steps.keep(Role.TOOL, [result])
-    await steps.save()
-    return [(call, result)]
+    calls = [call for call in _plan_calls(context) if _is_ours(toolbox, call.tool)]
+    results = await steps.call(calls, toolbox, is_asked=False) if calls else ()
+    found: list[tuple[ToolCallPart, ToolResultPart]] = []
+    left = MAX_TOKENS
+    for call, result in zip(calls, results, strict=True):
+        has_found = steps.evidence.found if call.tool == SEARCH else QUOTED in result.text
+        left -= count_tokens(PromptMessage(Role.TOOL, (result,))) if has_found else 0
+        if has_found and not result.is_error and (left >= 0 or not found):
+            found.append((call, result))
+    if found:
+        steps.keep(Role.ASSISTANT, [call for call, _ in found])
+        steps.keep(Role.TOOL, [result for _, result in found])
+        await steps.save()
+    return found
+
+
+def _plan_calls(context: TurnContext) -> list[ToolCallPart]:
+    asked = context.question[:MAX_QUERY_CHARS]
+    args: dict[str, Json] = {"query": asked, "limit": PASSAGES, "strict": True}
+    calls = [ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)]
+    is_on_platform = find_reply_target(context.turn) is not None
+    may_quote_people = context.agent.instructions.answers_from is not AnswersFrom.SOURCES
+    if is_on_platform and may_quote_people and asks_about_talk(asked):
+        args = {"words": asked, "strict": True}
+        calls.append(ToolCallPart(CallId(derive("call", context.turn.id, "look up talk")), SEARCH_TALK, args))
+    return calls
+
+
+def _is_ours(toolbox: Toolbox, tool: str) -> bool:
+    """Whether the tool is there, and of our skill: no server outside gets each question because of a name."""
+    bound = toolbox.find(tool)
+    return bound is not None and bound.spec.source == SKILLS[tool]

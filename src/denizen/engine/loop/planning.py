@@ -26,7 +26,6 @@ from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segme
 from denizen.domain.prompt_messages import agent_timezone, date_line
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
-from denizen.engine.loop.look_up import SEARCH
 from denizen.engine.loop.loop import APOLOGY
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
@@ -78,7 +77,8 @@ async def plan_then_act(
     if looked_up:
         # With an answer at hand a small model still names some tool; those that the question speaks of may be meant.
         named = matching_tools(toolbox.specs, context.question)
-        toolbox = Toolbox({name: toolbox.tools[name] for name in named if name != SEARCH})
+        known = {call.tool for call, _ in looked_up}
+        toolbox = Toolbox({name: toolbox.tools[name] for name in named if name not in known})
     outcomes = list(looked_up)
     history = insert_notes_before_question(history, context.prompt.notes)
     plans = min(MAX_PLANS, context.agent.limits.max_steps - 1) if toolbox.tools else 0

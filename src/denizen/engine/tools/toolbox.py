@@ -21,6 +21,7 @@ from denizen.domain.ids import CallId, SessionId, derive, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
+from denizen.domain.ranking import telling_words
 from denizen.domain.taint import find_call_taint
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.configuration.generation import Runtime
@@ -79,8 +80,8 @@ def rank_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
 
 
 def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
-    """As `rank_tools`, without those that share no word."""
-    question = stems(words)
+    """As `rank_tools`, without those that share no word that says something: every question has a "the"."""
+    question = stems(" ".join(telling_words(words)))
     about = {spec.name: stems(f"{spec.name.replace('_', ' ')} {_about(spec)}") for spec in specs}
     return [name for name in rank_tools(specs, words) if question & about[name]]
 
