@@ -6,10 +6,12 @@
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     indexing                    40 MB of documents, while somebody else writes; a database as above
+    embedding                   processor time and memory of a passage with the small model, one way beside another
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
+    memory                      what a memory finds of what it was told, beside plain BM25 and plain dense search
     retrieval retrieval_large retrieval_embedded
                                 how often a search finds what was asked for, beside plain BM25 and plain dense search
     cranfield                   relevance on the Cranfield collection; `cranfield file:///FOLDER` with its files
@@ -34,10 +36,12 @@ from benchmarks import (
     cranfield,
     discord_account,
     durable,
+    embedding,
     event_loop,
     gate,
     growth,
     indexing,
+    memory,
     retrieval,
     routing,
     sandbox,
@@ -64,6 +68,8 @@ PARTS = {
     "cache": cache.main,
     "search": search.main,
     "indexing": indexing.main,
+    "memory": memory.main,
+    "embedding": embedding.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
     "retrieval_embedded": retrieval.main_embedded,

@@ -140,7 +140,7 @@ async def run(folder: Path, url: str) -> float:
     async with anyio.create_task_group() as group:
         group.start_soon(write_beside, store, waits_ms)
         group.start_soon(watch_loop, late_ms)
-        await DocumentIndexer(store, library, BudgetedEmbedder()).catch_up()
+        await DocumentIndexer(store, library, BudgetedEmbedder(), clock).catch_up()
         group.cancel_scope.cancel()
     cpu_s, took_s = time.process_time() - cpu_s, time.perf_counter() - begun_s
     async with store.work(write=False) as work:

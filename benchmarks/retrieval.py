@@ -8,7 +8,7 @@ python -m benchmarks retrieval postgresql://...     an empty database
 Texts and questions are in `benchmarks.corpus`: six words of a passage, a title with one word, the six words within a
 sentence, and the first paragraph of docstrings for the rest of them. Plain BM25 is FTS5 over all words of the question,
 in a bare table of the same texts; plain dense search compares whole vectors one by one. Up to EMBEDDED_PASSAGES have
-vectors, made by the small model in about 80 ms each; the time for the question's own is in no figure. `cpu` is the
+vectors, made by the small model in about 45 ms each at most; the time for the question is in no figure. `cpu` is the
 median of this process's processor time, which hardly changes on a machine that others use, too.
 """
 

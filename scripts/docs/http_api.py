@@ -126,6 +126,7 @@ def _open_dependencies() -> WebDependencies:
             change_remote=_change_nothing,
             webhooks=dict,
             indexing=lambda: None,
+            embedding=knowledge.indexing.find_embedding_progress,
         ),
         gaps=GapServices(knowledge.gaps, knowledge.learning),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),

@@ -111,8 +111,9 @@ class SyncInfo:
     """One sync. `status` is running, done, partial (some sources could not be read, and keep what was last read) or
     failed; the sync is over once `ended_at` is set. `failed` maps sources (and `(remote)`, the repository for
     snapshots, or `(snapshot)` where none could be made) to the reason; `skipped` does so for sources that were not
-    read. `progress` has each source that the answering process has begun to read. `snapshot` is the current snapshot at
-    the end of the sync, empty where none could be made.
+    read; `left_out` maps sources to how many of their files were not kept, and to names and reasons of the first.
+    `progress` has each source that the answering process has begun to read. `snapshot` is the current snapshot at the
+    end of the sync, empty where none could be made.
     """
 
     id: str
@@ -124,6 +125,7 @@ class SyncInfo:
     changed: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
     progress: dict[str, SyncProgress] = field(default_factory=dict[str, SyncProgress])
 
 
@@ -148,9 +150,22 @@ class StartedSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingInfo:
+    """How many of the documents' passages can be found by meaning: `done` of `total`, which `text` says for people.
+    `left_s` is how long the rest takes at the measured pace, None while nobody embeds. All are found by words
+    meanwhile.
+    """
+
+    done: int
+    total: int
+    left_s: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotInfo:
     """The current snapshot and the latest one; empty if there is none. With `needs_sync` a sync is due, and `why` says
-    for what reason.
+    for what reason. `embedding` is None without an embedder.
     """
 
     current: str
@@ -159,6 +174,7 @@ class SnapshotInfo:
     last_sync_at: str | None
     needs_sync: bool
     why: str = ""
+    embedding: EmbeddingInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +204,27 @@ class PublishedSnapshot:
     current: str
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentPassage:
+    """A passage of a document: lines `first_line` to `last_line` of the file at `path`, as agents cite it. `title` is
+    made of the headings above it. `source` is the id of its source, empty for a file of a knowledge folder.
+    """
+
+    path: str
+    first_line: int
+    last_line: int
+    title: str
+    text: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMatches:
+    """The passages that a search found, the best first."""
+
+    passages: tuple[DocumentPassage, ...]
+
+
 SyncEvent = SyncInfo | SourceProgress | UnknownEvent
 
 SYNC_EVENTS: Mapping[str, type[SyncInfo | SourceProgress]] = {
@@ -205,10 +242,21 @@ def decode_sync_event(name: str, row: Json) -> SyncEvent:
 
 
 class KnowledgeCalls(ClientCalls):
-    """The calls of `/api/sources`, `/api/sync`, `/api/snapshot` and `/api/github/repos`.
+    """The calls of `/api/docs`, `/api/sources`, `/api/sync`, `/api/snapshot` and `/api/github/repos`.
 
-    All raise NetworkError, and ApiError (403 for everybody but owners and admins).
+    All raise NetworkError, and ApiError (403 for everybody but owners and admins, but of the first two).
     """
+
+    async def search_docs(
+        self, query: str, *, limit: int = 6, source: str = "", agent: str = ""
+    ) -> tuple[DocumentPassage, ...]:
+        """Returns passages of the documents of the default agent, or another, that fit the query, the best first.
+
+        With `source` only those of that source. Raises ApiError: 404 for an agent that has no documents, 403 or 429
+        where the gate does not let the call through.
+        """
+        found = await self._get(DocumentMatches, "/api/docs/search", q=query, limit=limit, source=source, agent=agent)
+        return found.passages
 
     async def list_sources(self) -> list[SourceInfo]:
         """Returns the sources of knowledge, by kind in the server's order. Everybody may call this."""

@@ -140,11 +140,11 @@ class ShellTools:
         self._clock = clock
 
     async def bash(self, command: str) -> str:
-        """Looks into the knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n,
-        xargs with | && ; and 2>/dev/null. Paths are relative. Example: grep -rin "opening hours" . | head -20
+        """Looks into the knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, cut, sed, awk,
+        jq, xargs, for with | && ; and 2>/dev/null. Paths are relative. Example: grep -rin "opening hours" . | head -20
 
         Args:
-            command: One line of shell, of at most 2000 characters.
+            command: Lines of shell, of at most 2000 characters together.
 
         """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from denizen.adapters.sitemap import MAX_PAGES
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, write
 from tests.timing import HANG_LIMIT_S
 
@@ -53,6 +54,7 @@ async def test_the_pages_of_a_site_are_read_by_their_paths(engine: KnowledgeFixt
     await engine.add(MAP, "site")
     run = await engine.run()
     assert run.failed == {}
+    assert run.left_out == {"site": "2 left out: gone.html (HTTP 404); data.csv.html (text/csv instead of HTML)"}
     assert engine.files() == {
         "docs/site/guide/a b.html.md": "AB",
         "docs/site/guide/c.html.md": "C",
@@ -156,3 +158,26 @@ async def test_names_that_no_disk_takes_are_left_out_and_hold_up_no_other_source
     run = await engine.run()
     assert run.failed == {}
     assert engine.files() == {"docs/site/a.html.md": "A", "docs/notes/a.md": "mine"}
+
+
+async def test_an_address_with_dots_is_the_one_that_a_browser_makes_of_it(engine: KnowledgeFixture) -> None:
+    page = f"{SITE}/docs/../README.html"
+    engine.web.put(MAP, listing(page, f"{SITE}/docs/..%2fetc"))
+    engine.web.put(page, "read me")
+    await engine.add(MAP, "site")
+    await engine.run()
+    assert engine.files() == {"docs/site/README.html.md": "READ ME"}
+
+
+async def test_pages_that_do_not_answer_or_are_too_many_are_named_with_the_reason(engine: KnowledgeFixture) -> None:
+    urls = [f"{SITE}/{number:04}" for number in range(MAX_PAGES + 2)]
+    engine.web.put(MAP, listing(*urls))
+    for url in urls[1:]:
+        engine.web.put(url, "x")
+    await engine.add(MAP, "site")
+    run = await engine.run()
+    assert run.left_out["site"] == (
+        "3 left out: 0000.html (Connection refused); 1000.html (behind the first 1000 pages); "
+        "1001.html (behind the first 1000 pages)"
+    )
+    assert len(engine.files()) == MAX_PAGES - 1

@@ -106,5 +106,9 @@ async def test_sizes_are_bounded_and_bytes_are_no_text(shared: Path) -> None:
     assert (await run(files(shared), "write", too_much)).is_error
 
 
+@pytest.mark.proves("T-tool-read", "T-tool-write")
 async def test_without_allowed_folders_nothing_is_reached(shared: Path) -> None:
     assert "tools.files.allowed" in (await run(files(), "read", {"path": f"{shared}/sub/note.txt"})).text
+    written = await run(files(), "write", {"path": f"{shared}/new.txt", "content": "x"})
+    assert "tools.files.allowed" in written.text
+    assert not (shared / "new.txt").exists()

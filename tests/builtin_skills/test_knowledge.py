@@ -13,6 +13,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
 from tests.skill_fixture import ServicesFixture, run, scope
+from tests.unprivileged import run_unprivileged
 
 pytestmark = pytest.mark.anyio
 
@@ -145,6 +146,24 @@ async def test_no_name_and_no_link_leads_out_of_the_folders(library: Library, tm
     assert not any(word in listed for word in ("secret", "link", "pipe", "hidden"))
 
 
+def test_a_folder_that_may_not_be_read_is_named_and_hides_no_other(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.add(library.shared, "rules.txt", "No shoes in the house.")
+    library.add(library.shared, "shut/secret.md", "No shoes in the garden.")
+    (library.shared / "shut").chmod(0)
+
+    async def main() -> None:
+        listed = (await library.ask("list_knowledge")).text
+        assert "shared/rules.txt (22 bytes)\nshared/shut/ (may not be read)" in listed
+        found = await library.ask("search_docs", query="shoes")
+        assert "in the house" in found.text and "garden" not in found.text
+
+    try:
+        run_unprivileged(main)
+    finally:
+        (library.shared / "shut").chmod(0o755)
+
+
 async def test_a_long_list_says_how_to_see_the_rest(library: Library):
     for number in range(MAX_LISTED):
         library.add(library.shared, f"many/{number:04}.md", "x")
@@ -174,3 +193,6 @@ async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folder
     assert "Roses want sun." in (await library.ask("read_knowledge", name="docs/site/guide.mdx")).text
     assert "My own words" in (await library.ask("read_knowledge", name="docs/guide.md")).text
     assert (await library.ask("read_knowledge", name="docs/../../ada/knowledge/docs/guide.md")).is_error
+    assert "Roses want sun." in (await library.ask("read_knowledge", name="docs/other/../site/./guide.mdx")).text
+    library.add(library.shared, "README.md", "Ours.")
+    assert "Ours." in (await library.ask("read_knowledge", name="shared/docs/../README.md")).text

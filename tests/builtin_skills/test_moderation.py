@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,11 @@ async def test_a_warning_that_reached_nobody_says_so(tmp_path: Path) -> None:
 async def test_members_are_timed_out_kicked_and_banned(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
         ana, ben, guild = it.sim.ana, it.sim.ben, it.sim.guild
+        asked_at = datetime.now(UTC)
         assert "in time-out until" in await it.do(ana, "timeout_member", member="Ben", minutes=60)
-        assert guild.members[ben.id].timeout_until is not None
+        until = guild.members[ben.id].timeout_until
+        assert until is not None
+        assert asked_at + timedelta(minutes=60) <= until <= datetime.now(UTC) + timedelta(minutes=60)
         assert "may write again" in await it.do(ana, "end_timeout", member="Ben")
         assert guild.members[ben.id].timeout_until is None
         assert "Kicked" in await it.do(ana, "kick_member", member=str(ben.id))

@@ -18,14 +18,22 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from tests.skill_fixture import ServicesFixture, run
 
-SKILLS = ("server", "members", "components", "discord")
+SKILLS = ("server", "members", "components", "discord", "moderation")
 CHOOSING = frozenset({"unpin", "remove"})
 """Parameters that choose the action, and are set here."""
-ACTIONS = {"delete_own_message": "delete_message", "pin_message": "unpin_message", "react": "remove_reaction"}
+ACTIONS = {
+    "delete_own_message": "delete_message",
+    "pin_message": "unpin_message",
+    "react": "remove_reaction",
+    "list_warnings": "judge_member",
+    "purge_messages": "choose_messages",
+}
 """Those that have another name than their tool."""
-LOADED = frozenset({"url"})
-"""Parameters whose picture is given on in their place."""
-TOOLS = [(skill, spec) for skill in SKILLS for spec in load_builtin(skill).specs()]
+LOADED = frozenset({"url", "minutes"})
+"""Parameters in whose place a picture or a time is given on."""
+OWN = frozenset({"remove_warning"})
+"""Tools whose parameters are not for the platform."""
+TOOLS = [(skill, spec) for skill in SKILLS for spec in load_builtin(skill).specs() if spec.name not in OWN]
 TIME = "2026-11-01T20:00:00+00:00"
 
 
@@ -71,7 +79,14 @@ async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("V-skill-server-management", "V-skill-user-management", "V-skill-components", "V-skill-discord")
+@pytest.mark.proves(
+    "V-skill-server-management",
+    "V-skill-user-management",
+    "V-skill-components",
+    "V-skill-discord",
+    "V-skill-moderation",
+    "V-skill-utility",
+)
 @pytest.mark.parametrize(("skill", "spec"), TOOLS, ids=[spec.name for _, spec in TOOLS])
 async def test_all_that_a_model_gives_reaches_the_action(skill: str, spec: ToolSpec, tmp_path: Path) -> None:
     actions = RecordingActions()

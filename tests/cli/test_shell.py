@@ -76,6 +76,19 @@ def test_lines_of_json_are_answered_by_lines_of_json(
     assert rows[5]["stdout"] == "2\n"
 
 
+@pytest.mark.proves("SW3")
+def test_the_id_of_a_request_comes_back_with_its_answer_whatever_it_is(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [1, "a", None, {"turn": [1, 2]}]
+    lines = [json.dumps({"cmd": f"echo {number}", "id": each}) for number, each in enumerate(ids)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, '{"id": 7}', '{"cmd": "rm x", "id": 8}']) + "\n"))
+    assert shell(root, "--jsonl") == 0
+    rows: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["id"], row["stdout"]) for row in rows[:4]] == [(each, f"{n}\n") for n, each in enumerate(ids)]
+    assert [(row["id"], row["refused"], row["exit_code"]) for row in rows[4:]] == [(7, True, 2), (8, True, 126)]
+
+
 def test_lines_of_standard_input_run_one_by_one(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

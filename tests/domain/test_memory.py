@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.ids import AgentName
-from denizen.domain.memory import CORE, Audience, Memory, MemoryOrigin, may_come_up, needs_rooms, plan_recall
+from denizen.domain.memory import (
+    CORE,
+    Audience,
+    Memory,
+    MemoryOrigin,
+    may_come_up,
+    needs_rooms,
+    plan_recall,
+    rank_memories,
+)
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.vector import find_nearest, pack_vector
@@ -18,7 +27,7 @@ IN_PRIVATE, BY_OPERATOR = MemoryOrigin("discord", "dm", private=True), MemoryOri
 
 
 def memory(told_at: MemoryOrigin, *, owner: str = "ana", text: str = "likes tea") -> Memory:
-    return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON, NOON)
+    return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON)
 
 
 def make_audience(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Audience:
@@ -96,3 +105,33 @@ def test_a_vector_is_nearest_to_itself(values: list[float]) -> None:
         assert found[0].similarity == pytest.approx(1.0)
     else:
         assert found == []
+
+
+def rank(question: str, texts: list[str], similar: dict[str, float] | None = None) -> list[str]:
+    """The texts that fit, given oldest first; each is its own id."""
+    memories = [replace(memory(IN_GENERAL, text=text), id=text) for text in texts]
+    return [each.text for each in rank_memories(question, memories, similar or {})]
+
+
+ABOUT_ANA = [f"Ana owns {number} stamps" for number in range(10)]
+
+
+def test_a_name_that_is_in_all_memories_decides_nothing() -> None:
+    texts = [*ABOUT_ANA, "Ana plays the cello"]
+    assert rank("Which instrument does Ana play?", texts, {"Ana plays the cello": 0.5}) == ["Ana plays the cello"]
+    near = {"Ana owns 3 stamps": 0.6, "Ana plays the cello": 0.5}
+    assert rank("What does Ana collect?", texts, near) == list(near)
+
+
+def test_a_rare_word_finds_what_is_not_near_in_meaning_and_words_and_meaning_add_up() -> None:
+    texts = [*ABOUT_ANA, "Ana met Xerxes", "Ana met somebody"]
+    assert rank("Who is Xerxes to Ana?", texts, {"Ana met somebody": 0.1})[0] == "Ana met Xerxes"
+    both = {"Ana met Xerxes": 0.5, "Ana met somebody": 0.6}
+    assert rank("When did Ana meet Xerxes?", texts, both) == ["Ana met Xerxes", "Ana met somebody"]
+
+
+def test_without_meaning_all_that_share_a_word_fit_the_rarest_first_and_forms_of_a_word_are_one() -> None:
+    texts = ["Ana lives in Oslo", "Ana is moving", "Ana drinks tea", "Bob drinks tea"]
+    assert rank("where did Ana live?", texts) == ["Ana lives in Oslo", "Ana is moving", "Ana drinks tea"]
+    assert rank("who moved?", texts) == ["Ana is moving"]
+    assert rank("anything else?", texts) == []

@@ -144,6 +144,22 @@ def test_people_search_as_agents_do(home_with_guide: Home) -> None:
     assert "1 documents with 1 passages are indexed." in told and "by words only" in told
 
 
+def test_people_are_told_how_far_search_by_meaning_is(home_with_guide: Home, provider: Provider) -> None:
+    home = home_with_guide
+    assert "meaning" not in home.do("sources", "list").out
+    home.configure(provider.server.openai_url, rest="embeddings: {provider: local}\n")
+    [_, told] = home.do("sources", "list").out.splitlines()
+    assert told.startswith("Search by meaning: 0 of 1 passages embedded. `denizen run` goes on with them")
+    assert home.do("docs", "index").code == 0
+    assert "meaning" not in home.do("sources", "list").out
+    assert "search by meaning: 1 of 1 passages embedded" in home.do("sources", "status").out
+    assert json.loads(home.do("sources", "status", "--json").out)["embedding"] == {
+        "done": 1,
+        "total": 1,
+        "left_s": None,
+    }
+
+
 def test_a_running_server_indexes_what_another_process_reads(
     home_with_guide: Home, provider: Provider, tmp_path: Path
 ) -> None:

@@ -124,7 +124,7 @@ def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home
     assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
 
 
-@pytest.mark.proves("TW1", "X-approval-absent", "TW8")
+@pytest.mark.proves("TW1", "X-approval-absent", "TW8", "E1")
 def test_by_default_nothing_dangerous_runs_where_nobody_is_there(home: Home, provider: Provider) -> None:
     folder = home.folder / "shared"
     home.configure(provider.server.openai_url, rest=f"tools: {{files: {{enabled: true, allowed: ['{folder}']}}}}\n")

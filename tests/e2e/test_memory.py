@@ -47,6 +47,14 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     assert "# denizen: core" in exported and "# denizen: local:operator" in exported
     assert f"- The fair is in May ({key}" in exported
     assert "told by local:operator on the command line, for everybody" in home.do("memory", "show", key[:-2]).out
+    home.do("memory", "add", "--user", "local:operator", "Lives in Lyon")
+    home.do("memory", "add", "--user", "local:operator", "Moved to Oslo")
+    assert "Lyon" not in home.do("memory", "list").out and "Moved to Oslo" in home.do("memory", "list").out
+    history = home.do("memory", "list", "--history").out
+    assert re.search(r"\d to \d{4}-\d\d-\d\d  Lives in Lyon", history)
+    oslo = re.findall(r"(mem_\w+).*Moved to Oslo", history)[0]
+    assert f"superseded by {oslo}" in home.do("memory", "show", re.findall(r"(mem_\w+).*Lyon", history)[0]).out
+    assert home.do("memory", "forget", "--yes", oslo).ending == (0, "Forgotten: 2.\n")
     kept = home.do("memory", "forget", key[:-2], stdin="n\n")
     assert f"{key}  The fair is in May" in kept.err and kept.err.endswith("Nothing was changed.\n")
     unasked = home.do("memory", "forget", key[:-2], stdin="")

@@ -76,7 +76,8 @@ def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Pat
         "site: read, 1 file",
     ]
     assert agents_see(home) == {"docs/site/a.md": "# Roses", "docs/my/notes/page.html.md": "# Hi\n\nthere\n"}
-    assert "1 file (1 left out)" in home.do("sources", "list").out
+    assert "1 file (1 left out: line\\nbreak.md (its name cannot be kept))" in home.do("sources", "list").out
+    assert "notes: unchanged; 1 left out: line\\nbreak.md" in home.do("sources", "sync", "notes").out
     assert home.do("sources", "sync", "site").out.startswith("site: unchanged\n")
     told = json.loads(home.do("sources", "status", "--verify", "--json").out)
     assert (told["needs_sync"], told["faults"], told["current"] == told["latest"]) == (False, [], True)

@@ -8,9 +8,9 @@ import pytest
 from mcp import Client
 from PIL import Image
 
+from denizen.skill import Skill, Tier, ToolContext
 from denizen_mcp import pixellab
-from denizen_mcp.pixellab import POLL_S, POLLS, PixelLab, PixelLabSettings
-from denizen_mcp.vendor_client import VendorClient, VendorService
+from denizen_mcp.pixellab import POLL_S, POLLS, PixelLabSettings
 from tests.clock import ManualClock
 from tests.mcp_servers.mcp_client import get_links, get_picture, get_text, open_client
 from tests.mcp_servers.vendor_simulator import KEY, Vendor
@@ -112,7 +112,7 @@ async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool)
     assert body == {key: value for key, value in wanted.items() if key not in {"width", "height", "init_image"}}
 
 
-@pytest.mark.proves("L-tool-rotate-sprite")
+@pytest.mark.proves("L-tool-rotate-sprite", "LW10")
 async def test_a_sprite_is_turned_by_each_angle_onto_one_sheet(vendor: Vendor) -> None:
     async with open_pixellab(vendor) as client:
         result = await client.call_tool("rotate_sprite", {"sprite_id": "char-1", "angles": [90, 10, 270]})
@@ -250,14 +250,20 @@ async def test_a_job_that_never_ends_is_given_up_after_sixty_polls(vendor: Vendo
 
 @pytest.mark.proves("L-tool-pixellab-client")
 async def test_by_default_it_polls_every_5_s_tries_again_after_2_4_and_8_s_and_waits_120_s(vendor: Vendor) -> None:
-    vendor.failures, clock, settings = [(503, {})] * 3, ManualClock(), PixelLabSettings()
-    headers = {"Authorization": f"Bearer {KEY}"}
-    service = VendorService("x", f"{vendor.url}/v2", headers, retry_pauses_s=settings.retry_pauses_s)
-    async with VendorClient(service, pause=clock.sleep) as remote:
-        await PixelLab(remote, poll_s=settings.poll_s, pause=clock.sleep).make_character(
-            "a knight", 32, isometric=False, seed=None
-        )
-        assert remote._client.timeout.read == 120.0
+    vendor.failures, clock = [(503, {})] * 3, ManualClock()
+    probe = Skill("pixellab", description="Makes a sprite without waiting.", settings=PixelLabSettings)
+
+    @probe.tool(tier=Tier.SENSITIVE)
+    async def make(context: ToolContext) -> str:
+        """Makes it."""
+        async with pixellab._pixellab(context) as pixels:
+            pixels._pause = pixels._remote._pause = clock.sleep
+            await pixels.make_character("a knight", 32, isometric=False, seed=None)
+            return f"{pixels._remote._client.timeout.read:g} s"
+
+    section = {"api_key": KEY, "base_url": f"{vendor.url}/v2"}
+    async with open_client(probe, sections={"pixellab": section}) as client:
+        assert get_text(await client.call_tool("make", {})) == "120 s"
     assert clock.sleeps == [2.0, 4.0, 8.0, *[5.0] * vendor.polls]
 
 
@@ -269,6 +275,7 @@ async def test_a_vendor_that_is_away_is_said(vendor: Vendor) -> None:
     assert vendor.asked == []
 
 
+@pytest.mark.proves("L-tool-generate-image-pixflux")
 async def test_the_tools_are_offered_with_their_bounds(vendor: Vendor) -> None:
     async with open_pixellab(vendor) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -276,6 +283,16 @@ async def test_the_tools_are_offered_with_their_bounds(vendor: Vendor) -> None:
     prompt = tools["generate_sprite"].input_schema["properties"]["prompt"]
     assert (prompt["minLength"], prompt["maxLength"]) == (1, 500)
     assert json.dumps(tools["rotate_sprite"].input_schema).count("maxItems") == 1
+    pixflux = tools["generate_image_pixflux"].input_schema["properties"]
+    assert {name: set(field["enum"]) - {None} for name, field in pixflux.items() if "enum" in field} == {
+        "detail": {"low detail", "medium detail", "highly detailed"},
+        "direction": {
+            f"{ns}{'-' if ns and ew else ''}{ew}" for ns in ("north", "south", "") for ew in ("east", "west", "")
+        }
+        - {""},
+        "outline": {"single color black outline", "single color outline", "selective outline", "lineless"},
+        "background_removal_task": {"remove_simple_background", "remove_complex_background"},
+    }
     hints = tools["animate_sprite"].annotations
     assert hints is not None
     assert hints.read_only_hint is False

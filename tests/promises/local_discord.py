@@ -238,7 +238,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-result-cache",
         "5.3",
-        "Results of idempotent tools are kept 30 minutes under tool and arguments and cleaned up every 5.",
+        "Results of idempotent tools that only read are kept 30 minutes under tool and arguments and cleaned up "
+        "every 5.",
         status="covered",
         issue="gate",
     ),

@@ -127,8 +127,8 @@ SAVOIR: tuple[Requirement, ...] = (
     Requirement(
         "S-prompt-chat",
         "2.4",
-        "A knowledge agent is told to answer only from its sources, search and read in one batch, cite paths, never "
-        "repeat a failing command, and never end on a tool call or a placeholder.",
+        "A knowledge agent is told to answer only from its sources, search and read (in a chat in one batch), cite "
+        "paths, never repeat a failing command, and never end on a tool call or a placeholder.",
         status="covered",
         issue="knowledge",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import httpx2
 
+from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceReader, SourceTree
@@ -72,6 +73,9 @@ def build_knowledge_services(engine: KnowledgeFixture, webhook_secrets: Mapping[
     async def change(remote: RemoteRepository) -> None:
         engine.remote = remote
 
+    async def find_embedding() -> EmbeddingProgress | None:
+        return await engine.indexing.find_embedding_progress()  # of the one that a test may have put there
+
     return KnowledgeServices(
         catalog=engine.catalog,
         sync=engine.sync,
@@ -80,6 +84,7 @@ def build_knowledge_services(engine: KnowledgeFixture, webhook_secrets: Mapping[
         change_remote=change,
         webhooks=lambda: webhook_secrets,
         indexing=lambda: engine.indexing.progress,
+        embedding=find_embedding,
     )
 
 

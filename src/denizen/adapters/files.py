@@ -1,11 +1,13 @@
 """Folders of this machine as sources of knowledge, and the folder of learned answers.
 
 No link is followed, and only regular files are opened. The revision of a folder is a digest of the names, sizes and
-times of its files, so that one look tells whether anything changed.
+times of its files, and of what cannot be read there, so that one look tells whether anything changed. What cannot be
+read holds up nothing else, and is named with the reason.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -13,12 +15,12 @@ import stat
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from anyio import to_thread
 
-from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.proposal import find_proposal_id
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
@@ -27,15 +29,36 @@ __all__ = ["FolderReader", "LearnedFolder"]
 
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
+_FOLDER = _OPEN | os.O_DIRECTORY
+_MAX_DEPTH = 100
+"""Each level is an open file while what is below it is read."""
+_GONE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
+"""The file or folder went meanwhile, or is a link now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundFile:
-    """A file by its path below the content path, with the times and inode that tell two states of it apart."""
+    """A file by its path below the content path, with the times and inode that tell two states of it apart. `lacks`
+    says why it cannot be read; of a folder that cannot be, whose path ends with a slash, that is all there is.
+    """
 
     path: str
-    size_bytes: int
-    changed: tuple[int, int, int]
+    size_bytes: int = 0
+    changed: tuple[int, int, int] = (0, 0, 0)
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file by its path, and by its name in the open folder `place`; or what `error` kept from being listed."""
+
+    path: str
+    name: str = ""
+    place: int = -1
+    error: OSError | None = None
+
+    def holds(self, path: str) -> bool:
+        return self.path.endswith("/") and path.startswith(self.path)
 
 
 class FolderReader:
@@ -50,12 +73,14 @@ class FolderReader:
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        """Raises InvalidInput for a folder that holds Denizen's own secrets."""
+        """Raises InvalidInput for a folder that holds Denizen's own secrets. At the end raises NeedsAttention when
+        nothing of it could be read, and Unavailable when most could not, as with a disk that is away.
+        """
         del report
         found = await to_thread.run_sync(self._find, source)
         if not found:
             raise _no_documents(source)
-        with closing(_open_files(_root(source), {each.path for each in found})) as files:
+        with closing(_open_files(_root(source), found)) as files:
             yield SourceTree(_revision(found), len(found), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -97,60 +122,132 @@ def _root(source: Source) -> Path:
 def _revision(found: Sequence[_FoundFile]) -> str:
     digest = hashlib.sha256()
     for each in found:
-        digest.update(repr((each.path, each.size_bytes, each.changed)).encode(errors="surrogatepass"))
+        told = (each.path, each.size_bytes, each.changed, *([each.lacks] if each.lacks else []))
+        digest.update(repr(told).encode(errors="surrogatepass"))
     return digest.hexdigest()[:40]
 
 
 def _walk(root: Path) -> Generator[_FoundFile]:
-    for above, name, place in _entries(root):
-        path = f"{above}{name}"
-        if not is_kept(path):
-            continue
+    """Yields the files of a kept kind, and what cannot be read. Each file is opened for a moment: only that tells."""
+    for entry in _entries(root):
+        if entry.error is not None:
+            yield _FoundFile(entry.path, lacks=_explain(entry.error))
+        elif is_kept(entry.path):
+            try:
+                state = os.stat(entry.name, dir_fd=entry.place, follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode):
+                    os.close(os.open(entry.name, _OPEN, dir_fd=entry.place))
+                    changed = (state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+                    yield _FoundFile(entry.path, state.st_size, changed)
+            except OSError as error:
+                if error.errno not in _GONE:
+                    yield _FoundFile(entry.path, lacks=_explain(error))
+
+
+def _open_files(root: Path, found: Sequence[_FoundFile]) -> Generator[SourceFile]:
+    wanted = {each.path for each in found}
+    readable, missed = 0, list[SourceFile]()
+    for entry in _entries(root):
+        error = entry.error
+        is_wanted = entry.path in wanted or (error is not None and any(map(entry.holds, wanted)))
+        if is_wanted and error is None:
+            try:
+                # Relative to the open folder: a folder that is swapped for a link meanwhile leads nowhere.
+                handle = os.open(entry.name, _OPEN, dir_fd=entry.place)
+            except OSError as failure:
+                error = failure
+            else:
+                with os.fdopen(handle, "rb") as stream:
+                    state = os.fstat(handle)
+                    if stat.S_ISREG(state.st_mode):
+                        readable += 1
+                        yield SourceFile(entry.path, state.st_size, stream.read)
+        if is_wanted and error is not None and error.errno not in _GONE:
+            missed.append(SourceFile(entry.path, 0, bytes, _explain(error)))
+    _check_readable(readable, missed)
+    yield from missed
+
+
+def _check_readable(readable: int, missed: Sequence[SourceFile]) -> None:
+    """A disk that is away must not look like a folder whose files were removed."""
+    if missed and not readable:
+        raise _unreadable(missed[0].path, missed[0].lacks)
+    broken = [each for each in missed if each.lacks != _DENIED]
+    if len(broken) > readable:
+        raise Unavailable(
+            "Most files of the folder could not be read.",
+            code="source_unavailable",
+            why=f"{len(broken)} of {readable + len(missed)}, such as {broken[0].path} ({broken[0].lacks})",
+        )
+
+
+def _entries(root: Path) -> Generator[_Entry]:
+    """Yields all files below the folder by name, those that no link leads to. Raises NeedsAttention where the folder
+    itself cannot be listed.
+    """
+    try:
+        place = os.open(root, _FOLDER)
+    except OSError as error:
+        raise _unreadable(str(root), _explain(error)) from error
+    try:
+        for entry in _list_entries(place, ""):
+            if entry.error is not None and not entry.path:
+                raise _unreadable(str(root), _explain(entry.error)) from entry.error
+            yield entry
+    finally:
+        os.close(place)
+
+
+def _list_entries(place: int, above: str) -> Generator[_Entry]:
+    """`above` is the path of the open folder `place`, with a slash at its end."""
+    try:
+        with os.scandir(place) as listed:
+            # Hidden folders, such as .git, are no documents.
+            entries = sorted((each for each in listed if not each.name.startswith(".")), key=lambda each: each.name)
+    except OSError as error:
+        yield _Entry(above, error=error)
+        return
+    for each in entries:
+        path = f"{above}{each.name}"
         try:
-            state = os.stat(name, dir_fd=place, follow_symlinks=False)
-        except FileNotFoundError:
+            is_folder = each.is_dir(follow_symlinks=False)
+        except OSError as error:
+            yield _Entry(path, error=error)
             continue
-        if stat.S_ISREG(state.st_mode):
-            yield _FoundFile(path, state.st_size, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
+        if not is_folder:
+            yield _Entry(path, each.name, place)
+        elif path.count("/") >= _MAX_DEPTH:
+            yield _Entry(f"{path}/", error=OSError(errno.ENAMETOOLONG, "it lies too deep"))
+        else:
+            yield from _enter(each.name, place, f"{path}/")
 
 
-def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
-    for above, name, place in _entries(root):
-        path = f"{above}{name}"
-        if path not in wanted:
-            continue
-        try:
-            # Relative to the open folder: a folder that is swapped for a link meanwhile leads nowhere.
-            handle = os.open(name, _OPEN, dir_fd=place)
-        except PermissionError as error:
-            raise _unreadable(path) from error
-        except OSError:  # gone since it was listed, or a link now
-            continue
-        with os.fdopen(handle, "rb") as stream:
-            state = os.fstat(handle)
-            if stat.S_ISREG(state.st_mode):
-                yield SourceFile(path, state.st_size, stream.read)
+def _enter(name: str, place: int, path: str) -> Generator[_Entry]:
+    try:
+        folder = os.open(name, _FOLDER, dir_fd=place)
+    except OSError as error:
+        if error.errno not in _GONE:
+            yield _Entry(path, error=error)
+        return
+    try:
+        yield from _list_entries(folder, path)
+    finally:
+        os.close(folder)
 
 
-def _entries(root: Path) -> Generator[tuple[str, str, int]]:
-    """Yields the path of each folder with a slash at its end, the name of a file in it, and the open folder."""
-
-    def refuse(error: OSError) -> None:
-        raise _unreadable(str(error.filename)) from error
-
-    for above, folders, names, place in os.fwalk(root, follow_symlinks=False, onerror=refuse):
-        # fwalk descends into what is left in this list. Hidden folders, such as .git, are no documents.
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        below = PurePosixPath(os.path.relpath(above, root)).as_posix()
-        prefix = "" if below == "." else f"{below}/"
-        for name in sorted(names):
-            yield prefix, name, place
+_DENIED = "Denizen may not read it"
 
 
-def _unreadable(path: str) -> NeedsAttention:
+def _explain(error: OSError) -> str:
+    """Returns why something cannot be read, as it stands behind its name."""
+    return _DENIED if isinstance(error, PermissionError) else f"it cannot be read: {error.strerror}"
+
+
+def _unreadable(path: str, why: str) -> NeedsAttention:
     return NeedsAttention(
-        f"{path} may not be read.",
+        f"{path} may not be read." if why == _DENIED else f"{path} cannot be read.",
         code="source_denied",
+        why="" if why == _DENIED else why,
         fix="Let the user that runs Denizen read it, or take it out of the folder.",
     )
 

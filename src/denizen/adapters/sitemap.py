@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from html import unescape
 from itertools import islice
+from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
 from anyio import from_thread, to_thread
@@ -55,15 +56,15 @@ class SitemapReader:
         self._clock = clock
 
     async def look(self, source: Source) -> str:
-        return self._revision(await self._list(source))
+        return self._revision((await self._list(source))[:MAX_PAGES])
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        """Leaves out pages that cannot be read; when most cannot, raises Unavailable at the end."""
+        """Names pages that cannot be read; when most cannot, raises Unavailable at the end."""
         del report
         pages = await self._list(source)
         with closing(self._read(pages)) as files:
-            yield SourceTree(self._revision(pages), len(pages), files)
+            yield SourceTree(self._revision(pages[:MAX_PAGES]), len(pages), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Does nothing: nothing is kept."""
@@ -83,7 +84,7 @@ class SitemapReader:
                     pages.setdefault(path, _Page(url, path, changed))
         if not pages:
             raise _no_pages(source)
-        return list(pages.values())[:MAX_PAGES]
+        return list(pages.values())
 
     async def _fetch_sitemap(self, address: str) -> str:
         got = await self._fetcher.fetch(address, timeout_s=PAGE_TIMEOUT_S, max_bytes=MAX_SITEMAP_BYTES)
@@ -103,25 +104,35 @@ class SitemapReader:
     def _read(self, pages: Sequence[_Page]) -> Generator[SourceFile]:
         """Runs in a worker thread and fetches one page at a time, so as not to burden the site."""
         missed = 0
-        for page in pages:
-            data = self._read_page(page)
-            if data is None:
-                missed += 1
-            else:
-                yield SourceFile(page.path, len(data), lambda data=data: data)
+        wanted, more = pages[:MAX_PAGES], pages[MAX_PAGES:]
+        for page in wanted:
+            file = self._read_page(page)
+            missed += bool(file.lacks)
+            yield file
         # A site that is down must not look like one whose pages were removed.
-        if missed * 2 > len(pages):
+        if missed * 2 > len(wanted):
             raise Unavailable(
-                "Most pages of the site could not be read.", code="source_unavailable", why=f"{missed} of {len(pages)}"
+                "Most pages of the site could not be read.", code="source_unavailable", why=f"{missed} of {len(wanted)}"
             )
+        yield from (_missed(page, f"behind the first {MAX_PAGES} pages") for page in more)
 
-    def _read_page(self, page: _Page) -> bytes | None:
+    def _read_page(self, page: _Page) -> SourceFile:
         try:
             got: FetchedPage = from_thread.run(partial(self._fetcher.fetch, page.url, timeout_s=PAGE_TIMEOUT_S))
-        except DenizenError:
-            return None
-        is_page = got.status < 400 and got.media_type in _PAGES and _host(got.url) == _host(page.url)
-        return got.text.encode(errors="replace") if is_page else None
+        except DenizenError as error:
+            return _missed(page, (error.why or error.message).rstrip("."))
+        if got.status >= 400:
+            return _missed(page, f"HTTP {got.status}")
+        if got.media_type not in _PAGES:
+            return _missed(page, f"{got.media_type or 'of no type'} instead of HTML")
+        if _host(got.url) != _host(page.url):
+            return _missed(page, "it leads to another site")
+        data = got.text.encode(errors="replace")
+        return SourceFile(page.path, len(data), lambda: data)
+
+
+def _missed(page: _Page, why: str) -> SourceFile:
+    return SourceFile(page.path, 0, bytes, why)
 
 
 def _read_entries(text: str) -> list[tuple[str, str, str]]:
@@ -160,7 +171,7 @@ def _host(url: str) -> str:
 
 def _path(url: str, below: str) -> str:
     """Returns the file path for a page; empty for a page that is not below the content path, or can have no file."""
-    given = unquote(urlsplit(url).path).strip("/")
+    given = unquote(normpath(urlsplit(url).path or "/")).strip("/")  # as browsers do: a/../b.html is b.html
     if below and given != below and not given.startswith(f"{below}/"):
         return ""
     stem = given.removeprefix(below).strip("/").removesuffix(".html").removesuffix(".htm") or "index"

@@ -130,7 +130,7 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     pushing = SnapshotPush(library, remote, lambda: runtime.current.knowledge.snapshot_remote, sleep=anyio.sleep)
     reading = SourceReadings(store, clock, library, readers)
     embedder = build_embedder(runtime, store, clock)
-    indexing = DocumentIndexer(store, library, embedder)
+    indexing = DocumentIndexer(store, library, embedder, clock)
     sync_deps = SyncDeps(reading, snapshots, pushing, on_published=indexing.hurry)
     sync = KnowledgeSync(store, deps.durable, clock, sync_deps, sleep=anyio.sleep)
     sync.register()

@@ -202,6 +202,7 @@ def _server(
                 change_remote=external.remote.change,
                 webhooks=lambda: denizen.runtime.current.knowledge.webhooks,
                 indexing=lambda: denizen.knowledge.indexing.progress,
+                embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,

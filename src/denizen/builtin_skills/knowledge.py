@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import Annotated
 
 from denizen.builtin_skills.paging import read_part
 from denizen.skill import (
     IndexedPassage,
+    Json,
     Param,
     Skill,
     Taint,
@@ -49,7 +51,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe mus
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file. `name` is its path below the folder, with slashes."""
+    """A file. `name` is its path below the folder, with slashes; it ends with one for a folder that may not be read."""
 
     name: str
     size_bytes: int
@@ -96,13 +98,14 @@ class TextFolder:
 
 
 def _walk(folder: Path, above: str, depth: int) -> Iterator[TextFile]:
-    if not folder.is_dir():
-        return
     try:
+        if not folder.is_dir():
+            return
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-    except PermissionError as error:
-        raise ToolError(f"The folder `{above or folder.name}` may not be read.") from error
+    except PermissionError:
+        yield TextFile(above, 0)
+        return
     for entry in entries:
         name = f"{above}{entry.name}"
         if entry.name.startswith("."):
@@ -133,7 +136,10 @@ def list_knowledge(context: ToolContext, folder: Folder = "") -> str | ToolOutpu
     found = [(name, file) for name, file, _ in _list_files(context) if name.startswith(folder)]
     if not found:
         return ToolOutput("There are no files.", is_own=True)
-    lines = [f"{name} ({file.size_bytes} bytes)" for name, file in found[:MAX_LISTED]]
+    lines = [
+        f"{name} (may not be read)" if name.endswith("/") else f"{name} ({file.size_bytes} bytes)"
+        for name, file in found[:MAX_LISTED]
+    ]
     if len(found) > MAX_LISTED:
         lines.append(f"({len(found) - MAX_LISTED} more; name a folder, or search)")
     return quote_untrusted("\n".join(lines), source="names of files")
@@ -181,7 +187,9 @@ async def search_docs(
         why = "Nothing was found. Try other words, or look around with other tools."
         return ToolOutput(why, {"found": 0}, is_own=True)
     text = "\n\n".join(f"{_cited(each)}\n{_numbered(each)}" for each in chosen)
-    return ToolOutput(quote_untrusted(text, source="documents"), {"found": len(chosen)})
+    return ToolOutput(
+        quote_untrusted(text, source="documents"), {"found": len(chosen), "passages": [*map(_fields, chosen)]}
+    )
 
 
 def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
@@ -200,6 +208,18 @@ def _cited(found: IndexedPassage) -> str:
     passage = found.passage
     title = f" ({passage.title})" if passage.title else ""
     return f"[{found.path}:{passage.first_line}-{passage.last_line}]{title}"
+
+
+def _fields(found: IndexedPassage) -> Json:
+    passage = found.passage
+    return {
+        "path": found.path,
+        "first_line": passage.first_line,
+        "last_line": passage.last_line,
+        "title": passage.title,
+        "text": passage.text,
+        "source": found.source_id,
+    }
 
 
 def _numbered(found: IndexedPassage) -> str:
@@ -234,6 +254,7 @@ def _find_text(context: ToolContext, name: str) -> str | None:
     """Finds a file by its full name; without `own/` or `shared/` in the agent's own folder first and in the snapshot
     last.
     """
+    name = normpath(name)
     for prefix, folder in _all_folders(context):
         text = folder.find_text(name.removeprefix(prefix))
         if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):

@@ -13,23 +13,29 @@ from denizen.skill import Effect, MemoryAccess, MemoryItem, Skill, Tier, ToolCon
 
 LISTED = 50
 RECALLED = 8
+SIMILAR = 3
+"""So many older memories are shown for a new one, which it may contradict."""
 LOGGED = 20
 
 skill = Skill("memory", description="What the agent keeps in mind about people, and what it did.")
 
 
-@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY})
+@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY}, statement="text")
 async def remember(
     context: ToolContext,
     text: Annotated[str, "one sentence"],
     about: Annotated[Literal["user", "all"], "all: admins only"] = "user",
-    update: Annotated[str, "id of a memory to replace"] = "",
+    update: Annotated[str, "id of a memory that it replaces"] = "",
 ) -> str:
     """Keeps a fact in mind for later talks with this user."""
     memory = _memory(context)
     if update.strip():
-        return f"Changed {(await memory.update(update, text)).id}."
-    return f"Remembered as {(await memory.remember(text, core=about == 'all')).id}."
+        kept = await memory.update(update, text)
+    else:
+        kept = await memory.remember(text, core=about == "all")
+    near = [each for each in await memory.recall(text, limit=SIMILAR + 1) if each.id != kept.id][:SIMILAR]
+    said = f"Remembered as {kept.id}."
+    return f"{said} Update or forget what is not true any more:\n{_quote(near)}" if near else said
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True)
@@ -63,8 +69,10 @@ def _memory(context: ToolContext) -> MemoryAccess:
     return context.memory
 
 
-def _quote(found: Sequence[MemoryItem], otherwise: str) -> str:
+def _quote(found: Sequence[MemoryItem], otherwise: str = "") -> str:
+    """Newest first, so that of two that contradict each other the one that holds is read first."""
     if not found:
         return otherwise
-    lines = [f"{each.id} ({each.at:%Y-%m-%d}{', for all' if each.core else ''}): {each.text}" for each in found]
+    newest = sorted(found, key=lambda each: each.at, reverse=True)
+    lines = [f"{each.id} ({each.at:%Y-%m-%d}{', for all' if each.core else ''}): {each.text}" for each in newest]
     return quote_untrusted("\n".join(lines), source="memory")

@@ -33,8 +33,8 @@ Command = Annotated[str, Param(min_length=1, max_length=MAX_COMMAND_CHARS)]
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT}, timeout_s=TIMEOUT_S)
 async def bash(context: ToolContext, command: Command) -> ToolResult:
-    """Looks into your knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n, xargs
-    with | && ; and 2>/dev/null. Paths are relative. Example: grep -rin "opening hours" . | head -20
+    """Looks into your knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, cut, sed, awk, jq,
+    xargs, for with | && ; and 2>/dev/null. Paths are relative. Example: grep -rin "opening hours" . | head -20
     """
     return _told(await _run(context, [command]))
 
@@ -70,7 +70,8 @@ def _told(results: tuple[ShellResult, ...]) -> ToolResult:
 
 
 def _text(result: ShellResult, *, is_single: bool) -> str:
-    # Only a refusal that is one line of ours is trusted; anything else may hold words of files.
+    # Only a refusal that is one line of ours is trusted; anything else may hold words of files. The sandbox puts
+    # another line before a refusal of what was made from input.
     is_ours = result.stderr.startswith("refused: ") and result.stderr.count("\n") == 1
     if result.refused and not result.stdout and is_ours:  # else there are words of files in it
         said = result.stderr.strip()

@@ -45,7 +45,7 @@ async def search(denizen: Denizen, query: str, sources: tuple[str, ...], limit: 
 async def index(denizen: Denizen, *, words_only: bool) -> None:
     """Bring the index up to date now: words, and embeddings of all passages that have none yet.
 
-    `denizen run` does this by itself. The small local model takes about 70 ms for the embedding of a full passage.
+    `denizen run` does this by itself. The small local model takes about 45 ms for the embedding of a full passage.
     """
     from denizen.app.embeddings import describe_embeddings
     from denizen.cli.sync_progress import show_sync_progress

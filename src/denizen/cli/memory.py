@@ -39,12 +39,13 @@ def command() -> None:
 @_agent
 @_user
 @click.option("--core", is_flag=True, help="Core memories only.")
+@click.option("--history", is_flag=True, help="Also those that another one supersedes, which agents do not use.")
 @with_denizen
-async def list_command(denizen: Denizen, agent: str, user: str | None, *, core: bool) -> None:
+async def list_command(denizen: Denizen, agent: str, user: str | None, *, core: bool, history: bool) -> None:
     """Show memories, the newest first."""
-    found = await _load(denizen, agent, CORE if core else user)
+    found = await _load(denizen, agent, CORE if core else user, history=history)
     for memory in found[:LISTED]:
-        echo(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
+        echo(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {_dates(memory)}  {memory.text}")
     if len(found) > LISTED:
         echo(f"and {len(found) - LISTED} more; `denizen memory export` has all")
     if not found:
@@ -59,8 +60,8 @@ async def show(denizen: Denizen, memory: str) -> None:
     found = await _get(denizen, memory)
     echo(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
     echo(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
-    if found.updated_at != found.created_at:
-        echo(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
+    if found.superseded_at is not None:
+        echo(f"superseded by {found.superseded_by} on {found.superseded_at:%Y-%m-%d %H:%M} UTC")
     if found.turn_id:
         echo(f"in {found.turn_id} (see `denizen trace`)")
     echo(found.text)
@@ -91,7 +92,6 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
             told_at=MemoryOrigin(),
             told_by=denizen.operator.key,
             created_at=now,
-            updated_at=now,
         )
         echo(f"Remembered as {(await denizen.generation_deps.skills.memories.add(memory)).id}.")
 
@@ -104,7 +104,7 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
-    """Delete one MEMORY by its id or the beginning of it, or everything that a user told."""
+    """Delete one MEMORY with its history, by its id or the beginning of it, or everything that a user told."""
     if bool(memory) == bool(user):
         raise InvalidInput("Which memory?", fix="Name one by its id, or a user with --user.")
 
@@ -128,26 +128,28 @@ def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
 @_user
 @click.pass_obj
 def export(home: Path, agent: str, user: str | None) -> None:
-    """Write memories as Markdown to standard output, by agent and user."""
+    """Write memories as Markdown to standard output, by agent and user, with those that are superseded."""
 
     async def act(denizen: Denizen) -> None:
         def key(memory: Memory) -> tuple[str, str]:
             return memory.agent, memory.owner
 
-        found = sorted(await _load(denizen, agent, user), key=lambda memory: (key(memory), memory.created_at))
+        found = sorted(
+            await _load(denizen, agent, user, history=True), key=lambda memory: (key(memory), memory.created_at)
+        )
         for (whose, owner), memories in groupby(found, key):
             echo(f"# {whose}: {owner or 'core'}\n")
             for memory in memories:
-                echo(f"- {memory.text} ({memory.id}, {memory.updated_at:%Y-%m-%d})")
+                echo(f"- {memory.text} ({memory.id}, {_dates(memory)})")
             echo("")
 
     run_with_denizen(home, act)
 
 
-async def _load(denizen: Denizen, agent: str, owner: str | None) -> Sequence[Memory]:
+async def _load(denizen: Denizen, agent: str, owner: str | None, *, history: bool) -> Sequence[Memory]:
     name = denizen.runtime.current.agent(agent).name if agent else None
     async with denizen.services.store.work(write=False) as work:
-        return await work.memories.list_memories(agent=name, owner=owner, limit=EVERYTHING)
+        return await work.memories.list_memories(agent=name, owner=owner, history=history, limit=EVERYTHING)
 
 
 async def _get(denizen: Denizen, name: str) -> Memory:
@@ -156,13 +158,18 @@ async def _get(denizen: Denizen, name: str) -> Memory:
         found = await work.memories.find(name)
     if found is not None:
         return found
-    begun = [each for each in await _load(denizen, "", None) if each.id.startswith(name)]
+    begun = [each for each in await _load(denizen, "", None, history=True) if each.id.startswith(name)]
     if len(begun) > 1:
         raise InvalidInput(f"'{name}' begins {len(begun)} memories.", fix="Write more of the id.")
     if not begun:
         fix = "`denizen memory list` shows them."
         raise NotFound(f"There is no memory '{name}'.", code="memory_not_found", fix=fix)
     return begun[0]
+
+
+def _dates(memory: Memory) -> str:
+    until = f" to {memory.superseded_at:%Y-%m-%d}" if memory.superseded_at is not None else ""
+    return f"{memory.created_at:%Y-%m-%d}{until}"
 
 
 def _where(memory: Memory) -> str:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import click
@@ -31,7 +31,9 @@ _INVALID = 2
 @click.option("--root", type=click.Path(path_type=Path), default=None, help="Any folder to look into.")
 @click.option("-a", "--agent", default="", help="The agent whose knowledge folder is added to the shared one.")
 @click.option(
-    "--jsonl", is_flag=True, help='Read {"cmd": ...} lines, write {"stdout", "stderr", "exit_code", "refused"} lines.'
+    "--jsonl",
+    is_flag=True,
+    help='Read {"cmd": ...} lines, write {"stdout", "stderr", "exit_code", "refused"} lines; an "id" is returned.',
 )
 @click.pass_obj
 def command(home: Path, command_line: str, root: Path | None, agent: str, *, jsonl: bool) -> int:
@@ -116,16 +118,17 @@ def _read(*, prompt: bool) -> Callable[[], str]:
 
 async def _answer(line: str, run: Any) -> str:  # noqa: ANN401 - a coroutine function of one line
     try:
-        request: Any = json.loads(line)
-        wanted: Any = request["cmd"]
-    except (ValueError, TypeError, LookupError):
-        wanted = None
+        request = json.loads(line)
+    except ValueError:
+        request = None
+    fields = cast("dict[str, Any]", request) if isinstance(request, dict) else {}
+    own = {"id": fields["id"]} if "id" in fields else {}
+    wanted = fields.get("cmd")
     if not isinstance(wanted, str):
-        return json.dumps({"stdout": "", "stderr": _NO_REQUEST, "exit_code": _INVALID, "refused": True})
+        return json.dumps({**own, "stdout": "", "stderr": _NO_REQUEST, "exit_code": _INVALID, "refused": True})
     result = await run(wanted)
-    return json.dumps(
-        {"stdout": result.stdout, "stderr": result.stderr, "exit_code": result.exit_code, "refused": result.refused}
-    )
+    answer = {key: getattr(result, key) for key in ("stdout", "stderr", "exit_code", "refused")}
+    return json.dumps({**own, **answer})
 
 
 def _show(result: ShellResult) -> int:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
+_RUNS = " `denizen run` goes on with them, and so does `denizen docs index`."
+NAMED = 3
+"""So many of the files that were left out stand in the list; `show` names more of them."""
 
 
 @click.group()
@@ -91,8 +94,13 @@ async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     found = await denizen.knowledge.catalog.list_known()
     for known in found:
         echo(printable_json(_fields(known)) if as_json else _line(known))
-    if not found and not as_json:
+    if as_json:
+        return
+    if not found:
         echo("There are no sources. `denizen sources add owner/repo` adds one.")
+    progress = await denizen.knowledge.indexing.find_embedding_progress()
+    if progress is not None and not progress.is_complete:
+        echo(f"Search by meaning: {progress.describe()}.{_RUNS if progress.left_s is None else ''}")
 
 
 @command.command()
@@ -155,6 +163,7 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     snapshots = denizen.knowledge.snapshots
     found = await snapshots.status()
     faults = await snapshots.verify() if verify and found.current else ()
+    embedding = await denizen.knowledge.indexing.find_embedding_progress()
     if as_json:
         told = {
             "current": found.current,
@@ -163,6 +172,7 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
             "last_sync_at": found.last_sync_at.isoformat() if found.last_sync_at else None,
             "needs_sync": found.needs_sync,
             "why": found.why,
+            "embedding": None if embedding is None else dataclasses.asdict(embedding),
             **({"faults": list(faults)} if verify else {}),
         }
         echo(printable_json(told))
@@ -171,6 +181,8 @@ async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     echo(f"latest snapshot: {found.latest or 'none'}{f', made {_time(found.latest_at)}' if found.latest_at else ''}")
     echo(f"last sync: {_time(found.last_sync_at) if found.last_sync_at else 'never'}")
     echo(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
+    if embedding is not None and embedding.total:
+        echo(f"search by meaning: {embedding.describe()}")
     if verify and found.current:
         echo("\n".join(faults) if faults else "every file is as it was read")
 
@@ -194,7 +206,10 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
         echo(f"{each}: skipped. {why}")
     for each in ended.sources:
         if each not in ended.failed and each not in ended.skipped:
-            echo(f"{each}: read{_counted(known.get(each))}" if each in ended.changed else f"{each}: unchanged")
+            taken = state.taken if each in known and (state := known[each].state) else None
+            files = f", {_files(taken.files)}" if taken else ""
+            read = f"read{files}" if each in ended.changed else "unchanged"
+            echo(f"{each}: {read}{f'; {ended.left_out[each]}' if each in ended.left_out else ''}")
     echo(f"The current snapshot is {ended.snapshot}." if ended.snapshot else "There is no snapshot yet.")
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
@@ -241,16 +256,6 @@ def _change(given: Mapping[str, str | int | None], location: str | None = None) 
     return SourceChange(location=location, **settings)
 
 
-def _counted(known: SourceListing | None) -> str:
-    from denizen.domain.source import describe_left_out
-
-    taken = known.state.taken if known and known.state else None
-    if taken is None:
-        return ""
-    left_out = describe_left_out(taken)
-    return f", {_files(taken.files)}{f'; {left_out}' if left_out else ''}"
-
-
 def _time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
@@ -260,13 +265,15 @@ def _files(count: int) -> str:
 
 
 def _line(known: SourceListing) -> str:
+    from denizen.domain.source import describe_left_out
+
     source, state = known.source, known.state
     below = f" below {source.content_path}" if source.content_path else ""
     what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}{below}"
     if state is None:
         return f"{what}: not read yet"
-    left_out = f" ({state.taken.skipped} left out)" if state.taken and state.taken.skipped else ""
-    taken = f"{_files(state.taken.files)}{left_out}" if state.taken else "never read"
+    left_out = describe_left_out(state.taken, most=NAMED) if state.taken else ""
+    taken = f"{_files(state.taken.files)}{f' ({left_out})' if left_out else ''}" if state.taken else "never read"
     read = f", {_time(state.synced_at)}" if state.synced_at else ""
     how = "it was skipped" if state.is_skipped else "the last attempt failed"
     return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from denizen.cli.terminal import echo
+from denizen.domain.embedding_progress import describe_left
 from denizen.ports.source import WAITING
 
 if TYPE_CHECKING:
@@ -88,4 +89,7 @@ def _describe(told: Told) -> str:
     """Git tells percents."""
     if not 0 < told.done < told.total:
         return told.stage
-    return f"{told.stage}, {told.done} %" if told.total == 100 else f"{told.stage}, {told.done} of {told.total}"
+    if told.total == 100:
+        return f"{told.stage}, {told.done} %"
+    left = f", {describe_left(told.left_s)}" if told.left_s is not None else ""
+    return f"{told.stage}, {told.done} of {told.total}{left}"

@@ -38,7 +38,7 @@ WEEK_MINUTES = 7 * 24 * 60
 SKIPPED = frozenset({"youtube_key_missing", "archive_not_connected"})
 """Codes of errors that say that a source cannot be read here and now, with nothing being wrong with it."""
 
-READ_AS = "3"
+READ_AS = "4"
 """Part of the fingerprint: raised when the same source would be kept differently."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -186,7 +186,7 @@ class SyncStatus(StrEnum):
 class SyncRun:
     """One sync. `failed` maps sources (and `(remote)`, to which snapshots are pushed, or `(snapshot)` where none could
     be made) to what was wrong, `skipped` those that were left as they are to why; `snapshot` is what was current when
-    it ended, empty where none could be made.
+    it ended, empty where none could be made. `left_out` maps sources to which of their files were not kept, and why.
     """
 
     id: str
@@ -198,6 +198,7 @@ class SyncRun:
     changed: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def check_source(source: Source) -> None:
@@ -251,12 +252,13 @@ def is_kept(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in KEPT_SUFFIXES and not any(part.startswith(".") for part in parts)
 
 
-def describe_left_out(taken: SourceReading) -> str:
-    """Which files were not kept, and why, in one line; empty when all were."""
+def describe_left_out(taken: SourceReading, *, most: int | None = None) -> str:
+    """Which files were not kept, and why, in one line; empty when all were. At most so many are named."""
     if not taken.skipped:
         return ""
-    more = taken.skipped - len(taken.left_out)
-    named = "; ".join([*taken.left_out, *([f"{more} more"] if more and taken.left_out else [])])
+    shown = taken.left_out[:most]
+    more = taken.skipped - len(shown)
+    named = "; ".join([*shown, *([f"{more} more"] if more and shown else [])])
     return f"{taken.skipped} left out{f': {named}' if named else ''}"
 
 

@@ -7,13 +7,14 @@ others could gain from only after a human has looked at it. Labels are never tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from denizen.domain.json import Json
 from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart
+from denizen.domain.own_words import is_own_statement
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision
 
 QUOTED = "<untrusted "
@@ -34,6 +35,22 @@ _SOURCES = {
     Taint.OTHERS: "what other people wrote",
     Taint.TOOL: "results of outside tools",
 }
+
+
+def tells_own_fact(spec: ToolSpec, call: ToolCall, taint: frozenset[Taint], said: str, name: str) -> bool:
+    """Whether the call writes down what the asker, who is called `name`, has just `said` of themselves, word for word.
+    Then it is the asker's own doing, although other people's words were read too. A page, a document or a result of a
+    tool may have been what the asker repeats, so behind these it does not count.
+    """
+    field, properties = spec.flow.statement, spec.parameters.get("properties")
+    text = call.args.get(field)
+    if not field or not isinstance(text, str) or not isinstance(properties, Mapping) or not taint <= {Taint.OTHERS}:
+        return False
+    if spec.flow.effects != frozenset({Effect.MEMORY}) or call.origin is not Origin.MODEL:
+        return False
+    usual = {name: schema.get("default", "") for name, schema in properties.items() if isinstance(schema, Mapping)}
+    others = {name: value for name, value in call.args.items() if name != field}
+    return others.items() <= usual.items() and is_own_statement(text, said, name)
 
 
 def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:

@@ -77,6 +77,10 @@ class DataFlow:
     """
     here_by_default: bool = True
     """Whether a call that leaves all of them empty sends to the conversation itself. Otherwise it may send anywhere."""
+    statement: str = ""
+    """The name of the argument that a tool with the effect MEMORY writes down about the asker, for the asker alone,
+    when the call has no other one.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class ReplyTarget:
     `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
     the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaker_choice`).
     `of_several`: different people wrote what it answers, so nothing is done on the platform in the name of one of them.
+    `is_unsure`: somebody else may have edited what it answers.
     """
 
     account: AgentName
@@ -54,6 +55,7 @@ class ReplyTarget:
     guild: str = ""
     may_be_silent: bool = False
     of_several: bool = False
+    is_unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.passage import Passage, passage_key, searchable_words, split_passages
 from denizen.domain.ranking import Match
 from denizen.domain.terms import has_german
@@ -103,12 +104,22 @@ class DocumentRepository(Protocol):
         ...
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[IndexedPassage]:
-        """Returns passages without a vector of the model, one for each key."""
+        """Returns passages without a vector of the model, one for each key, those that were put last first."""
         ...
 
     async def count_without_vector(self, model: str) -> int:
         """Returns the number of different passages without a vector of the model."""
         ...
+
+    async def count_keys(self) -> int:
+        """Returns the number of different passages."""
+        ...
+
+    async def put_pace(self, pace: EmbeddingPace) -> None:
+        """Notes how quickly passages were embedded, for other processes that tell how far it is."""
+        ...
+
+    async def find_pace(self) -> EmbeddingPace | None: ...
 
     async def sweep_vectors(self) -> int:
         """Removes vectors whose passage is gone. Returns how many."""

@@ -6,8 +6,9 @@ namespaces of one collection.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.ids import AgentName
@@ -15,8 +16,8 @@ from denizen.domain.memory import Memory
 from denizen.domain.vector import VectorMatch
 
 MEMORY_VECTORS = "memory"
-"""The collection of the vectors of memories; their keys are the memories' ids. Changing or removing a memory removes
-its vectors.
+"""The collection of the vectors of memories; their keys are the memories' ids. Superseding or removing a memory
+removes its vectors.
 """
 
 
@@ -30,20 +31,27 @@ class MemoryRepository(Protocol):
     async def find(self, memory_id: str) -> Memory | None: ...
 
     async def list_memories(
-        self, *, agent: AgentName | None = None, owner: str | None = None, limit: int = 100
+        self,
+        *,
+        agent: AgentName | None = None,
+        owner: str | None = None,
+        since: datetime | None = None,
+        history: bool = False,
+        limit: int = 100,
     ) -> Sequence[Memory]:
-        """Returns memories, newest first. `owner` may be `CORE`; None means every owner."""
+        """Returns memories, newest first, without those that were superseded. `owner` may be `CORE`; None means every
+        owner. With `since` those that were superseded later than that are there too, with `history` all of them.
+        """
         ...
 
-    async def change(self, memory: Memory) -> bool:
-        """Writes another text and where it was told, and removes the vectors of the old text.
-
-        Owner, agent and creation time stay. False when the memory is not there.
+    async def supersede(self, memory_ids: Collection[str], *, by: str, at: datetime) -> int:
+        """Writes that another memory is told instead of these, and of what they had superseded themselves, and removes
+        their vectors. Returns how many of them counted until then.
         """
         ...
 
     async def remove(self, memory_ids: Collection[str]) -> int:
-        """Removes the memories with their vectors. Returns how many there were."""
+        """Removes the memories, what they superseded, and the vectors. Returns how many there were."""
         ...
 
     async def forget_teller(self, principal: str) -> int:
@@ -71,6 +79,10 @@ class VectorRepository(Protocol):
 
     async def put(self, vectors: Sequence[StoredVector]) -> None:
         """Stores vectors. Each replaces the one with the same collection, key and model."""
+        ...
+
+    async def list_vectors(self, collection: str, keys: Collection[str], model: str) -> Mapping[str, bytes]:
+        """Returns the data of those of these vectors that there are, by key."""
         ...
 
     async def find_nearest(

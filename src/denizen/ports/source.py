@@ -23,11 +23,14 @@ WAITING = "waiting"
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known)."""
+    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known), and
+    how long the rest takes, where somebody measured that.
+    """
 
     stage: str
     done: int = 0
     total: int = 0
+    left_s: float | None = None
 
 
 ReportProgress = Callable[[ReadingProgress], None]
@@ -36,16 +39,20 @@ ReportProgress = Callable[[ReadingProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source. `read` returns its bytes, blocks, and may be called until the next file is asked for."""
+    """One file of a source. `read` returns its bytes, blocks, may raise OSError, and may be called until the next file
+    is asked for. `lacks` says why the file cannot be read, where that is known; then nothing calls `read`.
+    """
 
     path: str
     size_bytes: int
     read: Callable[[], bytes]
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
+    """A source as it is at `revision`: only regular files of a kept kind, and what cannot be read of it, with paths
+    below the content path.
 
     `files` blocks and is followed once, in a thread. `count` is how many there are. The library decides whether it can
     store a name.

@@ -57,6 +57,14 @@ class CallOptions:
     """Takes one line about how far the call is, which people see when it takes long."""
 
 
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """The text that a turn answers. `own_words` is what of it the asker alone wrote, empty where that is not sure."""
+
+    text: str = ""
+    own_words: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
@@ -73,7 +81,7 @@ class CallScope:
     turn_id: TurnId
     account: AgentName | None = None
     guild: str = ""
-    question: str = field(default="", compare=False)
+    question: AskedText = field(default=AskedText(), compare=False)
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()
     options: CallOptions = field(default_factory=CallOptions)

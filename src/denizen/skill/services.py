@@ -326,7 +326,8 @@ class MemoryAccess(Protocol):
     """
 
     async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
-        """Adds a memory; a text that is remembered already is returned as it is.
+        """Adds a memory; a text that is remembered already is returned as it is. An older one that tells of the same
+        thing, such as another home, becomes history, which nobody is told.
 
         Raises InvalidInput for a text that is empty or too long, LimitExceeded when memory is full, NotAllowed for a
         core memory that this user may not write, or not in this place.
@@ -342,11 +343,11 @@ class MemoryAccess(Protocol):
         ...
 
     async def update(self, memory_id: str, text: str) -> MemoryItem:
-        """Changes the text of a memory. Raises NotFound, NotAllowed and InvalidInput."""
+        """Adds a memory instead of another one, which becomes history. Raises NotFound, NotAllowed and InvalidInput."""
         ...
 
     async def forget(self, memory_id: str) -> MemoryItem:
-        """Removes a memory and returns what it was. Raises NotFound and NotAllowed."""
+        """Removes a memory with its history and returns what it was. Raises NotFound and NotAllowed."""
         ...
 
 

@@ -11,7 +11,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -37,9 +37,7 @@ class Tool:
     idempotent: bool
     timeout_s: float
     destructive: bool = False
-    reads: frozenset[Taint] = frozenset()
-    effects: frozenset[Effect] = frozenset()
-    destinations: tuple[str, ...] = ()
+    flow: DataFlow = field(default_factory=DataFlow)
     listed_only: bool = False
 
     @cached_property
@@ -91,6 +89,7 @@ class Skill:
         reads: Iterable[Taint] = (),
         effects: Iterable[Effect] = (),
         destinations: Iterable[str] = (),
+        statement: str = "",
         listed_only: bool = False,
     ) -> Callable[[F], F]:
         """Makes the decorated function a tool; the function itself stays as it is.
@@ -101,8 +100,9 @@ class Skill:
 
         A tool that does not state its tier has the highest. `reads` says which untrusted texts the tool reads, and
         `effects` what it does: from these the gate knows what a stranger's text must not make it do. `destinations` are
-        the parameters that say where the tool sends to. A `listed_only` tool is for agents whose `tools` name it in
-        full.
+        the parameters that say where the tool sends to, `statement` the one that a call without any other writes down
+        about the user, for the user alone: what the user has just said need not be approved. A `listed_only` tool is
+        for agents whose `tools` name it in full.
         """
 
         def declare(function: F) -> F:
@@ -115,9 +115,7 @@ class Skill:
                 idempotent=idempotent,
                 timeout_s=timeout_s,
                 destructive=destructive,
-                reads=frozenset(reads),
-                effects=frozenset(effects),
-                destinations=tuple(destinations),
+                flow=DataFlow(frozenset(reads), frozenset(effects), tuple(destinations), statement=statement),
                 listed_only=listed_only,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
@@ -142,7 +140,7 @@ class Skill:
                 timeout_s=tool.timeout_s,
                 source=self.name,
                 destructive=tool.destructive,
-                flow=DataFlow(tool.reads, tool.effects, tool.destinations),
+                flow=tool.flow,
                 listed_only=tool.listed_only,
             )
             for tool in self.tools

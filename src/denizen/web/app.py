@@ -15,6 +15,7 @@ from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.completions import CompletionRoutes
+from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
@@ -64,6 +65,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
             *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
             *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
+            *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
             *StatisticsRoutes(engine.statistics, clock).routes,
             *WebhookRoutes(deps.hosting).routes,
             *(

@@ -104,7 +104,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks a
 
 
 @linux
-@pytest.mark.proves("T37")
+@pytest.mark.proves("T37", "T-tool-exec", "T-tool-custom")
 async def test_a_program_that_takes_too_long_is_ended_with_all_its_children(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "told")
     results: list[ToolResult] = []
@@ -136,6 +136,7 @@ async def test_a_child_left_behind_does_not_hold_the_answer_up(tmp_path: Path) -
 
 
 @linux
+@pytest.mark.proves("T-tool-exec", "T-tool-custom")
 async def test_who_goes_away_ends_the_program(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "told")
     pid = ""

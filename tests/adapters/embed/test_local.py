@@ -8,10 +8,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from denizen.adapters.embed import MINILM, EmbeddingPlaces, LocalEmbedder, has_embedding_weights, load_embedding_weights
+from denizen.adapters.embed.local import register_model
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.vector import find_nearest, pack_vector
 from denizen.ports.embed import EmbedKind
@@ -39,9 +42,62 @@ async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> No
     assert embedder.name == "local/all-minilm-l6-v2"
     assert {file.name for file in (tmp_path / "models" / MINILM.name).iterdir()} == {
         *(file.name for file in MINILM.files),
+        MINILM.graph.name,
         *MINILM.settings,
     }
     await embedder.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_question_waits_for_one_passage_and_not_for_all_that_are_under_way(tmp_path: Path) -> None:
+    embedder = LocalEmbedder(MINILM, EmbeddingPlaces(tmp_path))
+    await embedder.embed(["warm"], EmbedKind.DOCUMENT)
+    ended: list[str] = []
+
+    async def embed(name: str, *texts: str) -> None:
+        await embedder.embed(texts, EmbedKind.DOCUMENT)
+        ended.append(name)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(embed, "passages", *(f"Berth number {number}. " * 20 for number in range(20)))
+        group.start_soon(embed, "question", "How much is a berth?")
+    assert ended == ["question", "passages"]
+
+
+@pytest.mark.anyio
+async def test_texts_keep_their_order_and_their_vectors_whatever_is_embedded_with_them(tmp_path: Path) -> None:
+    embedder = LocalEmbedder(MINILM, EmbeddingPlaces(tmp_path))
+    texts = ["short", "long " * 300, "short", ""]
+    together = (await embedder.embed(texts, EmbedKind.DOCUMENT)).vectors
+    alone = [(await embedder.embed([text], EmbedKind.DOCUMENT)).vectors[0] for text in texts]
+    assert together == alone
+    assert together[0] == together[2] != together[1]
+
+
+def test_the_graph_is_made_of_the_weights_once_and_again_when_it_is_damaged(tmp_path: Path) -> None:
+    folder = load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path))
+    graph = folder / MINILM.graph.name
+    made = graph.stat().st_mtime_ns
+    load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path))
+    assert graph.stat().st_mtime_ns == made
+    graph.write_bytes(b"damaged")
+    load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path))
+    assert hashlib.sha256(graph.read_bytes()).hexdigest() == MINILM.graph.sha256
+    assert not list(folder.glob(".*"))
+
+
+def test_vectors_in_int8_are_those_of_the_published_model_but_for_rounding(tmp_path: Path) -> None:
+    from fastembed import TextEmbedding
+
+    folder, texts = load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path)), [*TEXTS.values(), "word " * 200]
+    published = replace(MINILM, name="published", graph=replace(MINILM.graph, name=MINILM.graph.source))
+    options: dict[str, Any] = {"specific_model_path": str(folder), "threads": 1}
+    exact, rounded = (
+        [vector for text in texts for vector in TextEmbedding(register_model(entry), **options).embed([text])]
+        for entry in (published, MINILM)
+    )
+    for one, other in zip(exact, rounded, strict=True):
+        assert float(one @ other) > 0.95
 
 
 EMBED = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,11 +100,20 @@ async def test_text_in_the_encodings_of_windows_is_kept_in_utf_8_and_damaged_utf
     }
 
 
-@pytest.mark.parametrize("text", ["a\ufffd", "\ufffd is what decoders write: \ufffd\ufffd", "Привет", "\ufeffA", ""])
+@pytest.mark.parametrize("text", ["a\ufffd", "\ufffd is what decoders write: \ufffd\ufffd", "Привет", "A\ufeff", ""])
 async def test_utf_8_is_kept_as_it_is_also_with_the_sign_for_what_could_not_be_read(
     library: FileLibrary, text: str
 ) -> None:
     assert await keep(library, {"a.md": text.encode()}) == {"a.md": text}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be", "utf-32-be"])
+async def test_a_byte_order_mark_is_no_part_of_the_text_in_whatever_encoding(
+    library: FileLibrary, encoding: str
+) -> None:
+    text = "# Grünkohl\n𝒳"
+    mark = "" if encoding in {"utf-8-sig", "utf-16", "utf-32"} else "\ufeff"
+    assert await keep(library, {"a.md": f"{mark}{text}".encode(encoding)}) == {"a.md": text}
 
 
 async def test_damaged_utf_8_that_has_that_sign_is_left_as_it_is(library: FileLibrary) -> None:
@@ -160,23 +171,18 @@ async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is
         "binary.txt": b"a\0b",
         "scan.pdf": b"%PDF",
         "empty.html": b"<>",
-        "lfs.md": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n",
-        "page.html": b"<one>",
-        "page.html.md": b"two",
         "fine.md": b"",
         "x.md": b"a file",
         "x.md/y.md": b"below it",
         "line\nbreak.md": b"x",
     }
     taken = await library.take(files(given), ignore)
-    assert (taken.files, taken.skipped) == (3, 8)
+    assert (taken.files, taken.skipped) == (2, 6)
     assert taken.left_out == (
         "big.md (larger than 5 MB)",
         "binary.txt (no text in it)",
         "scan.pdf (no text in it)",
         "empty.html (no text in it)",
-        "lfs.md (no text in it)",
-        "page.html.md (another file has its place)",
         "line\\nbreak.md (its name cannot be kept)",
         "x.md (a folder has its place)",
     )
@@ -185,9 +191,45 @@ async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is
     assert root is not None
     assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()) == [
         "docs/a/fine.md",
-        "docs/a/page.html.md",
         "docs/a/x.md/y.md",
     ]
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize 12345\n" % (b"ab" * 32)
+
+
+async def test_a_pointer_of_git_lfs_is_named_as_such_whatever_it_stands_for_and_a_text_about_them_is_kept(
+    library: FileLibrary,
+) -> None:
+    about = POINTER + b"This is what a pointer looks like. " * 40
+    given = {"a.md": POINTER, "b.pdf": POINTER, "c.html": POINTER, "about.md": about}
+    taken = await library.take(files(given), ignore)
+    assert taken.left_out == tuple(f"{name} (a Git LFS pointer, not the file)" for name in ("a.md", "b.pdf", "c.html"))
+    assert taken.files == 1
+
+
+async def test_a_page_and_what_stands_beside_it_under_the_name_of_its_text_are_both_kept(library: FileLibrary) -> None:
+    given = {"x.html": b"<page>", "x.html.md": b"beside", "y.html": b"<other>", "y.html.md/z.md": b"below"}
+    for order in (given, dict(reversed(given.items()))):
+        taken = await library.take(files(order), ignore)
+        assert (taken.skipped, taken.left_out) == (0, ())
+        assert await keep(library, order) == {
+            "x.html.md": "beside",
+            "x.html-2.md": "page",
+            "y.html-2.md": "other",
+            "z.md": "below",
+        }
+
+
+async def test_a_file_that_cannot_be_read_after_all_is_left_out_and_is_no_fault_of_the_library(
+    library: FileLibrary,
+) -> None:
+    def fail() -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    given = [SourceFile("a.md", 1, fail), SourceFile("b.md", 1, lambda: b"B"), SourceFile("c.md", 0, bytes, "HTTP 404")]
+    taken = await library.take(iter(given), ignore)
+    assert (taken.files, taken.left_out) == (1, ("a.md (it cannot be read: Input/output error)", "c.md (HTTP 404)"))
 
 
 async def test_of_many_files_that_are_left_out_the_first_are_named(library: FileLibrary) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 import psutil
@@ -19,6 +20,7 @@ from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.tool import CacheScope, Taint, Tier
+from denizen.engine.tools.toolbox import list_all
 from tests.adapters.mcp.mcp_fixture import TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
 from tests.timing import HANG_LIMIT_S, poll
 
@@ -263,6 +265,17 @@ def test_a_missing_program_is_named_also_where_the_event_loop_does_not_tell_it()
 async def find_fault(toolset: McpToolset) -> str:
     """Returns why its server is down; empty while it is being started again."""
     return toolset.server.state.why if toolset.server.state.phase is McpServerPhase.DOWN else ""
+
+
+@pytest.mark.proves("L6")
+async def test_a_call_goes_to_the_server_that_has_the_tool_though_another_one_has_it_too(tmp_path: Path):
+    specs = {small(tmp_path, name, MINE=name): McpToolPolicy(name) for name in ("one", "two")}
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with McpPool(SystemClock()) as pool:
+            tools = await list_all(pool.open(specs))
+            for name in ("two", "one"):
+                number = (await call(cast("McpToolset", tools[f"{name}_pid"].toolset), f"{name}_pid")).text
+                assert psutil.Process(int(number)).environ()["MINE"] == name
 
 
 @pytest.mark.proves("LW5")

@@ -12,6 +12,7 @@ import pytest
 
 from denizen.ports.sandbox import ShellResult
 from tests.adapters.sandbox.benign import BENIGN
+from tests.adapters.sandbox.realistic import REALISTIC, REFUSED_REALISTIC, make_realistic_folder
 from tests.adapters.sandbox.runner import run_all
 from tests.adapters.sandbox.sandbox_folder import make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import find_interpreter, open_folder, run_as_nobody
@@ -41,6 +42,21 @@ def test_usual_lines_give_what_bash_gives_a_user_without_privileges(tier: str, r
     if isinstance(rows, dict):
         pytest.skip(f"{tier} cannot be had by other users here: {rows}")
     compare((ShellResult(**row) for row in rows if "ls -l" not in row["command"]), root)  # which tell the owner
+
+
+async def test_what_models_write_gives_what_bash_gives_or_is_known_to_be_refused(tier: str) -> None:
+    assert len(REALISTIC) > 200
+    with open_folder() as folder:
+        root = make_realistic_folder(folder / "kb")
+        results = await run_all(tier, root, list(REALISTIC), HANG_LIMIT_S)
+        ran = [result for result in results if "is not installed here" not in result.stderr]
+        refused = {result.command for result in ran if result.refused}
+        assert refused == REFUSED_REALISTIC
+        if BASH is None:
+            pytest.skip("there is no bash to compare with")
+        mine = [(each.command, each.stdout, each.exit_code) for each in ran if not each.refused]
+        theirs = [(command, *ask_bash(BASH, command, root)[::2]) for command, _, _ in mine]
+        assert [pair for pair in zip(mine, theirs, strict=True) if pair[0] != pair[1]] == []
 
 
 def compare(results: Iterable[ShellResult], root: Path) -> None:

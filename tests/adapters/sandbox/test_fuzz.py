@@ -1,7 +1,7 @@
 """The parser against bash: whatever it accepts, bash must read in the same way (inventory S19).
 
-Random lines of a command `p` that prints its arguments. Each line that is accepted runs in one bash with a function of
-that name; the arguments, and which commands print them, must be the same.
+Random texts around `echo`. Each text that is accepted runs in one bash where `echo` is a function that tells its
+arguments apart; the arguments, and which commands print them, must be the same.
 """
 
 from __future__ import annotations
@@ -10,17 +10,29 @@ import os
 import random
 import shutil
 import subprocess
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
-from denizen.adapters.sandbox.inside.words import CommandRefusedError, ParsedPipeline, parse_line
+from denizen.adapters.sandbox.inside.evaluation import (
+    Evaluator,
+    InputFile,
+    LoopStage,
+    ProgramStage,
+    Rehearsal,
+    Stage,
+    Stream,
+)
+from denizen.adapters.sandbox.inside.grammar import StreamRedirect, parse_commands
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.proves("S19", "SW1", "SW2", "E2")
 
-LINES = 12_000
+LINES = 20_000
 SEED = 20261122
 PIECES = (
     *"abcxyz019",
@@ -44,10 +56,10 @@ PIECES = (
     "$ ",
     "`",
     "|",
-    " | p ",
-    " && p ",
-    " || p ",
-    "; p ",
+    " | echo ",
+    " && echo ",
+    " || echo ",
+    "; echo ",
     ";",
     "&",
     "&&",
@@ -115,10 +127,66 @@ PIECES = (
     "=~",
     "a=~",
     "'\n'",
+    "\n",
+    "\necho ",
+    " # a",
+    "#\n",
+    "\n\n",
+    " \\\n",
+    "! echo ",
+    "! ",
+    "$'\\n'",
+    "$'\\x41\\''",
+    "$'\\u00e9\\101'",
+    "{1..3}",
+    "{03..1}",
+    "{1..9..4}",
+    "{c..a}",
+    "{a,{b,c}}",
+    "{a{1,2},}",
+    "{a,b}{c,{d,e}f}",
+    "{{a,b},c}",
+    "{a}",
+    "x=a;",
+    "x='a  b' ; echo ",
+    "x=b.md\necho ",
+    "x=d/z.md;y=*; echo ",
+    "x=$x$x;echo ",
+    "$x",
+    "${x}",
+    '"$x"',
+    '"${x}"',
+    " $y ",
+    "${x%.md}",
+    "${x##*/}",
+    "${x#a}",
+    "${x%%b*}",
+    "${#x}",
+    "$?",
+    "; for x in a b; do echo ",
+    "; for y in $x *.md; do echo $y ",
+    "\nfor x in {1..3}\ndo\necho $x ",
+    "; done",
+    "\ndone",
+    "; done; echo ",
+    "; done | echo ",
+    "; done >/dev/null; echo ",
+    "; break",
+    "; continue; echo ",
+    "; ! continue",
+    "; cd d; echo ",
+    "; cd .. && echo ",
+    "; cd nosuch || echo ",
+    " <a ",
+    " < nosuch",
+    " 0<b.md",
 )
 SCRIPT = r"""
-p() { printf '%s\1' "$@"; printf '\2'; }
-while IFS= read -r -d '' line; do eval "$line" 2>/dev/null </dev/null; printf '\3'; done
+echo() { printf '%s\1' "$@"; printf '\2'; }
+top=$PWD
+while IFS= read -r -d '' line; do
+  unset x y; cd "$top"; true; eval "$line" 2>/dev/null </dev/null; printf '\3'
+done
 """
 
 
@@ -132,12 +200,15 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     chance = random.Random(SEED)
     accepted: dict[str, bytes] = {}
+    top = os.open(".", os.O_RDONLY)
     for _ in range(LINES):
-        line = "p " + "".join(chance.choices(PIECES, k=chance.randint(1, 9)))
+        line = "echo " + "".join(chance.choices(PIECES, k=chance.randint(1, 9)))
         try:
-            accepted[line] = _simulate(parse_line(line))
+            accepted[line] = _simulate(line, top)
         except CommandRefusedError:
             continue
+    os.fchdir(top)
+    os.close(top)
     assert len(accepted) > LINES / 10
     done = subprocess.run(
         [bash, "-c", SCRIPT],
@@ -156,22 +227,51 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
     )
 
 
-def _simulate(pipelines: tuple[ParsedPipeline, ...]) -> bytes:
-    """What bash would print: each `p` succeeds, and what goes into a pipe is not printed. Raises Refused for what the
-    policy would refuse: another command than `p`.
-    """
-    printed = b""
-    for pipeline in pipelines:
-        for command in pipeline.commands:
-            argv = [text for word in command.words for text in expand(word, 0, GlobWalker())]
-            if argv[:1] != ["p"]:
-                raise CommandRefusedError("another command")
-            if pipeline.operator == "||":
-                continue
-            shown = b"\1".join(map(os.fsencode, argv[1:])) + b"\1\2"
-            table = {1: "out", 2: "null"}
-            for redirect in command.redirects:
-                table[redirect.descriptor] = "null" if redirect.target is None else table[redirect.target]
-            if command is pipeline.commands[-1] and table[1] == "out":
-                printed += shown
-    return printed
+def _simulate(text: str, top: int) -> bytes:
+    """What bash would print. Raises CommandRefusedError."""
+    printer, commands = _Printer(), parse_commands(text)
+    for runner in (Rehearsal(), printer):
+        Evaluator(runner, top, {"echo", "true"}).evaluate(commands)
+    return printer.printed
+
+
+@dataclass(slots=True)
+class _Printer:
+    """A runner of `echo` alone, which prints to nowhere but at the end of a pipeline."""
+
+    printed: bytes = b""
+    enclosing: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
+
+    def run(self, stages: Sequence[Stage]) -> int:
+        codes = [self._run_stage(stage, is_last=stage is stages[-1]) for stage in stages]
+        return codes[-1]
+
+    def _run_stage(self, stage: Stage, *, is_last: bool) -> int:
+        table = {1: "out" if is_last else "null", 2: "null"}
+        for stream in (*self.enclosing, *stage.streams):
+            if isinstance(stream, InputFile):
+                if not os.path.exists(stream.path):  # noqa: PTH110 - pathlib leaves out a last slash
+                    if table[2] == "out":
+                        raise CommandRefusedError("bash has words of its own for this")
+                    return 1
+            else:
+                table[stream.descriptor] = "null" if stream.target is None else table[stream.target]
+        if isinstance(stage, LoopStage):
+            inner = _Printer()
+            code = stage.evaluate(inner)
+            self.printed += inner.printed if table[1] == "out" else b""
+            return code
+        assert isinstance(stage, ProgramStage)
+        if table[1] == "out" and stage.argv[0] == "echo":
+            self.printed += b"\1".join(map(os.fsencode, stage.argv[1:])) + b"\1\2"
+        return 0
+
+    @contextmanager
+    def redirect(self, streams: Sequence[Stream]) -> Generator[None]:
+        before = self.enclosing
+        self.enclosing = [*before, *(each for each in streams if isinstance(each, StreamRedirect))]
+        yield
+        self.enclosing = before
+
+    def write_error(self, text: str) -> None:
+        pass

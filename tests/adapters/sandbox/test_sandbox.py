@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 from denizen.adapters.sandbox.inside.policy import check_command
-from denizen.adapters.sandbox.inside.programs import NAMES
+from denizen.adapters.sandbox.inside.programs import EXTERNAL, NAMES
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import (
@@ -40,7 +40,7 @@ from denizen.ports.sandbox import (
     ShellResult,
     ShellView,
 )
-from tests.adapters.sandbox.sandbox_folder import MARK, SandboxFolder, make_sandbox_folder
+from tests.adapters.sandbox.sandbox_folder import LEAKS, MARK, SandboxFolder, make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import open_folder
 from tests.clock import ManualClock
 from tests.timing import HANG_LIMIT_S
@@ -65,7 +65,7 @@ async def run(pool: SandboxPool, documents: SandboxFolder, command: str) -> Shel
     return (await pool.run([command], open_view(documents), owner="a")).results[0]
 
 
-@pytest.mark.proves("S16")
+@pytest.mark.proves("S16", "S18")
 async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_missing(
     tier: str, documents: SandboxFolder
 ) -> None:
@@ -90,13 +90,29 @@ async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_mi
         "realpath": "realpath --relative-to=. docs -q",
         "xargs": "echo a | xargs",
         "sed": "sed -n 1p README.md",
+        "awk": "awk '{print $1}' README.md",
+        "jq": "jq .name api/a.json",
+        "cut": "cut -c1-3 README.md",
+        "tr": "tr a-z A-Z < README.md",
+        "nl": "nl README.md",
+        "printf": "printf '%s\\n' x",
+        "test": "test -f README.md",
+        "[": "[ -f README.md ]",
+        "true": "true",
+        "false": "! false",
+        ":": ":",
+        "pwd": "pwd",
+        "cd": "cd docs",
+        "egrep": "egrep 'f|g' README.md",
+        "fgrep": "fgrep foo README.md",
+        "rg": "rg foo",
     }
     assert lines.keys() == NAMES
     installed = find_host_programs().programs
     async with open_pool(tier) as pool:
         for name, line in lines.items():
             result = await run(pool, documents, line)
-            if name in installed or name == "xargs":
+            if name in installed or name not in EXTERNAL:
                 assert not result.refused, result
                 assert name == "realpath" or result.exit_code == 0, result
             else:
@@ -108,11 +124,29 @@ async def test_a_refusal_says_why_and_what_is_allowed(best_tier: str, documents:
     said = {
         "rm x": ("`rm` is not allowed", "Nothing can be changed here", "grep"),
         "echo $(id)": ("nothing is substituted", "single quotes"),
-        "ls > x": ("only `2>/dev/null`", "quotes"),
+        "ls > x": ("the redirects are `2>/dev/null`", "quotes"),
         "cat /etc/passwd": ("absolute path", "relative"),
         "sort -o x README.md": ("sort may not have the option `-o`", "-u"),
         "find . -delete": ("find may not have `-delete`", "-name"),
-        "egrep x README.md": ("`egrep` is not allowed", "grep -E"),
+        "zgrep x README.md": ("`zgrep` is not allowed", "grep"),
+        "if ls; then ls; fi": ("no `if`", "[ -f FILE ] &&"),
+        "while read f; do cat $f; done": ("no `while`", "for NAME in WORDS", "xargs"),
+        "for f in $(ls); do cat $f; done": ("nothing is substituted", "xargs"),
+        "f() { ls; }": ("no functions", "themselves"),
+        "cat <<EOF": ("no here-documents", "echo"),
+        "(cd docs && ls)": ("no subshells", "cd holds"),
+        "cat $HOME/x": ("`HOME` is not set", "f=docs/a.md"),
+        "x=1 ls": ("for one program", "NAME=VALUE; COMMAND"),
+        "awk 'BEGIN { system(\"id\") }'": ("awk may not have `system(`", "computes and prints"),
+        "jq -f x README.md": ("jq may not have the option `-f`", "not read from files"),
+        "sed -i s/a/b/ README.md": ("sed may not have the option `-i", "never to a file"),
+        "rg -r x foo": ("rg may not have the option `-r`", "sed"),
+        "rg --pre cat foo": ("rg may not have the option `--pre`", "No other program"),
+        "printf -v x %s a": ("printf may not have the option `-v`", "no options"),
+        "test -e /etc/passwd": ("absolute path", "relative"),
+        "cat < /etc/passwd": ("absolute path", "relative"),
+        "for i in {1..2000}; do echo $i; done": ("more than 1000 turns", "xargs"),
+        "echo {1..99999}": ("more than 10000 numbers", "quotes"),
         "ls & ls": ("background", "quotes"),
     }
     async with open_pool(best_tier) as pool:
@@ -143,6 +177,12 @@ async def test_what_prints_without_end_is_stopped(tier: str, documents: SandboxF
 async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
     lines = ["cat pipe", "cat pipe | sort", "find pipe -exec cat {} +", "echo pipe | xargs cat", "grep -r x pipe docs"]
+    lines += [
+        "for i in 1 2; do cat pipe; done",
+        "for i in 1 2; do cat pipe; done | sort",
+        "echo x | for i in 1; do cat pipe; done",
+    ]
+    lines += ["awk 'BEGIN { while (1); }'", "sed ':a;ba' README.md", "for i in {1..1000}; do echo {1..9999}; done"]
     async with open_pool(tier, QUICK) as pool:
         for line in lines:
             result = await run(pool, documents, line)
@@ -193,10 +233,69 @@ async def test_a_call_has_one_to_ten_commands_of_at_most_two_thousand_characters
 
 
 @pytest.mark.proves("S19")
-async def test_cd_holds_for_its_line_only(best_tier: str, documents: SandboxFolder) -> None:
+async def test_cd_and_variables_hold_for_their_command_only(best_tier: str, documents: SandboxFolder) -> None:
     async with open_pool(best_tier) as pool:
-        assert (await run(pool, documents, "cd docs && ls guide.md")).stdout == "guide.md\n"
+        assert (await run(pool, documents, "x=1; cd docs && ls guide.md")).stdout == "guide.md\n"
         assert (await run(pool, documents, "ls README.md")).stdout == "README.md\n"
+        assert "`x` is not set" in (await run(pool, documents, "echo $x")).stderr
+        changed = await run(pool, documents, "x=1; echo a | for x in 2 3; do cd docs; done; echo $x; ls README.md")
+        assert changed.stdout == "1\nREADME.md\n"
+
+
+@pytest.mark.proves("S19", "SW2")
+async def test_a_text_of_which_anything_is_refused_runs_nothing(best_tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(best_tier) as pool:
+        for text in (
+            "echo a; rm x",
+            "echo a\necho b\nrm x",
+            "echo a || rm x",
+            "for f in a b; do echo $f; done; id",
+            "for f in a b; do echo $f; [ -f $f ] && rm $f; done",
+            "echo a | for f in a; do echo b; id; done",
+            "[ -d nosuch ] && cat /etc/passwd; echo a",
+            "echo a; cd docs && [ -f guide.md ] || cd nosuch && rm x",
+        ):
+            result = await run(pool, documents, text)
+            assert (result.refused, result.stdout) == (True, ""), result
+
+
+@pytest.mark.proves("S19", "SW2")
+async def test_what_is_known_only_while_it_runs_is_checked_again(tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(tier) as pool:
+        known = await run(pool, documents, "[ -d docs ] && cd docs; cat ../README.md | head -1")
+        assert (known.refused, known.stdout) == (False, "See docs/guide.md\n")
+        for text in (
+            "echo a; [ -d nosuch ] && cd docs; cat ../outside/secret.txt",
+            "echo a; for i in 1; do [ -d nosuch ] && cd docs; cat ../outside/secret.txt; done | cat",
+            "echo a; [ -d nosuch ] && x=./; cat < ../${x}outside/secret.txt; cd ..",
+        ):
+            result = await run(pool, documents, text)
+            assert result.refused, result
+            assert result.exit_code == REFUSED_EXIT_CODE
+            assert MARK not in result.stdout + result.stderr
+
+
+async def test_pwd_tells_the_folder_below_the_top_and_not_where_that_lies(tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(tier) as pool:
+        result = await run(pool, documents, "pwd; cd 'docs/sub dir' && pwd | cat; cd .. && pwd -P")
+    assert result.stdout == ".\n./docs/sub dir\n./docs\n"
+
+
+async def test_input_is_read_from_files_and_never_waited_for(tier: str, documents: SandboxFolder) -> None:
+    os.mkfifo(documents.root / "pipe")
+    async with open_pool(tier) as pool:
+        result = await run(pool, documents, "cat < pipe; cat < docs | wc -c; head -1 < README.md")
+    assert result.stdout == "0\nSee docs/guide.md\n"
+    assert result.stderr == "pipe: Not a file\ndocs: Is a directory\n"
+
+
+async def test_redirects_of_a_loop_hold_for_all_that_runs_in_it(best_tier: str, documents: SandboxFolder) -> None:
+    async with open_pool(best_tier) as pool:
+        result = await run(pool, documents, "for f in a b; do cat $f; cd $f; done 2>&1 >/dev/null | sort -u; echo $?")
+        quiet = await run(pool, documents, "for f in a b; do cat $f README.md; cd $f; done 2>/dev/null")
+    assert len(result.stdout.splitlines()) == 5
+    assert result.stderr == ""
+    assert (quiet.stdout.count("See"), quiet.stderr, quiet.exit_code) == (2, "", 1)
 
 
 async def test_folders_stand_side_by_side_under_their_names(tier: str, documents: SandboxFolder) -> None:
@@ -506,14 +605,17 @@ print(json.dumps({"fds": open_fds, "did": did}))
 
 
 @pytest.mark.proves("S17", "SW2")
-async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["cat probe.py", "echo probe.py | xargs cat", "echo x | for file in probe.py; do cat $file; done"]
+)
+async def test_a_program_inside_finds_no_way_out(tier: str, line: str) -> None:
     """A whole interpreter takes the place of `cat`: even a program that does anything it likes can do nothing."""
     with open_folder() as folder:
         documents = make_sandbox_folder(folder)
         (documents.root / "probe.py").write_text(PROBE, encoding="utf-8")
         before = documents.picture()
         for interpreter in (os.path.realpath(sys.executable), "/usr/bin/python3"):
-            result = await _run_inside(tier, documents, interpreter)
+            result = await _run_inside(tier, documents, interpreter, line)
             if result.exit_code == 0:
                 break
         else:
@@ -524,16 +626,69 @@ async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
     assert found["did"] == []
 
 
-async def _run_inside(tier: str, documents: SandboxFolder, interpreter: str) -> ShellResult:
+async def _run_inside(tier: str, documents: SandboxFolder, interpreter: str, line: str) -> ShellResult:
     machine = find_host_programs(also=[interpreter])
     inside = replace(
-        machine, programs={"cat": os.path.realpath(interpreter)}, data=(*machine.data, _find_library(interpreter))
+        machine,
+        programs={"cat": os.path.realpath(interpreter), "echo": machine.programs["echo"]},
+        data=(*machine.data, _find_library(interpreter)),
     )
     worker = await start_worker(tier, open_view(documents), inside, PATIENT)
     try:
-        return (await worker.run(["cat probe.py"]))[0]
+        return (await worker.run([line]))[0]
     finally:
         await worker.aclose()
+
+
+PAST_THE_PARSER = {
+    "awk": r"""
+BEGIN { system("id > pwned"); system("echo x > pwned") }
+BEGIN { while (("id" | getline l) > 0) print l; "cat link" | getline l; print l }
+BEGIN { while ((getline l < "/etc/passwd") > 0) print l; while ((getline l < "link") > 0) print l }
+BEGIN { print "x" > "pwned"; print "x" >> "README.md" }
+BEGIN { print "id" | "sh"; print "id" | "/bin/sh"; print "x" | "cat > pwned" }
+BEGIN { ARGV[1] = "passwd"; ARGC = 2 } { print }
+BEGIN { for (k in ENVIRON) print ENVIRON[k] == "root" }
+""",
+    "sed": r"""
+1w pwned
+1e id
+s/See/id/e
+s/See/x/w README.md
+1r passwd
+$r link
+1R updir/secret.txt
+""",
+    "jq": r"""
+import "link" as $x; $x
+include "passwd"; 1
+import "secret" as $x {search: "updir"}; $x
+$ENV | has("HOME")
+""",
+}
+
+
+@pytest.mark.parametrize("program", PAST_THE_PARSER)
+@pytest.mark.proves("S18", "SW2")
+async def test_a_script_reaches_nothing_even_where_nobody_checks_it(
+    tier: str, program: str, documents: SandboxFolder
+) -> None:
+    """The program takes the place of `cat`, whose arguments may be any text."""
+    machine = find_host_programs()
+    if program not in machine.programs:
+        pytest.skip(f"there is no {program} here")
+    before = documents.picture()
+    inside = replace(machine, programs={**machine.programs, "cat": machine.programs[program]})
+    worker = await start_worker(tier, open_view(documents), inside, QUICK)
+    scripts = PAST_THE_PARSER[program].strip().splitlines()
+    try:
+        results = [(await worker.run([f"cat '{script}' README.md"]))[0] for script in scripts]
+    finally:
+        await worker.aclose()
+    assert documents.picture() == before
+    for result in results:
+        assert not result.refused
+        assert not any(leak in result.stdout + result.stderr for leak in LEAKS if leak not in result.command), result
 
 
 def _find_library(interpreter: str) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +373,55 @@ async def test_a_postgres_database_of_the_dropped_migrations_is_refused(postgres
 def test_no_migration_has_the_id_of_a_dropped_one() -> None:
     script = ScriptDirectory(str(HISTORY.folder))
     assert not SUPERSEDED & {each.revision for each in script.walk_revisions()}
+
+
+# --- upgrades of what is there ---------------------------------------------------------------------------------------
+
+OLD_MEMORY = """
+    INSERT INTO memories
+    (id, agent, owner, text, platform, room, private, told_by, turn_id, created_at, updated_at)
+    VALUES ('mem_1', 'ada', 'u', 'Likes tea', 'discord', '10', {false}, 'u', 't', '{at}{zone}', '{changed}{zone}')
+"""
+
+
+def write_old_memory(dialect: SqlDialect) -> None:
+    """A database of the first schema, with a memory that was changed two days after it was told."""
+    is_sqlite = isinstance(dialect, SqliteDialect)
+    migrate(dialect, MigrationHistory(HISTORY.folder, "1001"))
+    times = {"at": "2026-11-01 12:00:00.000000", "changed": "2026-11-03 12:00:00.000000"}
+    row = OLD_MEMORY.format(false="0" if is_sqlite else "false", zone="" if is_sqlite else "+00", **times)
+    with dialect.engine.begin() as connection:
+        connection.exec_driver_sql(row)
+
+
+async def check_upgraded_memory(url: str) -> None:
+    store = await open_store(url, clock=SystemClock())
+    async with store.work() as work:
+        (memory,) = await work.memories.list_memories()
+        assert (memory.text, memory.created_at) == ("Likes tea", datetime(2026, 11, 3, 12, tzinfo=UTC))
+        assert (memory.superseded_by, memory.superseded_at) == ("", None)
+        assert await work.memories.supersede(["mem_1"], by="mem_2", at=memory.created_at) == 1
+        assert await work.memories.list_memories() == []
+    await store.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_memories_of_the_first_schema_are_there_after_the_upgrade_with_the_time_of_their_text(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    write_old_memory(SqliteDialect(path))
+    await check_upgraded_memory(f"sqlite:///{path}")
+    assert (tmp_path / f"store.db.before-{HEAD}").exists()
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_memories_of_the_first_schema_are_there_after_the_upgrade_on_postgres(postgres_url: str) -> None:
+    write_old_memory(PostgresDialect(sa.make_url(postgres_url)))
+    await check_upgraded_memory(postgres_url)
 
 
 # --- terms of an older index ------------------------------------------------------------------------------------------

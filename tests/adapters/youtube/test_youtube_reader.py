@@ -151,6 +151,7 @@ async def test_what_was_fetched_is_not_fetched_again_and_only_new_videos_are_ask
     assert fixture.youtube.fetched() == ["a", "b", "b", "a"]
 
 
+@pytest.mark.proves("SW7")
 async def test_a_video_that_leaves_the_list_leaves_nothing_behind(fixture: ReaderFixture) -> None:
     fixture.youtube.add("a", "One", "Words.")
     fixture.youtube.add("b", "Two", "Words.")

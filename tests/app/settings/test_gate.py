@@ -78,12 +78,12 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert third.approval is None
 
 
-@pytest.mark.proves("T-approval-modes", "T-approval-timeout", "T-config-custom", "TW8", "TW1")
+@pytest.mark.proves("T-approval-modes", "T-approval-timeout", "T-config-custom", "TW8", "TW1", "VW3", "V20")
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
     assert policy == GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(20, 3600),)), generation=7)
     assert policy.modes == ToolModes(default=ToolMode.RUN)
-    assert policy.observer.model == ""
+    assert (policy.observer.model, policy.observer.timeout_s, policy.observer.cache_ttl_s) == ("", 20, 600)
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
     assert (policy.approval.timeout_s, policy.approval.grant_on_timeout) == (300, False)
 

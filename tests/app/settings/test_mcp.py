@@ -76,9 +76,11 @@ def test_secrets_come_from_variables_are_shown_as_such_and_are_masked(home: Home
     text = servers("""\
 near: {command: node, env: {API_KEY: "${TOOL_KEY}"}}
 far: {url: "https://mcp.example/mcp", headers: {Authorization: "Bearer ${FAR_TOKEN}"}}
+other: {command: node}
 """)
     settings = home.load(text, TOOL_KEY="tool-key-value", FAR_TOKEN="far-token-value")
-    near, far = (spec.transport for spec in read_servers(settings))
+    near, far, other = (spec.transport for spec in read_servers(settings))
+    assert isinstance(other, StdioTransport) and other.env == SEARCHED, "of another server it sees nothing"
     assert isinstance(near, StdioTransport) and near.env == (*SEARCHED, ("API_KEY", "tool-key-value"))
     assert isinstance(far, HttpTransport) and far.headers == (("Authorization", "Bearer far-token-value"),)
     assert settings.secrets.mask("tool-key-value and far-token-value") == "*** and ***"

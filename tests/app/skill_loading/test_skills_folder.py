@@ -7,6 +7,8 @@ from __future__ import annotations
 import logging
 import os
 import py_compile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +86,30 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
             # A turn that began with the old one goes on with it, in what it imports late too.
             assert (await run(old, "echo_say")).text == "one!"
         assert not (await reloader.reload()).changed
+
+
+def change_last_byte(folder: Path) -> None:
+    code = (folder / "skill.py").read_bytes()
+    (folder / "skill.py").write_bytes(code[:-1] + b" ")
+
+
+def rename_file(folder: Path) -> None:
+    (folder / "words.py").rename(folder / "names.py")
+
+
+def add_empty_file(folder: Path) -> None:
+    (folder / "more.py").touch()
+
+
+@pytest.mark.proves("VW6")
+@pytest.mark.parametrize("change", [change_last_byte, rename_file, add_empty_file])
+async def test_the_least_change_of_a_skill_switches_it_off(home: Home, change: Callable[[Path], None]) -> None:
+    folder = write_skill(home, "echo")
+    text = enable_skills(home, "echo")
+    change(folder)
+    async with open_home(home, text) as denizen:
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
+        assert state(denizen, "echo")[0] == "changed"
 
 
 @pytest.mark.proves("V-skill-loading")
@@ -256,12 +282,16 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
 
 
 @pytest.mark.proves("VW6")
-async def test_a_skill_whose_manifest_is_wrong_is_not_loaded_and_the_key_and_the_remedy_are_told(home: Home) -> None:
+async def test_a_skill_whose_manifest_is_wrong_or_missing_is_not_loaded_and_the_fault_is_told(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
     async with open_home(home, enable_skills(home, "echo")) as denizen:
         assert "echo_say" not in await list_tool_names(denizen.runtime.current)
         (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
+    (home.path / "skills" / "echo" / "skill.yaml").unlink()
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
+        assert "it has neither skill.yaml nor SKILL.md" in state(denizen, "echo")[1]
 
 
 async def test_a_custom_tool_cannot_take_the_name_of_a_built_in_one(home: Home) -> None:

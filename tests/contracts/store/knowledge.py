@@ -11,6 +11,7 @@ import pytest
 
 from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.conversation import Place
+from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.errors import NotFound
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
@@ -97,6 +98,7 @@ class SourceContract:
             changed=("docs",),
             failed={"a-notes": "Gone."},
             skipped={"talks": "No key."},
+            left_out={"docs": "1 left out: a.md (no text)"},
         )
         second = SyncRun(id="sync_2", sources=("docs",), started_at=at(3))
         async with store.work() as work:
@@ -272,6 +274,42 @@ class DocumentContract:
                 len(await work.vectors.find_nearest(PASSAGE_VECTORS, ["guide"], "m", pack_vector([1, 0]), limit=9)) == 1
             )
             assert len(await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack_vector([1, 0]), limit=9)) == 1
+
+    async def test_passages_without_a_vector_are_those_that_were_put_last_first(self, store: Store) -> None:
+        for name in "abc":
+            await put_documents(store, make_document(f"{name}.md", f"tea {name}"))
+        await put_documents(store, make_document("a.md", "tea anew"), make_document("d.md", "tea b"))
+        async with store.work(write=False) as work:
+            found = await work.documents.list_without_vector("m", limit=9)
+            assert [each.path for each in found] == ["a.md", "c.md", "b.md"]
+            assert await work.documents.list_without_vector("m", limit=1) == found[:1]
+            assert await work.documents.count_keys() == 3
+
+    async def test_vectors_are_read_by_their_keys(self, store: Store) -> None:
+        one, other = pack_vector([1, 0]), pack_vector([0, 1])
+        async with store.work() as work:
+            await work.vectors.put(
+                [
+                    StoredVector(PASSAGE_VECTORS, "guide", ODD_PATH, "m", one),
+                    StoredVector(PASSAGE_VECTORS, "guide", "b", "m", other),
+                    StoredVector(PASSAGE_VECTORS, "guide", "c", "other", one),
+                    StoredVector(MEMORY_VECTORS, "s", "d", "m", one),
+                ]
+            )
+        async with store.work(write=False) as work:
+            found = await work.vectors.list_vectors(PASSAGE_VECTORS, {ODD_PATH, "b", "c", "d", "gone"}, "m")
+            assert found == {ODD_PATH: one, "b": other}
+            assert await work.vectors.list_vectors(PASSAGE_VECTORS, [], "m") == {}
+
+    async def test_the_pace_of_embedding_is_the_one_that_was_put_last(self, store: Store) -> None:
+        paces = [EmbeddingPace("m", 0.5, at(1)), EmbeddingPace("other", 0.125, at(2))]
+        async with store.work() as work:
+            assert await work.documents.find_pace() is None
+            for pace in paces:
+                await work.documents.put_pace(pace)
+        async with store.work(write=False) as work:
+            assert await work.documents.find_pace() == paces[1]
+            assert await work.documents.find_indexed() == ""
 
     async def test_what_the_index_is_of_is_remembered(self, store: Store) -> None:
         async with store.work() as work:

@@ -25,7 +25,7 @@ ROOM = MemoryOrigin(PLATFORM, "general")
 def make_memory(key: str, text: str = "", *, owner: str = ANA, agent: AgentName = AGENT, hours: float = 0) -> Memory:
     """Told by its owner; a core memory by Ana."""
     teller = owner or ANA
-    return Memory(key, agent, owner, text or f"about {key}", ROOM, teller, at(hours), at(hours), TurnId("t1"))
+    return Memory(key, agent, owner, text or f"about {key}", ROOM, teller, at(hours), TurnId("t1"))
 
 
 async def add_memories(store: Store, *memories: Memory) -> None:
@@ -69,17 +69,39 @@ class MemoriesContract:
             assert not await work.memories.add(make_memory("a", "another text"))
             assert await work.memories.find("a") == make_memory("a")
 
-    async def test_a_changed_memory_keeps_everything_but_its_text_and_loses_its_vectors(self, store: Store) -> None:
-        await add_memories(store, make_memory("a"), make_memory("b"))
+    @pytest.mark.proves("V27")
+    async def test_a_superseded_memory_is_history_and_leads_to_the_one_that_is_told_instead(self, store: Store) -> None:
+        await add_memories(store, *(make_memory(key, hours=hours) for hours, key in enumerate("abc")))
+        await add_memories(store, make_memory("other"))
         async with store.work() as work:
-            await work.vectors.put([make_vector("a", 1, 0), make_vector("b", 0, 1)])
-            new = replace(make_memory("a", "new"), told_at=MemoryOrigin(PLATFORM, "r", private=True), updated_at=at(5))
-            new = replace(new, told_by=BOB, turn_id=TurnId("t2"))
-            assert await work.memories.change(replace(new, owner=BOB, agent=OTHER_AGENT, created_at=at(9)))
-            assert not await work.memories.change(replace(new, id="none"))
-            assert await work.memories.find("a") == new
+            await work.vectors.put([make_vector("a", 1, 0), make_vector("other", 1, 0)])
+            assert await work.memories.supersede(["a", "none"], by="b", at=at(1)) == 1
+            assert await work.memories.supersede(["a", "b"], by="c", at=at(2)) == 1
+            assert await work.memories.supersede([], by="c", at=at(2)) == 0
+            assert await work.memories.supersede(["c"], by="c", at=at(3)) == 0
+        first = replace(make_memory("a", hours=0), superseded_by="c", superseded_at=at(1))
+        second = replace(make_memory("b", hours=1), superseded_by="c", superseded_at=at(2))
+        async with store.work(write=False) as work:
+            assert await work.memories.find("a") == first
+            assert [m.id for m in await work.memories.list_memories()] == ["other", "c"]
+            assert [m.id for m in await work.memories.list_memories(agent=AGENT, owner=ANA)] == ["other", "c"]
+            assert [m.id for m in await work.memories.list_memories(since=at(1))] == ["other", "c", "b"]
+            assert [m.id for m in await work.memories.list_memories(since=at(0.5))] == ["other", "c", "b", "a"]
+            everything = await work.memories.list_memories(history=True, owner=ANA)
+            assert everything[1:] == [make_memory("c", hours=2), second, first]
             near = await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack_vector([1, 0]), limit=9)
-            assert [each.key for each in near] == ["b"]
+            assert [each.key for each in near] == ["other"]
+            assert [m.id for m in await work.memories.list_without_vector("m", limit=9)] == ["c"]
+
+    async def test_a_removed_memory_takes_its_history_along_and_nothing_else(self, store: Store) -> None:
+        await add_memories(store, *(make_memory(key) for key in "abcde"))
+        async with store.work() as work:
+            await work.memories.supersede(["a"], by="b", at=at(1))
+            await work.memories.supersede(["b"], by="c", at=at(2))
+            await work.memories.supersede(["d"], by="e", at=at(2))
+            assert await work.memories.remove(["d"]) == 1
+            assert await work.memories.remove(["c"]) == 3
+        assert await list_memory_ids(store) == ["e"]
 
     async def test_removed_memories_are_gone_with_their_vectors(self, store: Store) -> None:
         await add_memories(store, make_memory("a"), make_memory("b"), make_memory("c"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 async def remember(engine: CommandFixture, key: str, text: str, who: Person = ANA, *, owner: str | None = None) -> None:
     me = engine.principal(who).key
-    memory = Memory(key, ADA, me if owner is None else owner, text, MemoryOrigin("chat", "10"), me, NOW, NOW)
+    memory = Memory(key, ADA, me if owner is None else owner, text, MemoryOrigin("chat", "10"), me, NOW)
     async with engine.store.work() as work:
         await work.memories.add(memory)
 
@@ -54,6 +55,21 @@ async def test_one_sees_what_agents_remember_about_oneself_and_only_where_nobody
         assert "tea" not in refused.text
         assert "- memories of agents: 2 memories" in (await engine.give("/memory show")).text
         assert (await engine.give("/memory list", ZOE, room=DIRECT)).text == "Nothing is remembered about you."
+
+
+async def test_one_sees_what_was_replaced_and_until_when_it_counted() -> None:
+    async with open_commands() as engine:
+        await remember(engine, "mem_1", "Lives in Lyon")
+        await remember(engine, "mem_2", "Lives in Oslo")
+        async with engine.store.work() as work:
+            await work.memories.supersede(["mem_1"], by="mem_2", at=NOW + timedelta(days=3))
+        told = (await engine.give("/memory list", room=DIRECT)).text
+        assert told.splitlines()[:2] == [
+            "- `mem_2` ada, 2026-05-01: Lives in Oslo",
+            "- `mem_1` ada, 2026-05-01 to 2026-05-04: Lives in Lyon",
+        ]
+        assert (await engine.give("/memory forget memory: mem_2")).text == "Forgotten."
+        assert (await engine.give("/memory list", room=DIRECT)).text == "Nothing is remembered about you."
 
 
 async def test_a_long_list_fits_one_message_and_says_that_there_is_more() -> None:

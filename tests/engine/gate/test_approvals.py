@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -19,7 +21,7 @@ from denizen.domain.approval import (
     Deciders,
     VoteOutcome,
 )
-from denizen.domain.errors import NotAllowed
+from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
 from denizen.domain.ids import derive, turn_id
 from denizen.domain.message import FilePart, TextPart, ToolResultPart
@@ -29,8 +31,9 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
-from denizen.engine.gate.approvals import MAX_PENDING
+from denizen.engine.gate.approvals import MAX_PENDING, ApprovalQueue
 from denizen.engine.tools.toolbox import NestedCalls
+from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -136,6 +139,18 @@ async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
         assert read_last_result(engine.model) == "Denied: denied by Ana: not today."
 
 
+@pytest.mark.proves("T-approval-rejected", "V19")
+async def test_a_model_that_plans_is_told_of_a_no_and_its_reason_too() -> None:
+    planned, no_tool = ScriptedReply('{"tool": "write", "args": {"q": "milk"}}'), ScriptedReply('{"tool": "none"}')
+    small = Capabilities(native_tools=False, small=True, context_tokens=8192)
+    model = ScriptedModel(planned, no_tool, ScriptedReply("Done."), capabilities=small)
+    async with open_engine(model, policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.DENY, note="not today")
+        assert not engine.tools.calls
+    for request in model.requests[1:]:
+        assert "failed: Denied: denied by Ana: not today." in str(request.messages)
+
+
 async def test_nobody_is_asked_about_a_call_that_would_be_refused_all_the_same() -> None:
     tools = ToolsetFixture(refusal="I may not write.\nfix: Let me.")
     async with open_engine(script(), tools=tools, policy=ask_for_tool()) as engine:
@@ -210,6 +225,22 @@ async def test_who_does_not_watch_cannot_be_asked() -> None:
         assert not engine.tools.calls
 
 
+@pytest.mark.proves("P2")
+@pytest.mark.parametrize("error", [ZeroDivisionError("secret detail"), Unavailable("The database is busy.")], ids=str)
+async def test_when_asking_people_fails_the_call_does_not_run(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ApprovalQueue, "ask", fail)
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            events = await ask(engine)
+        assert isinstance(events[-1], TurnFinished) and events[-1].status is TurnStatus.FAILED
+        assert not engine.tools.calls
+
+
 async def test_others_who_are_configured_can_be_asked_although_nobody_watches() -> None:
     rule = ApprovalRule(Deciders.ROLE, "judge")
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
@@ -254,29 +285,32 @@ async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(gr
 
 
 @pytest.mark.proves("T-approval-timeout")
-async def test_a_timeout_of_zero_waits_for_ever() -> None:
-    policy = ask_for_tool(ApprovalRule(timeout_s=0))
-    async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
+@pytest.mark.parametrize(("rule", "waits"), [(None, timedelta(minutes=5)), (ApprovalRule(timeout_s=0), None)])
+async def test_an_approval_waits_for_five_minutes_and_with_a_timeout_of_zero_for_ever(
+    rule: ApprovalRule | None, waits: timedelta | None
+) -> None:
+    async with open_engine(script(), policy=ask_for_tool(rule)) as engine, anyio.create_task_group() as group:
         group.start_soon(ask, engine)
         [approval] = await wait_for_approvals(engine.store)
-        assert approval.expires_at is None
+        assert (approval.expires_at and approval.expires_at - approval.created_at) == waits
         group.cancel_scope.cancel()
 
 
 @pytest.mark.proves("T-approval-discord")
-async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
-    model = ScriptedModel(
-        ScriptedReply(calls=(TURN,)),
-        ScriptedReply("Done."),
-        ScriptedReply(calls=(call("write", q="bread"),)),
-        ScriptedReply("Again."),
-    )
-    async with open_engine(model, policy=ask_for_tool()) as engine:
+async def test_a_yes_for_an_hour_lets_calls_of_that_tool_run_unasked_until_it_is_over() -> None:
+    later = [(ScriptedReply(calls=(call("write", q=q),)), ScriptedReply("Again.")) for q in ("bread", "tea")]
+    model = ScriptedModel(ScriptedReply(calls=(TURN,)), ScriptedReply("Done."), *itertools.chain(*later))
+    clock = ManualClock()
+    async with open_engine(model, policy=ask_for_tool(), clock=clock) as engine:
         await ask_and_decide(engine, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
+            clock.advance(minutes=59)
+            await ask(engine, watched=False)
+            assert read_last_result(model).endswith("[approved for a while by Ana]")
+            clock.advance(minutes=1)
             await ask(engine, watched=False)
         assert [made.args["q"] for made in engine.tools.calls] == ["milk", "bread"]
-        assert read_last_result(model).endswith("[approved for a while by Ana]")
+        assert "nobody can be asked here" in read_last_result(model)
 
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:

@@ -82,6 +82,7 @@ async def test_people_read_whether_the_tool_is_dangerous_or_the_owner_says_so(
     assert (await GateFixture().about(tool, policy=policy, floor=floor)).reason.startswith(why)
 
 
+@pytest.mark.proves("V18")
 async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
     assert ToolSpec("new", "", {}).tier is Tier.DANGEROUS
 
@@ -193,12 +194,22 @@ async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
 
 
 @pytest.mark.proves("VW3")
-async def test_what_a_rule_denies_the_observer_is_not_asked_about() -> None:
-    policy = replace(WATCHED, rules=(ToolRule("look", Decision.DENY),))
+@pytest.mark.parametrize(
+    ("policy", "decided_by"),
+    [
+        (replace(WATCHED, rules=(ToolRule("look", Decision.DENY),)), "rule"),
+        (replace(WATCHED, roles=(("look", frozenset({"admin"})),)), "role"),
+        (replace(WATCHED, destinations=()), "destination"),
+        (replace(WATCHED, rate_limits=RateLimits(by_tool=(("look", (RateLimit(1, 60.0),)),))), "rate-limit"),
+    ],
+)
+async def test_what_a_rule_denies_the_observer_is_not_asked_about(policy: GatePolicy, decided_by: str) -> None:
+    flow = DataFlow(effects=frozenset({Effect.SEND}))
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         gate_fixture = GateFixture([verdict("approve")])
-        judged = await gate_fixture.about(spec(tier=tier), policy)
-        assert (judged.decision, judged.decided_by, gate_fixture.asked) == (Decision.DENY, "rule", 0)
+        await gate_fixture.about(spec(flow=flow), policy)  # uses up the rate limit
+        judged = await gate_fixture.about(spec(tier=tier, flow=flow), policy)
+        assert (judged.decision, judged.decided_by, gate_fixture.asked) == (Decision.DENY, decided_by, 0)
 
 
 @pytest.mark.proves("T-approval-modes")
@@ -270,12 +281,12 @@ async def test_where_a_rule_asks_an_owner_decides_about_tier_3_whatever_the_obse
 
 @pytest.mark.proves("TW8")
 async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
-    policy = GatePolicy(roles=(("look", frozenset({"admin"})),))
+    policy = GatePolicy(roles=(("look", frozenset({"admin", "role:9"})),))
     denied = await GateFixture().about(spec(), policy)
-    assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin only")
-    admin = replace(ANA, roles=frozenset({"admin"}))
-    assert (await GateFixture().about(spec(), policy, at=scope(admin))).decision is Decision.APPROVE
-    assert (await GateFixture().about(spec(), policy, at=scope(OWNER))).decision is Decision.APPROVE
+    assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin or role:9 only")
+    for role in ("admin", "role:9", "owner"):
+        allowed = scope(replace(ANA, roles=frozenset({"member", role})))
+        assert (await GateFixture().about(spec(), policy, at=allowed)).decision is Decision.APPROVE
 
 
 # --- rates -----------------------------------------------------------------------------------------------------------
@@ -496,7 +507,7 @@ async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason
             assert outcome.result.text.startswith("Denied: it is too much.")
 
 
-@pytest.mark.proves("E1", "X-internal-calls")
+@pytest.mark.proves("E1", "X-internal-calls", "TW1")
 @pytest.mark.parametrize("origin", list(Origin))
 async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_the_call_comes_from(
     origin: Origin,

@@ -21,7 +21,7 @@ from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerd
 from denizen.engine.gate.observer import MAX_CASE_CHARS, Observer, describe_case, read_opinion
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import UnitOfWork
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import AskedText, CallScope
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import ManualClock
 from tests.engine.gate.gate_fixture import ANA, OWNER, WATCHED, GateFixture, call, reply, scope, spec, verdict
@@ -131,7 +131,7 @@ NASTY = st.text() | st.sampled_from(
 @given(texts=st.dictionaries(NASTY, NASTY, max_size=3), name=NASTY, question=NASTY, about=NASTY)
 async def test_no_text_can_end_its_quotation(texts: JsonObject, name: str, question: str, about: str) -> None:
     asker = Principal(PrincipalKind.PLATFORM_USER, "discord:1", name)
-    at = scope(asker, Taint.WEB, question=question)
+    at = scope(asker, Taint.WEB, question=AskedText(question))
     told = describe_case(GateCase(spec(description=about), call(args=texts), at, Tier.SENSITIVE))
     head, body, end = told.split("\n")
     assert (head, end) == ("<case>", "</case>")
@@ -143,7 +143,7 @@ async def test_no_text_can_end_its_quotation(texts: JsonObject, name: str, quest
 
 async def test_the_observer_is_shown_who_wants_what_where_and_why_and_no_tools() -> None:
     gate_fixture = GateFixture([verdict("approve")])
-    at = scope(OWNER, Taint.OTHERS, question="Clean up!", guild="7", chain=("outer",))
+    at = scope(OWNER, Taint.OTHERS, question=AskedText("Clean up!"), guild="7", chain=("outer",))
     await gate_fixture.about(spec("wipe", Tier.SENSITIVE), at=at, origin=Origin.SKILL, folder="/tmp")
     (request,) = gate_fixture.opinions.asked
     (message,) = request.messages
@@ -265,10 +265,14 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
         assert gate_fixture.asked == 2
 
 
-async def test_without_a_store_nothing_runs() -> None:
+@pytest.mark.proves("V20", "V18")
+async def test_without_a_store_nothing_runs_but_what_is_harmless_and_never_asks_it() -> None:
     class UnavailableStore(TemporaryStore):
         def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
             raise Unavailable("The store is away.")
 
-    judged = await GateFixture([verdict("approve")], store=UnavailableStore()).about(RISKY)
-    assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+    gate_fixture = GateFixture([verdict("approve")], store=UnavailableStore())
+    for tool in (RISKY, spec(tier=Tier.LIMITED)):
+        judged = await gate_fixture.about(tool, q="x")
+        assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+    assert (await gate_fixture.about(spec(), q="x")).decided_by == "tier-0"

@@ -82,9 +82,11 @@ async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_ove
 
 @pytest.mark.proves("L-config-cache-ttl")
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
-    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=10)))
+    fixture = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=7200)))
     await fixture.ask()
-    fixture.clock.advance(10)
+    fixture.clock.advance(7199)
+    assert await fixture.ask() == "answer 1"
+    fixture.clock.advance(1)
     assert await fixture.ask() == "answer 2"
     fixture.policy = GatePolicy(results=ResultPolicy(keep_s=0))
     assert [await fixture.ask(), await fixture.ask()] == ["answer 3", "answer 4"]
@@ -109,7 +111,7 @@ async def test_tools_that_are_not_declared_for_it_answer_anew():
     assert [await fixture.ask(spec), await fixture.ask(spec)] == ["answer 1", "answer 2"]
 
 
-@pytest.mark.proves("VW4")
+@pytest.mark.proves("VW4", "L-result-cache")
 async def test_a_tool_that_is_not_declared_read_only_acts_again_even_if_a_repeat_is_said_to_do_no_harm(tmp_path: Path):
     done: list[str] = []
     skill = Skill("notices", description="Pins notices, and reads them.")

@@ -116,7 +116,7 @@ class KnowledgeFixture:
             lambda: self.remote or RemoteRepository(""),
             sleep=self.clock.sleep,
         )
-        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder())
+        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder(), self.clock)
         work = SyncDeps(self.reading, self.snapshots, pushing, on_published=self.indexing.hurry)
         self.sync = KnowledgeSync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
         self.sync.register()
@@ -215,7 +215,7 @@ class ThemeEmbedder:
 
 
 def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
-    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
+    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None), engine.clock)
     files = LearnedFolder(engine.root / "home" / "learned")
     deps = LearningDeps(
         files=files,

@@ -364,7 +364,7 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
 ) -> None:
     embedder = ThemeEmbedder()
     budgeted = BudgetedEmbedder(lambda: embedder)
-    indexing = DocumentIndexer(engine.store, engine.library, budgeted, sleep=engine.clock.sleep)
+    indexing = DocumentIndexer(engine.store, engine.library, budgeted, engine.clock, sleep=engine.clock.sleep)
     search = DocumentSearch(engine.store, engine.library, budgeted)
     await engine.say("Drinking water is free.", who="ben")
     engine.platform.skip(days=1)
@@ -394,7 +394,7 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
 async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten(engine: ArchiveSourceFixture) -> None:
     embedder = ThemeEmbedder()
     indexing = DocumentIndexer(
-        engine.store, engine.library, BudgetedEmbedder(lambda: embedder), sleep=engine.clock.sleep
+        engine.store, engine.library, BudgetedEmbedder(lambda: embedder), engine.clock, sleep=engine.clock.sleep
     )
     await engine.say("Drinking water is free.", who="ben")
     engine.platform.skip(days=1)
@@ -418,7 +418,7 @@ async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten
 async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_documents_stay(
     engine: ArchiveSourceFixture, tmp_path: Path
 ) -> None:
-    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(), sleep=engine.clock.sleep)
+    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(), engine.clock, sleep=engine.clock.sleep)
     search = DocumentSearch(engine.store, engine.library, BudgetedEmbedder())
     post = await engine.say("A berth is ten euros.")
     await engine.add("discord:10", "harbour")

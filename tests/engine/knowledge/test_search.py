@@ -8,9 +8,18 @@ from pathlib import Path
 import anyio
 import pytest
 
+from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.errors import NotFound
 from denizen.engine.embedding.embedder import BudgetedEmbedder
-from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentIndexer, DocumentSearch
+from denizen.engine.knowledge.index import (
+    EMBED_PAUSE_S,
+    EMBEDDED_AT_ONCE,
+    FILES_AT_ONCE,
+    PER_DOCUMENT,
+    REST_S,
+    DocumentIndexer,
+    DocumentSearch,
+)
 from denizen.engine.knowledge.sync import SyncState, follow_sync
 from denizen.ports.documents import IndexSize
 from denizen.ports.source import ReadingProgress
@@ -28,7 +37,9 @@ class SearchFixture:
     def __init__(self, root: Path) -> None:
         self.engine, self.embedder = KnowledgeFixture(root), ThemeEmbedder()
         budgeted = BudgetedEmbedder(lambda: self.embedder)
-        self.indexing = DocumentIndexer(self.engine.store, self.engine.library, budgeted, sleep=self.engine.clock.sleep)
+        self.indexing = DocumentIndexer(
+            self.engine.store, self.engine.library, budgeted, self.engine.clock, sleep=self.engine.clock.sleep
+        )
         self.search = DocumentSearch(self.engine.store, self.engine.library, budgeted)
         self.folder = root / "guide"
 
@@ -143,6 +154,67 @@ async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchF
     assert await kit.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
 
 
+async def test_how_far_embedding_is_and_how_long_it_takes_is_told_also_by_another_process(kit: SearchFixture) -> None:
+    await kit.publish(**{f"berth-{number}": f"Berth number {number}." for number in range(EMBEDDED_AT_ONCE * 3)})
+    total = EMBEDDED_AT_ONCE * 3
+    other = DocumentIndexer(
+        kit.engine.store, kit.engine.library, BudgetedEmbedder(lambda: kit.embedder), kit.engine.clock
+    )
+    assert await other.find_embedding_progress() == EmbeddingProgress(0, total)
+    assert await kit.indexing.embed_some() == EMBEDDED_AT_ONCE
+    left_s = REST_S * 2  # the only time that passes here, for two more batches
+    for indexing in (kit.indexing, other):
+        progress = await indexing.find_embedding_progress()
+        assert progress is not None and progress.left_s == pytest.approx(left_s)
+        assert (progress.done, progress.total) == (EMBEDDED_AT_ONCE, total)
+    told: list[ReadingProgress] = []
+    await kit.indexing.embed_all(told.append)
+    assert [(each.done, each.total) for each in told] == [(EMBEDDED_AT_ONCE * 2, total), (total, total)]
+    assert told[0].left_s == pytest.approx(REST_S)
+    assert await other.find_embedding_progress() == EmbeddingProgress(total, total)
+
+
+async def test_the_log_says_how_far_embedding_is(kit: SearchFixture, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "denizen.knowledge")
+    await kit.publish(**{f"berth-{number}": f"Berth number {number}." for number in range(EMBEDDED_AT_ONCE + 1)})
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(kit.indexing.keep_embedded)
+            while EMBED_PAUSE_S not in kit.engine.clock.sleeps:
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    told = [line for line in caplog.messages if "passages embedded" in line]
+    total = EMBEDDED_AT_ONCE + 1
+    assert told == [
+        f"{EMBEDDED_AT_ONCE} of {total} passages embedded, less than a minute left",
+        f"{total} of {total} passages embedded",
+    ]
+
+
+async def test_a_passage_that_several_sources_have_is_embedded_once(kit: SearchFixture, tmp_path: Path) -> None:
+    await kit.publish(harbour=GUIDE)
+    await kit.indexing.embed_all()
+    before = len(kit.embedder.texts)
+    next_version = GUIDE.replace("free", "not free")
+    await kit.engine.add(write(tmp_path / "next", {"harbour.md": next_version}), "next")
+    await kit.engine.add(write(tmp_path / "last", {"harbour.md": next_version}), "last")
+    await kit.publish()
+    assert await kit.indexing.embed_all() == 4
+    assert [text for text in kit.embedder.texts[before:] if "not free" in text] == kit.embedder.texts[before:]
+    assert len(kit.embedder.texts) == before + 1
+    for source in ("guide", "next", "last"):
+        [found] = await kit.search("my vessel", sources=[source], limit=1)
+        assert found.path == f"docs/{source}/harbour.md"
+
+
+async def test_what_was_indexed_last_is_embedded_first(kit: SearchFixture) -> None:
+    await kit.publish(**{f"berth-{number}": f"Berth number {number}." for number in range(EMBEDDED_AT_ONCE * 2)})
+    await kit.publish(news="# News\n\nThe bridge is closed.\n")
+    await kit.indexing.embed_some()
+    assert any("bridge" in text for text in kit.embedder.texts)
+
+
+@pytest.mark.proves("SW7")
 async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
     await kit.indexing.embed_all()

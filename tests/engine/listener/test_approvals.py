@@ -66,7 +66,10 @@ async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
         assert "Writes something down." in card.content.text
         assert 'q: "this"' in card.content.text
         assert "Asked because the owner wants to know." in card.content.text
-        assert [button.label for button in card.content.buttons] == ["Approve", "For an hour here", "Deny"]
+        labels = {"Approve": ApprovalChoice.ONCE, "For an hour here": ApprovalChoice.HOUR, "Deny": ApprovalChoice.DENY}
+        assert [(button.label, button.action) for button in card.content.buttons] == [
+            (label, card_action(approval, choice)) for label, choice in labels.items()
+        ]
         assert await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE)) == ""
         assert len(await fixture.said()) == 2
         assert card.content.buttons == ()
@@ -101,6 +104,19 @@ async def test_those_whom_the_configuration_names_may_press() -> None:
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
         await fixture.settled()
         assert len(fixture.tools.calls) == 1
+
+
+@pytest.mark.proves("TW8")
+async def test_a_tool_for_admins_runs_for_those_whom_the_account_counts_among_them_only() -> None:
+    use = ScriptedReply(calls=[call("write", q="this")])
+    model = ScriptedModel(use, ScriptedReply("You may not."), use, ScriptedReply("Done."))
+    policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(admins=frozenset({"ana"})))
+    gate = GatePolicy(roles=(("write", frozenset({"admin"})),))
+    async with open_platform(model=model, gate=gate, account_policy=policy) as fixture:
+        for who, runs in (("bob", 0), ("ana", 1)):
+            fixture.world.platform.say(fixture.world.general, who, "@ada use a tool")
+            await fixture.settled()
+            assert len(fixture.tools.calls) == runs
 
 
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:

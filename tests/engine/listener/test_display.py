@@ -59,7 +59,9 @@ async def test_a_call_that_takes_long_is_told_in_a_message_that_is_gone_with_the
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here."))
     tools = ToolsetFixture(run=draw)
     async with open_platform(model=model, tools=tools, account_policy=AccountPolicy()) as fixture:
-        fixture.turns._services.gate._interim_after_s = 0
+        gate = fixture.turns._services.gate
+        assert gate._interim_after_s == 30
+        gate._interim_after_s = 0
         fixture.world.platform.say(fixture.world.general, "ana", "@ada draw")
         await fixture.until(lambda: any("still at work" in sent.content.text for sent in fixture.ada.sent))
         told.set()

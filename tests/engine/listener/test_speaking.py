@@ -9,10 +9,11 @@ import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy, AccountScope, Reactions, ReplyStyle, ThreadMode, TriggerPolicy
-from denizen.domain.errors import Unavailable
+from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
+from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.listener.interactions import InteractionHandler
 from denizen.engine.listener.turn_start import TurnStarter
 from denizen.ports.model import ModelRequest
@@ -276,19 +277,41 @@ async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> N
 
 @pytest.mark.proves("SW8-errors")
 @pytest.mark.parametrize(
-    ("boundary", "text"), [((TurnStarter, "start"), "@ada hello"), ((InteractionHandler, "run_command"), "@ada /help")]
+    ("boundary", "text", "error", "told"),
+    [
+        (
+            (TurnStarter, "start"),
+            "@ada hello",
+            RuntimeError("no row in /srv/secret.db"),
+            "Something went wrong inside.",
+        ),
+        ((InteractionHandler, "run_command"), "@ada /help", RuntimeError("secret"), "Something went wrong inside."),
+        (
+            (CommandDispatcher, "_build_context"),
+            "@ada /help",
+            Unavailable("The database is busy.", why="locked (/srv/secret.db)"),
+            "The database is busy.",
+        ),
+        (
+            (CommandDispatcher, "_build_context"),
+            "@ada /help",
+            NeedsAttention("The disk is full.", fix="Make room on /srv/secret."),
+            "The disk is full.",
+        ),
+    ],
+    ids=str,
 )
 async def test_a_fault_outside_of_a_turn_is_told_without_internals_too(
-    boundary: tuple[type, str], text: str, monkeypatch: pytest.MonkeyPatch
+    boundary: tuple[type, str], text: str, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("no row in /srv/secret.db")
+        raise error
 
     monkeypatch.setattr(*boundary, fail)
     async with open_platform() as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", text)
         [said] = await fixture.said()
-    assert said.startswith("Something went wrong inside. Reference: err_") and "secret" not in said
+    assert said.startswith(f"{told} Reference: err_") and "secret" not in said
 
 
 @pytest.mark.proves("C20", "L-config-error-message", "SW8-errors")

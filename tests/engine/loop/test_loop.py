@@ -40,7 +40,7 @@ async def test_a_turn_runs_tools_and_answers_with_their_results() -> None:
         assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
 
 
-@pytest.mark.proves("T13")
+@pytest.mark.proves("T13", "LW10")
 async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_asked() -> None:
     first_done, second_ran = anyio.Event(), anyio.Event()
 

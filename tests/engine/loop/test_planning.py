@@ -206,7 +206,7 @@ async def hang(call: ToolCall, scope: CallScope) -> ToolResult:
     raise AssertionError
 
 
-@pytest.mark.proves("L10")
+@pytest.mark.proves("L10", "L6")
 @pytest.mark.parametrize(("run", "reason"), [(fail, "no such place"), (hang, "'look' did not finish within 0.01 s")])
 async def test_a_failing_tool_is_answered_with_an_apology_and_its_reason_whatever_the_model_says(
     run: Run, reason: str

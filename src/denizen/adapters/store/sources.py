@@ -49,6 +49,7 @@ syncs = sa.Table(
     sa.Column("changed", JsonTuple(), nullable=False),
     sa.Column("failed", JsonText(), nullable=False),
     sa.Column("skipped", JsonText(), nullable=False),
+    sa.Column("left_out", JsonText(), nullable=False),
     *times("started_at"),
     sa.Column("ended_at", UtcTime()),
 )

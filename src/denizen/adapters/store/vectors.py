@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import sqlalchemy as sa
@@ -55,6 +55,9 @@ _REMOVE = sa.delete(vectors).where(
     vectors.c.model == sa.bindparam("old_model", type_=vectors.c.model.type),
 )
 _ADD = sa.insert(vectors)
+_DATA = sa.select(vectors.c.key, vectors.c.data).where(
+    IN_COLLECTION, OF_MODEL, vectors.c.key.in_(sa.bindparam("keys", expanding=True))
+)
 
 
 @cache
@@ -82,6 +85,12 @@ class SqlVectors(SqlRepository):
             self._dialect.vector_index.learn(connection, rows)
 
         await self._transaction.write(job)
+
+    async def list_vectors(self, collection: str, keys: Collection[str], model: str) -> Mapping[str, bytes]:
+        bounds = {"within": collection, "of_model": model, "keys": sorted(keys)}
+        return await self._transaction.read(
+            lambda connection: {row.key: row.data for row in connection.execute(_DATA, bounds)}
+        )
 
     async def find_nearest(
         self, collection: str, namespaces: Collection[str], model: str, query: bytes, *, limit: int

@@ -398,8 +398,8 @@ class ArchiveSection(Section):
     embeddings: bool = Field(
         default=_ARCHIVE.embeddings,
         description=(
-            "Whether messages are found by meaning too, where there is an embedder (`embeddings`). It costs about 20 ms"
-            " of a processor a message with the small local model, or what the provider takes for it."
+            "Whether messages are found by meaning too, where there is an embedder (`embeddings`). It costs about 5 ms"
+            " of a processor a sentence with the small local model, or what the provider takes for it."
         ),
     )
     opt_out_channels: Ids = Field(default=(), description="Ids of channels that are not kept, nor their threads.")

@@ -17,7 +17,7 @@ from denizen.engine.commands.text import code_block
 from denizen.engine.gate.executor import BoundTool, CallOutcome
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.ports.toolset import CallOptions, CallScope
+from denizen.ports.toolset import AskedText, CallOptions, CallScope
 from denizen.skill.context import quote_untrusted
 
 MAX_PROMPT_OUTPUT_CHARS = 8000
@@ -115,7 +115,7 @@ async def _scope(context: CommandContext, key: str) -> CallScope:
         # No turn runs: the id stands for the command.
         turn_id=TurnId(derive("turn", "command", context.command.room.platform, context.command.id)),
         guild=context.command.room.guild,
-        question=f"/{context.command.name} {context.option(_INPUT)}".strip(),
+        question=AskedText(f"/{context.command.name} {context.option(_INPUT)}".strip()),
         options=CallOptions(idempotency_key=key),
     )
 

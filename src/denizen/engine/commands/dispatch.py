@@ -6,14 +6,15 @@ built-in command is added to `COMMANDS` and to `PERMISSIONS`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
 from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
-from denizen.domain.ids import AgentName
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.ids import AgentName, fresh
 from denizen.domain.words import truncate
 from denizen.engine.commands.admin import ALLOW, OBSERVER
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
@@ -35,6 +36,8 @@ from denizen.engine.configuration.choices import find_agent_choice
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import UnitOfWork
+
+_log = logging.getLogger("denizen.command")
 
 # --- who may give which command ---------------------------------------------------------------------------------------
 
@@ -253,6 +256,12 @@ class CommandDispatcher:
             check_permission(permissions, *self._required_level(command, call))
             options = read_options(call, command.spec)
             reply = await command.run(replace(context, command=replace(call, options=options)))
+        except (Unavailable, NeedsAttention) as error:
+            # Whole rooms may read a reply, and the reason of such an error names paths and addresses of the operator.
+            reference = fresh("err")
+            extra = {"command": call.name, "reference": reference, **error.fields}
+            _log.warning("a command failed: %s", error.message, extra=extra)
+            reply = CommandReply(f"{error.message} Reference: {reference}.", is_failure=True)
         except DenizenError as error:
             reply = CommandReply(error.explain(), is_failure=True)
         # A reply that the platform refuses for its length would be no reply at all.

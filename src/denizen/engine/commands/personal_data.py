@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.memory import Memory
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
@@ -46,7 +47,9 @@ async def _show_kept(context: CommandContext) -> CommandReply:
     kept = await context.deps.user_data.describe(context.command.room.platform, context.command.author_id)
     async with context.store.work(write=False) as work:
         settings = await work.user_settings.get(context.caller.principal.key)
-        memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
+        memories = await work.memories.list_memories(
+            owner=context.caller.principal.key, history=True, limit=MAX_MEMORIES
+        )
         reminders = await work.reminders.list_for(context.caller.principal.key)
     chosen = join_names(f"{name}: {value}" for name, value in settings.items())
     return private_reply(
@@ -74,10 +77,12 @@ def _check_private(context: CommandContext, *, code: str) -> None:
 async def _list_memories(context: CommandContext) -> CommandReply:
     _check_private(context, code="memory_public")
     async with context.store.work(write=False) as work:
-        memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
+        memories = await work.memories.list_memories(
+            owner=context.caller.principal.key, history=True, limit=MAX_MEMORIES
+        )
     if not memories:
         return private_reply("Nothing is remembered about you.")
-    lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {truncate(each.text, 200)}" for each in memories]
+    lines = [f"- `{each.id}` {each.agent}, {_dates(each)}: {truncate(each.text, 200)}" for each in memories]
     # 40 characters are for the line that counts the older memories.
     limit, shown = context.message_limit - len(_MEMORY_HINT) - 40, list[str]()
     while lines and len(lines[0]) + 1 <= limit:
@@ -85,6 +90,12 @@ async def _list_memories(context: CommandContext) -> CommandReply:
         shown.append(lines.pop(0))
     more = [f"… and {len(lines)} older ones"] if lines else []
     return private_reply(*shown, *more, _MEMORY_HINT)
+
+
+def _dates(memory: Memory) -> str:
+    """When it was told, and of what agents do not use any more, since when."""
+    until = f" to {memory.superseded_at:%Y-%m-%d}" if memory.superseded_at is not None else ""
+    return f"{memory.created_at:%Y-%m-%d}{until}"
 
 
 async def _opt_out(context: CommandContext) -> CommandReply:
@@ -116,7 +127,7 @@ async def _forget(context: CommandContext) -> CommandReply:
             fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
         )
     async with context.store.work() as work:
-        memories = await work.memories.list_memories(owner=key, limit=MAX_MEMORIES)
+        memories = await work.memories.list_memories(owner=key, history=True, limit=MAX_MEMORIES)
         await work.memories.forget_teller(key)
         await work.reminders.forget_asker(key)
         settings = await work.user_settings.get(key)

@@ -24,7 +24,7 @@ from typing import Protocol
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
 from denizen.domain.rate_limit import RateLimit
-from denizen.domain.taint import describe_taint, find_risk
+from denizen.domain.taint import describe_taint, find_risk, tells_own_fact
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolRule
@@ -228,9 +228,16 @@ def _ask_as_configured(case: GateCase, policy: GatePolicy, rule: ToolRule | None
 
 def _ask_after_foreign_text(case: GateCase, policy: GatePolicy, foreign: str) -> Iterator[Verdict]:
     """Where others could gain from the call and may have brought it about. `foreign` is an unknown destination."""
-    risk = find_risk(case.spec, case.tier, foreign)
-    taint = (case.scope.taint | case.scope.trail.taint) - policy.trusted
-    if taint and risk:
+    risk, scope = find_risk(case.spec, case.tier, foreign), case.scope
+    taint = (scope.taint | scope.trail.taint) - policy.trusted
+    # Only a fact that the asker told is free, and nothing that would be risky beside its being written down.
+    is_free = (
+        not foreign
+        and not scope.depth
+        and case.tier <= Tier.LIMITED
+        and tells_own_fact(case.spec, case.asked, taint, scope.question.own_words, scope.principal.name)
+    )
+    if taint and risk and not is_free:
         why = f"'{case.asked.tool}' {risk}, and this answer draws on {describe_taint(taint)}"
         yield _ask(case, policy, why, "taint")
 

@@ -71,6 +71,7 @@ def find_reply_target(turn: Turn) -> ReplyTarget | None:
         guild=str(row.get("guild", "")),
         may_be_silent=row.get("may_be_silent") is True,
         of_several=row.get("of_several") is True,
+        is_unsure=row.get("is_unsure") is True,
     )
 
 
@@ -317,5 +318,6 @@ def _owed(owed: ReplyTarget) -> JsonObject:
         "guild": owed.guild,
         "may_be_silent": owed.may_be_silent,
         "of_several": owed.of_several,
+        "is_unsure": owed.is_unsure,
     }
     return {name: value for name, value in row.items() if value}

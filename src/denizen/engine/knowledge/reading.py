@@ -36,7 +36,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class ReadingOutcome:
     """The outcome of reading a source. `error` is empty when the source was read, or need not be; `skipped` means that
-    it says why the source was left as it is.
+    it says why the source was left as it is. `left_out` says which files of it were not kept, and why.
     """
 
     source_id: str
@@ -44,6 +44,7 @@ class ReadingOutcome:
     error: str = ""
     code: str = ""
     skipped: bool = False
+    left_out: str = ""
 
 
 async def retry_unavailable(
@@ -141,7 +142,7 @@ class SourceReadings:
             now = self._clock.now()
             if await self._keep(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error="")):
                 report(ReadingProgress("unchanged"))
-                return ReadingOutcome(source.id)
+                return ReadingOutcome(source.id, left_out=describe_left_out(state.taken) if state.taken else "")
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
                 tree.files, lambda told: report(ReadingProgress(told.stage, told.done, tree.count))
@@ -165,7 +166,8 @@ class SourceReadings:
         if not await self._keep(source, state, new):
             raise Unavailable("Files of the source went while it was read.", code="library_changed")
         report(ReadingProgress("read", taken.files, taken.files))
-        return ReadingOutcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
+        is_changed = state.taken != taken or state.revision != tree.revision
+        return ReadingOutcome(source.id, changed=is_changed, left_out=describe_left_out(taken))
 
     async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
         """False when files of the reading are gone: one that another process keeps may expire until the state is

@@ -269,6 +269,7 @@ class KnowledgeSync:
             changed=tuple(outcome.source_id for outcome in outcomes if outcome.changed),
             failed={**failed, **faults},
             skipped=skipped,
+            left_out={outcome.source_id: outcome.left_out for outcome in outcomes if outcome.left_out},
         )
         async with self._store.work() as work:
             await work.sources.put_sync(ended)
@@ -285,6 +286,7 @@ def _format_run(run: SyncRun) -> Json:
         "changed": list(run.changed),
         "failed": run.failed,
         "skipped": run.skipped,
+        "left_out": run.left_out,
     }
 
 
@@ -298,6 +300,7 @@ def _parse_run(run: SyncRun, result: Json) -> SyncRun:
         changed=tuple(told["changed"]),
         failed=dict(told["failed"]),
         skipped=dict(told.get("skipped", {})),
+        left_out=dict(told.get("left_out", {})),
     )
 
 

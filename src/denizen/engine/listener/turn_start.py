@@ -223,6 +223,7 @@ class TurnStarter:
                 reply_to=post.id if in_same_room else "",
                 answers=answers,
                 guild=message.room.guild,
+                is_unsure=message.is_unsure,
             ),
             subject=message.subject,
             session=SessionChoice(self.choose_session_place(agent, message.room, place, post.author.id)),

@@ -213,6 +213,9 @@ class ModelRouter:
                 extra={"turn": opened.turn.id, "model": choice.router.name, **list_fields(error)},
             )
             return found
+        except Exception:  # noqa: BLE001 - without a route a question is answered too
+            _log.exception("router fault", extra={"turn": opened.turn.id, "model": choice.router.name})
+            return found
 
     def _step(self, opened: OpenTurn, row: Mapping[str, Any]) -> Step:
         usage, at = usage_from_json(row["usage"]), datetime.fromisoformat(row["at"])

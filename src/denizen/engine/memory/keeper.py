@@ -4,14 +4,15 @@ The rule is in `domain/memory`; here it is found out who reads. A place is priva
 reads there: the terminal, the web page, a direct talk. Behind the API may be any number of people, whoever has the key,
 so what is told there comes up in that conversation only.
 
-A new text of a memory is told where it was changed: all who read there could see the old one too, and nobody else
-hears what was new. Skills get here through `denizen.skill.MemoryAccess`, turns through `MemoryKeeper.recall`.
+What is told anew is another memory, told where that was said: nobody else hears what is new, and the older one comes up
+nowhere any more. It is superseded, by whoever says which one (`update`), or since it told of the same thing
+(`domain/fact`). Skills get here through `denizen.skill.MemoryAccess`, turns through `MemoryKeeper.recall`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,6 +20,7 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.fact import find_superseded
 from denizen.domain.ids import AgentName, derive
 from denizen.domain.memory import (
     CORE,
@@ -30,9 +32,9 @@ from denizen.domain.memory import (
     RecallPolicy,
     may_come_up,
     needs_rooms,
+    rank_memories,
 )
 from denizen.domain.principal import PrincipalKind, RoleName
-from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -79,28 +81,29 @@ class MemoryKeeper:
     async def recall(
         self, scope: CallScope, question: str, *, limit: int, before: datetime | None = None
     ) -> list[Memory]:
-        """Returns the memories that fit the question and may come up where it was asked, the best first. Memories later
-        than `before` are left out, so that a turn that runs again finds what it found.
+        """Returns the memories that fit the question and may come up where it was asked, the best first. With `before`
+        those that counted then, so that a turn that runs again finds what it found.
         """
-        known = await self.list_known(scope)
-        known = [memory for memory in known if before is None or memory.created_at <= before]
+        known = await self.list_known(scope, at=before)
         if not known or not question.strip():
             return []
-        by_id = {memory.id: memory for memory in known}
-        by_words = rank_by_words(question, {memory.id: memory.text for memory in known})
-        by_embedding = await self._rank_by_embedding(scope, question)
-        ranked = fuse(by_words, [key for key in by_embedding if key in by_id])
-        return [by_id[key] for key in ranked[: max(limit, 0)]]
+        return rank_memories(question, known, await self._find_similar(scope, question))[: max(limit, 0)]
 
-    async def list_known(self, scope: CallScope) -> list[Memory]:
-        """The user's and the core memories that may come up, newest first."""
+    async def list_known(self, scope: CallScope, *, at: datetime | None = None) -> list[Memory]:
+        """The user's and the core memories that may come up, newest first: those that count, or counted `at` a time."""
         async with self.store.work(write=False) as work:
-            mine = await work.memories.list_memories(agent=scope.agent, owner=scope.principal.key, limit=MAX_MEMORIES)
-            core = await work.memories.list_memories(agent=scope.agent, owner=CORE, limit=MAX_MEMORIES)
-            hearing = await _find_hearing(work, scope) if mine or core else None
+            found = [
+                memory
+                for owner in (scope.principal.key, CORE)
+                for memory in await work.memories.list_memories(
+                    agent=scope.agent, owner=owner, since=at, limit=2 * MAX_MEMORIES
+                )
+                if at is None or memory.counts_at(at)
+            ]
+            hearing = await _find_hearing(work, scope) if found else None
         if hearing is None:
             return []
-        known = sorted([*mine, *core], key=lambda memory: memory.created_at, reverse=True)
+        known = sorted(found, key=lambda memory: memory.created_at, reverse=True)
         if needs_rooms(known, hearing):
             hearing = replace(hearing, rooms=await self.find_rooms(scope))
         return [memory for memory in known if may_come_up(memory, hearing)]
@@ -124,24 +127,30 @@ class MemoryKeeper:
         threads = {room.id for room in rooms if room.kind is RoomKind.THREAD and room.parent in seen}
         return seen | threads | {own}
 
-    async def add(self, memory: Memory) -> Memory:
-        """The one that is there already, when its owner has one of the same text that was told in the same place.
-        Raises InvalidInput and LimitExceeded.
+    async def add(self, memory: Memory, *, replaces: Collection[str] = (), name: str = "") -> Memory:
+        """Adds the memory and supersedes those that it replaces: the ids in `replaces`, and what its owner, who is
+        called `name`, told of the same thing before. Of the same text told in the same place the older one stays, and
+        is returned. Raises InvalidInput and LimitExceeded.
         """
-        text = _checked(memory.text)
+        memory = replace(memory, text=_checked(memory.text))
         async with self.store.work() as work:
             known = await work.memories.list_memories(agent=memory.agent, owner=memory.owner, limit=MAX_MEMORIES)
-            same = [each for each in known if (each.text, each.told_at) == (text, memory.told_at)]
-            if same:
-                return same[0]
-            if len(known) >= MAX_MEMORIES:
+            same = next((each for each in known if (each.text, each.told_at) == (memory.text, memory.told_at)), None)
+            told = find_superseded(memory.text, [(each.id, each.text) for each in known], name)
+            superseded = {*told, *replaces} & {each.id for each in known}
+            if same is not None:
+                await work.memories.supersede(superseded, by=same.id, at=memory.created_at)
+                return same
+            if len(known) - len(superseded) >= MAX_MEMORIES:
                 raise LimitExceeded(
                     f"There is no room for more than {MAX_MEMORIES} memories.",
                     code="memory_full",
                     fix="Forget some that are of no use any more.",
                 )
-            memory = replace(memory, text=text)
             await work.memories.add(memory)
+            if superseded:
+                await work.memories.supersede(superseded, by=memory.id, at=memory.created_at)
+                await _cut_history(work, memory)
         await self.embed([memory])
         return memory
 
@@ -175,16 +184,17 @@ class MemoryKeeper:
                     tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
-    async def _rank_by_embedding(self, scope: CallScope, question: str) -> list[str]:
+    async def _find_similar(self, scope: CallScope, question: str) -> dict[str, float]:
+        """The similarity of those that are near enough in meaning, by id."""
         asked = await self.embedder.embed_question(question)
         if asked is None:
-            return []
+            return {}
         namespaces = [memory_namespace(scope.agent, scope.principal.key), memory_namespace(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
             near = await work.vectors.find_nearest(
                 MEMORY_VECTORS, namespaces, asked.model, asked.vector, limit=2 * MAX_MEMORIES
             )
-        return [each.key for each in near if each.similarity >= self.policy().similarity]
+        return {each.key: each.similarity for each in near if each.similarity >= self.policy().similarity}
 
 
 def memory_namespace(agent: AgentName, owner: str) -> str:
@@ -200,25 +210,7 @@ class _ScopedMemory:
     scope: CallScope
 
     async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
-        keeper, scope = self.keeper, self.scope
-        async with keeper.store.work(write=False) as work:
-            hearing = await _find_hearing(work, scope)
-        if core:
-            _check_core(scope, hearing)
-        owner, now = CORE if core else scope.principal.key, keeper.clock.now()
-        key = derive("mem", scope.agent, owner, scope.options.idempotency_key or scope.turn_id, text)[:ID_CHARS]
-        memory = Memory(
-            id=key,
-            agent=scope.agent,
-            owner=owner,
-            text=text,
-            told_at=hearing.told_at,
-            told_by=scope.principal.key,
-            created_at=now,
-            updated_at=now,
-            turn_id=scope.turn_id,
-        )
-        return _shown(await keeper.add(memory))
+        return await self._write(text, CORE if core else self.scope.principal.key)
 
     async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:
         return [_shown(memory) for memory in await self.keeper.recall(self.scope, words, limit=limit)]
@@ -227,23 +219,13 @@ class _ScopedMemory:
         return [_shown(memory) for memory in (await self.keeper.list_known(self.scope))[: max(limit, 0)]]
 
     async def update(self, memory_id: str, text: str) -> MemoryItem:
-        keeper, scope = self.keeper, self.scope
-        memory = await self._get(memory_id)
-        async with keeper.store.work() as work:
-            hearing = await _find_hearing(work, scope)
-            if memory.is_core:
-                _check_core(scope, hearing)
-            new = replace(
-                memory,
-                text=_checked(text),
-                told_at=hearing.told_at,
-                told_by=scope.principal.key,
-                turn_id=scope.turn_id,
-                updated_at=keeper.clock.now(),
-            )
-            await work.memories.change(new)
-        await keeper.embed([new])
-        return _shown(new)
+        """When an interrupted call runs again, the memory is superseded already, by the one that it made."""
+        async with self.keeper.store.work(write=False) as work:
+            old = await work.memories.find(memory_id.strip())
+            mine = old is not None and old.superseded_by == self._find_key(text, old.owner)
+        if old is None or not mine:
+            old = await self._get(memory_id)
+        return await self._write(text, old.owner, replaces=old)
 
     async def forget(self, memory_id: str) -> MemoryItem:
         memory = await self._get(memory_id)
@@ -273,9 +255,41 @@ class _ScopedMemory:
         found = [deed for deed in deeds if all(word in f"{deed.tool} {deed.outcome}".casefold() for word in wanted)]
         return found[: max(limit, 0)]
 
+    async def _write(self, text: str, owner: str, *, replaces: Memory | None = None) -> MemoryItem:
+        keeper, scope = self.keeper, self.scope
+        key = self._find_key(text, owner)
+        async with keeper.store.work(write=False) as work:
+            hearing = await _find_hearing(work, scope)
+            done = await work.memories.find(key)
+        if owner == CORE:
+            _check_core(scope, hearing)
+        if done is not None:
+            return _shown(done)
+        memory = Memory(
+            id=key,
+            agent=scope.agent,
+            owner=owner,
+            text=text,
+            told_at=hearing.told_at,
+            told_by=scope.principal.key,
+            created_at=keeper.clock.now(),
+            turn_id=scope.turn_id,
+        )
+        name = scope.principal.name if owner else ""
+        return _shown(await keeper.add(memory, replaces=(replaces.id,) if replaces else (), name=name))
+
+    def _find_key(self, text: str, owner: str) -> str:
+        """The id of what this call writes: the same when it runs again."""
+        scope = self.scope
+        return derive("mem", scope.agent, owner, scope.options.idempotency_key or scope.turn_id, text)[:ID_CHARS]
+
     async def _get(self, memory_id: str) -> Memory:
+        """The memory, or the one that is told instead of it."""
         known = await self.keeper.list_known(self.scope)
-        found = next((memory for memory in known if memory.id == memory_id.strip()), None)
+        async with self.keeper.store.work(write=False) as work:
+            named = await work.memories.find(memory_id.strip())
+        chosen = (named.superseded_by or named.id) if named else ""
+        found = next((memory for memory in known if memory.id == chosen), None)
         if found is None:
             raise NotFound("There is no such memory here.", code="memory_not_found", fix="List or recall them first.")
         return found
@@ -314,9 +328,18 @@ async def _is_direct(work: UnitOfWork, scope: CallScope) -> bool:
 
 
 async def _is_still(work: UnitOfWork, memory: Memory) -> bool:
-    """Not forgotten or changed while its vector was made."""
+    """Not forgotten or superseded while its vector was made."""
     now = await work.memories.find(memory.id)
-    return now is not None and now.text == memory.text
+    return now is not None and now.superseded_at is None
+
+
+async def _cut_history(work: UnitOfWork, memory: Memory) -> None:
+    """Keeps MAX_MEMORIES of what its owner told before."""
+    told = await work.memories.list_memories(
+        agent=memory.agent, owner=memory.owner, history=True, limit=3 * MAX_MEMORIES
+    )
+    superseded = [each for each in told if each.superseded_at is not None]
+    await work.memories.remove([each.id for each in superseded[MAX_MEMORIES:]])
 
 
 def _check_core(scope: CallScope, hearing: Audience) -> None:
@@ -350,4 +373,4 @@ def _checked(text: str) -> str:
 
 
 def _shown(memory: Memory) -> MemoryItem:
-    return MemoryItem(memory.id, memory.text, memory.updated_at, memory.is_core)
+    return MemoryItem(memory.id, memory.text, memory.created_at, memory.is_core)

@@ -15,13 +15,14 @@ from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
-from denizen.domain.message import Role, join_text
+from denizen.domain.message import Role, TextPart, join_text
+from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
 from denizen.domain.routing import list_turn_times
 from denizen.domain.speaker_choice import SILENCE
-from denizen.domain.taint import find_part_taint, find_prompt_taint
-from denizen.domain.tool import Taint
+from denizen.domain.taint import find_message_taint, find_part_taint, find_prompt_taint
+from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import OpenTurn
@@ -50,7 +51,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
-from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.toolset import AskedText, CallScope, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -94,7 +95,7 @@ class TurnContext:
 
     @property
     def question(self) -> str:
-        return self.scope.question
+        return self.scope.question.text
 
     @property
     def plans(self) -> bool:
@@ -175,7 +176,9 @@ async def build_context(
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
     facts = _TurnFacts(opened, generation, agent, model, "supplied" in turn.options)
-    recalled = await load_memories(keeper, opened, generation.knowledge.recall)
+    recalled = await load_memories(
+        keeper, opened, generation.knowledge.recall, with_ids=not facts.plans and await _changes_memory(facts)
+    )
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
     wanted = facts.options.get("max_output_tokens")
@@ -199,7 +202,7 @@ async def build_context(
             account=_choose_account(opened, agent),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
-            question=join_text(opened.trigger.parts),
+            question=AskedText(join_text(opened.trigger.parts), _find_own_words(opened)),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -213,6 +216,12 @@ async def build_context(
         overdue=talk.overdue,
     )
     return context, talk.messages
+
+
+async def _changes_memory(facts: _TurnFacts) -> bool:
+    """Whether the agent can say which memory it means."""
+    allowed = await list_allowed(facts.agent, facts.generation.toolsets)
+    return any(Effect.MEMORY in tool.spec.flow.effects for tool in allowed.values())
 
 
 def choose_model_name(turn: Turn, agent: Agent) -> str:
@@ -379,6 +388,25 @@ def _quotes_others(opened: OpenTurn, messages: Sequence[PromptMessage]) -> bool:
     marks = (_FORWARDED, *_QUOTING) if _is_shared(opened) else (_FORWARDED,)
     said = (join_text(message.parts) for message in messages if message.role is Role.USER)
     return is_merged or any(mark in text for text in (opened.trigger.text, *said) for mark in marks)
+
+
+_PEOPLE = (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.LOCAL)
+
+
+def _find_own_words(opened: OpenTurn) -> str:
+    """Returns what the asker wrote, without the line that quotes the message which it answers; empty where somebody
+    else, or a program, may have written some of it.
+    """
+    trigger, owed = opened.trigger, opened.owed
+    is_sure = owed is None or not (len(owed.answers) > 1 or owed.of_several or owed.is_unsure)
+    texts = [part.text for part in trigger.parts if isinstance(part, TextPart)]
+    if not is_sure or trigger.author.is_bot or opened.turn.principal.kind not in _PEOPLE:
+        return ""
+    if len(texts) != len(trigger.parts) or find_message_taint(trigger):
+        return ""
+    said = "\n".join(texts)
+    # The line ends where what was quoted does: its white space is blanks.
+    return said.partition("\n")[2] if said.startswith(_QUOTING[0]) else said
 
 
 def _is_shared(opened: OpenTurn) -> bool:

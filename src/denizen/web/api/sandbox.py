@@ -120,5 +120,6 @@ def _check_allowed(reply: ShellReply) -> None:
         "The shell only reads, and this is not allowed in it.",
         code="command_refused",
         why="\n".join(told),
-        fix="Use grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n, xargs with | && ; and relative paths.",
+        fix="Use grep, find, ls, cat, head, tail, wc, sort, uniq, cut, sed, awk, jq, xargs, for with | && ; and "
+        "relative paths.",
     )

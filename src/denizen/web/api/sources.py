@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
@@ -30,6 +31,7 @@ from denizen.web.http.request import (
     read_text,
 )
 from denizen_sdk.knowledge import (
+    EmbeddingInfo,
     PublishedSnapshot,
     SnapshotInfo,
     SnapshotRemoteChange,
@@ -76,6 +78,7 @@ class KnowledgeRoutes:
         self._remote = services.remote
         self._change_remote = services.change_remote
         self._webhooks = services.webhooks
+        self._find_embedding = services.embedding
 
     @property
     def routes(self) -> list[ApiRoute]:
@@ -174,6 +177,7 @@ class KnowledgeRoutes:
             last_sync_at=found.last_sync_at.isoformat() if found.last_sync_at else None,
             needs_sync=found.needs_sync,
             why=found.why,
+            embedding=_embedding_to_wire(await self._find_embedding()),
         )
         return JSONResponse(asdict(info))
 
@@ -226,6 +230,12 @@ class KnowledgeRoutes:
             "error": state.error if state else "",
         }
         return self._source(source) | told | last
+
+
+def _embedding_to_wire(progress: EmbeddingProgress | None) -> EmbeddingInfo | None:
+    if progress is None:
+        return None
+    return EmbeddingInfo(progress.done, progress.total, progress.left_s, progress.describe())
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:

@@ -221,6 +221,7 @@ def _sync_to_wire(run: SyncRun, progress: Mapping[str, ReadingProgress] | None =
         changed=run.changed,
         failed=run.failed,
         skipped=run.skipped,
+        left_out=run.left_out,
         progress={source: SyncProgress(each.stage, each.done, each.total) for source, each in (progress or {}).items()},
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
+from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
@@ -68,7 +69,8 @@ class EngineEntryPoints:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeServices:
     """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
-    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index.
+    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index,
+    `embedding` how many of its passages have an embedding.
     """
 
     catalog: SourceCatalog
@@ -78,6 +80,7 @@ class KnowledgeServices:
     change_remote: Callable[[RemoteRepository], Awaitable[None]]
     webhooks: Callable[[], Mapping[str, str]]
     indexing: FindProgress
+    embedding: Callable[[], Awaitable[EmbeddingProgress | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from denizen.domain.action import PlatformAction
@@ -76,6 +78,7 @@ async def test_a_poll_is_asked_read_and_ended(sim: AccountFixture) -> None:
         )
         polled = get_posted_message(sim, done)
         assert polled.body.poll is not None
+        assert timedelta(hours=1) < polled.body.poll.expiry - sim.world.store.clock.now() <= timedelta(hours=2)
         assert (polled.body.poll.question, [text for text, _ in polled.body.poll.answers]) == ("Tea?", ["yes", "no"])
         sim.world.vote(sim.ben, polled, 1)
         stands = await act(sim.ben, "read_poll", message=str(polled.id))

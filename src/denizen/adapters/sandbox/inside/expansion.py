@@ -1,218 +1,109 @@
-"""Expands braces and file name patterns of a word as bash does, and checks that paths stay below the top folder.
-
-A pattern that matches a name beginning with `-` gives `./-name`, so that no file name becomes an option. The system
-underneath shows nothing outside of the top folder anyway; but where it can only forbid reading (Landlock without
-namespaces), a path that leads outside could still tell whether something exists there.
-"""
+"""Expands words as bash does: braces, then variables with splitting at blanks, then file name patterns."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from denizen.adapters.sandbox.inside.words import Char, CommandRefusedError, Word
+from denizen.adapters.sandbox.inside.braces import MAX_WORDS, open_braces
+from denizen.adapters.sandbox.inside.globs import GlobWalker, compile_pattern, is_pattern
+from denizen.adapters.sandbox.inside.words import Char, CommandRefusedError, Parameter, Word
 
-
-def check_path(path: str, depth: int) -> None:
-    """Raises CommandRefusedError for a path outside of the top folder, other than /dev/null.
-
-    `depth` is how far the current folder lies below the top: that many `..` may stand at the beginning.
-    """
-    if path == "/dev/null":
-        return
-    if path.startswith("/"):
-        raise CommandRefusedError(
-            f"`{_cut(path)}` is an absolute path",
-            "Write paths relative to the top folder, such as docs/guide.md or `.`.",
-        )
-    parts = [part for part in path.split("/") if part not in {"", "."}]
-    ups = 0
-    while ups < len(parts) and parts[ups] == "..":
-        ups += 1
-    if ups > depth or ".." in parts[ups:]:
-        raise CommandRefusedError(
-            f"`{_cut(path)}` leads out of the top folder", "Write paths without `..`, relative to the top folder."
-        )
+MAX_VALUE_CHARS = 10_000
+"""The limit for the value of a variable."""
+_BLANK = frozenset(" \t\n")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-MAX_WORDS = 10_000
-"""The limit for one word. More arguments would soon not fit the kernel's limit for a command line."""
-MAX_LOOKED_AT = 200_000
-"""The limit for the names that the patterns of a line may look at."""
-_BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
-
-
-def expand(word: Word, depth: int, walk: GlobWalker) -> list[str]:
-    """Returns the arguments that the word becomes, in bash's order. Raises CommandRefusedError.
-
-    `depth` is how far the current folder lies below the top; all words of a line share one `walk`.
-    """
-    found: list[str] = []
-    for each in _open_braces(word):
-        if not each:
-            continue
-        text = "".join(char for char, _ in each)
-        found += (_match(each, text, depth, walk) or [text]) if _is_pattern(each) else [text]
-        if len(found) > MAX_WORDS:
-            raise CommandRefusedError(
-                f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns."
-            )
-    return found
-
-
-def _open_braces(word: Word) -> list[Word]:
-    braces = [place for place, (char, quoted) in enumerate(word) if char in {"{", "}"} and not quoted]
-    if not braces:
-        return [word]
-    pairs = list(zip(braces[::2], braces[1::2], strict=False))
-    is_flat = len(braces) % 2 == 0 and all(word[a][0] == "{" and word[b][0] == "}" for a, b in pairs)
-    if (",", False) not in word and ".." not in "".join(char for char, _ in word):
-        return [word]  # braces without a choice mean themselves
-    if not is_flat or not all((",", False) in word[a:b] for a, b in pairs):
-        raise CommandRefusedError("these braces are not understood", _BRACE_FIX)
-    opened: list[Word] = [()]
-    end = 0
-    for start, stop in pairs:
-        before = word[end:start]
-        choices = list(_split(word[start + 1 : stop]))
-        opened = [(*head, *before, *choice) for head in opened for choice in choices]
-        if len(opened) > MAX_WORDS:
-            raise CommandRefusedError(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
-        end = stop + 1
-    return [(*head, *word[end:]) for head in opened]
-
-
-def _split(inner: Word) -> Iterator[Word]:
-    choice: list[Char] = []
-    for char in inner:
-        if char == (",", False):
-            yield tuple(choice)
-            choice = []
-        else:
-            choice.append(char)
-    yield tuple(choice)
-
-
-def _is_pattern(word: Iterable[Char]) -> bool:
-    return any(char in {"*", "?", "["} and not quoted for char, quoted in word)
-
-
-def _match(word: Word, text: str, depth: int, walk: GlobWalker) -> list[str]:
-    check_path(text, depth)
-    if "//" in text:
-        raise CommandRefusedError("there is a doubled / in a file name pattern", "Write one.")
-    parts: list[Word] = [()]
-    for char in word:
-        if char[0] == "/":
-            parts.append(())
-        else:
-            parts[-1] = (*parts[-1], char)
-    found = sorted(walk.follow("", parts))
-    # bash gives `-name` here, which the program would read as an option.
-    return [f"./{name}" if name.startswith("-") else name for name in found]
+class DeadlineError(Exception):
+    """The time was over while words were expanded."""
 
 
 @dataclass(slots=True)
-class GlobWalker:
-    """Matches names in folders and counts how many it looked at."""
-
-    looked_at: int = 0
-
-    def follow(self, before: str, parts: list[Word]) -> Iterator[str]:
-        part, rest = parts[0], parts[1:]
-        if not _is_pattern(part):
-            name = before + "".join(char for char, _ in part)
-            if rest:
-                yield from self.follow(f"{name}/", rest)
-            elif os.path.lexists(name):
-                yield name
-            return
-        regex = re.compile(_to_regex(part), re.DOTALL)
-        wants_hidden = "".join(char for char, _ in part).startswith(".")
-        for name in self._names(before):
-            if name.startswith(".") and not wants_hidden:
-                continue
-            if regex.fullmatch(name) is None:
-                continue
-            if not rest:
-                yield before + name
-            elif Path(before + name).is_dir():
-                yield from self.follow(f"{before}{name}/", rest)
-
-    def _names(self, folder: str) -> list[str]:
-        try:
-            names = [entry.name for entry in os.scandir(folder or ".")]
-        except OSError:
-            return []
-        self.looked_at += len(names)
-        if self.looked_at > MAX_LOOKED_AT:
-            raise CommandRefusedError("the patterns look at too many files", "Use find with -name, or name a folder.")
-        return names
-
-
-def _to_regex(part: Word) -> str:
-    """Returns the pattern as a regular expression. Between two stars each piece takes the first place that fits and
-    never another (an atomic group), so that no name takes long to match.
+class Expander:
+    """Expands words, until the `deadline`. `depth` is how far the current folder lies below the top; all words of a
+    command share one `walk`, which bounds how many names their patterns look at.
     """
-    pieces: list[str] = [""]
-    at = 0
-    while at < len(part):
-        char, quoted = part[at]
-        if (char, quoted) == ("*", False):
-            pieces.append("")
-        elif quoted or char not in "?[":
-            pieces[-1] += re.escape(char)
-        elif char == "[" and (closing := _closing(part, at)):
-            pieces[-1] += _bracket(part[at + 1 : closing])
-            at = closing
-        else:
-            pieces[-1] += "." if char == "?" else r"\["
-        at += 1
-    first, *middle = pieces
-    if not middle:
-        return first
-    last = middle.pop()
-    return first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + ".*" + last
 
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+    depth: int = 0
+    status: int = 0
+    deadline: float = math.inf
+    walk: GlobWalker = field(default_factory=GlobWalker)
 
-def _closing(part: Word, start: int) -> int:
-    """Returns where the bracket ends; 0 for a bracket that is not closed."""
-    at = start + 1
-    if part[at : at + 1] in {(("!", False),), (("^", False),)}:
-        at += 1
-    for place in range(at + 1, len(part)):
-        if part[place] == ("]", False):
-            return place
-    return 0
+    def expand_words(self, words: tuple[Word, ...]) -> list[str]:
+        """Returns the arguments that the words become. Raises CommandRefusedError."""
+        return [text for word in words for text in self.expand(word)]
 
-
-def _bracket(inner: Word) -> str:
-    if any(part[0][0] == "[" and part[1][0] in ":=." for part in pairwise(inner)):
-        raise CommandRefusedError(
-            "classes in file name patterns are not known here", "Quote the pattern if it is for grep."
-        )
-    is_negated = inner[0] in {("!", False), ("^", False)}
-    chars = inner[1:] if is_negated else inner
-    made: list[str] = []
-    at = 0
-    while at < len(chars):
-        if at + 2 < len(chars) and chars[at + 1] == ("-", False):
-            low, high = chars[at][0], chars[at + 2][0]
-            if low > high:
+    def expand(self, word: Word) -> list[str]:
+        """Returns the arguments that the word becomes, in bash's order. Raises CommandRefusedError, DeadlineError."""
+        found: list[str] = []
+        for opened in open_braces(word):
+            self._check_time()
+            for chars in self._split(opened):
+                text = "".join(char for char, _ in chars)
+                found += (self.walk.match(chars, self.depth) or [text]) if is_pattern(chars) else [text]
+            if len(found) > MAX_WORDS:
                 raise CommandRefusedError(
-                    "a range in a file name pattern goes backwards", "Quote the pattern if it is for grep."
+                    f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns."
                 )
-            made.append(f"{re.escape(low)}-{re.escape(high)}")
-            at += 3
-        else:
-            made.append(re.escape(chars[at][0]))
-            at += 1
-    return f"[{'^' if is_negated else ''}{''.join(made)}]"
+        return found
+
+    def expand_value(self, word: Word) -> str:
+        """Returns the one text that the word is as the value of a variable. Raises CommandRefusedError."""
+        text = "".join(self.find_value(piece) if isinstance(piece, Parameter) else piece[0] for piece in word)
+        if len(text) > MAX_VALUE_CHARS:
+            raise CommandRefusedError(f"the value of a variable is longer than {MAX_VALUE_CHARS} characters")
+        return text
+
+    def find_value(self, parameter: Parameter) -> str:
+        """Returns the value. A variable that is not set is empty, as in bash."""
+        if parameter.name == "?":
+            return str(self.status)
+        value = self.variables.get(parameter.name, "")
+        if parameter.trim == "length":
+            return str(len(value))
+        return self._trim(value, parameter) if parameter.trim else value
+
+    def _split(self, word: Word) -> Iterator[tuple[Char, ...]]:
+        """Puts in the values of variables; a value that is not quoted is split at its blanks."""
+        chars: list[Char] = []
+        for piece in word:
+            if not isinstance(piece, Parameter):
+                chars.append(piece)
+                continue
+            value = self.find_value(piece)
+            if piece.is_quoted:
+                chars += [(char, True) for char in value] or [("", True)]
+                continue
+            if ("$", False) in word:
+                raise CommandRefusedError(f"a `$` stands in one word with `{piece.name}`", f'Write "${piece.name}".')
+            if "\\" in value and any(char in "*?[" for char in value):
+                raise CommandRefusedError(
+                    f"the value of `{piece.name}` is read as a pattern", f'Write "${piece.name}".'
+                )
+            for char in value:
+                if char not in _BLANK:
+                    chars.append((char, False))
+                elif chars:
+                    yield tuple(chars)
+                    chars = []
+        if chars:
+            yield tuple(chars)
+
+    def _trim(self, value: str, parameter: Parameter) -> str:
+        """Takes the shortest (`%`, `#`) or longest (`%%`, `##`) part that matches from the end or the beginning."""
+        pattern = compile_pattern(tuple((char, False) for char in parameter.pattern))
+        is_end, is_longest = parameter.trim[0] == "%", len(parameter.trim) == 2
+        lengths = range(len(value) + 1)
+        for length in reversed(lengths) if is_longest else lengths:
+            self._check_time()
+            cut = len(value) - length
+            if pattern.fullmatch(value[cut:] if is_end else value[:length]):
+                return value[:cut] if is_end else value[length:]
+        return value
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise DeadlineError

@@ -6,11 +6,13 @@ This is the only check: lines of agents, people and programs pass it, and every 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from denizen.adapters.sandbox.inside.expansion import check_path
-from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.conditions import check_condition
+from denizen.adapters.sandbox.inside.paths import check_path
+from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PAIR, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.ripgrep import translate_rg
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 _ALONE = frozenset(
@@ -42,11 +44,13 @@ _ALONE = frozenset(
 )
 _AMOUNT = re.compile(r"[-+]?[0-9]{1,12}(\.[0-9]{1,3})?")
 _ANY = re.compile(r"[^\0]*", re.DOTALL)
+_TEXTS = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-newermt", "-regex", "-iregex"]
 _VALUED: dict[str, re.Pattern[str]] = {
-    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-newermt"), _ANY),
+    **dict.fromkeys(_TEXTS, _ANY),
     **dict.fromkeys(("-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-links"), _AMOUNT),
     **dict.fromkeys(("-maxdepth", "-mindepth"), re.compile(r"[0-9]{1,4}")),
     "-size": re.compile(r"[-+]?[0-9]{1,12}[bcwkMG]?"),
+    "-regextype": re.compile("(?:posix-)?(?:awk|basic|egrep|extended|grep)|emacs|ed|sed|findutils-default"),
     "-type": re.compile(r"[fdl](,[fdl])*"),
     "-perm": re.compile(r"[-/]?[0-7]{1,4}"),
     "-printf": re.compile(r"([^%\\]|%%|%[pfhPsdymMtlu]|%T[@YmdHMSFT+]|\\[nt0\\])*", re.DOTALL),
@@ -54,7 +58,6 @@ _VALUED: dict[str, re.Pattern[str]] = {
 _WHY = {
     **dict.fromkeys(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"), "Nothing can be changed or written here."),
     **dict.fromkeys(("-execdir", "-ok", "-okdir"), "Write -exec PROGRAM ... {} + instead."),
-    **dict.fromkeys(("-regex", "-iregex", "-regextype"), "Use -name or -path, or pipe the names into grep -E."),
     **dict.fromkeys(("-L", "-H", "-follow"), "Links are not followed."),
 }
 _SAMPLES = ("./x", "./%9n")
@@ -126,10 +129,38 @@ def check_command(argv: Sequence[str], depth: int) -> None:
                 allowed = ", ".join(each for each, rule in PROGRAMS.items() if rule.may_follow_find)
                 raise CommandRefusedError(f"find may not run `{command[0]}`", f"After -exec may stand {allowed}.")
             check_command(command, depth)
+    elif name in {"test", "["}:
+        check_condition(argv, depth)
     elif program is None:
         refuse_program(name)
+        raise CommandRefusedError(f"`{name}` cannot stand here", "Write it as a command of its own.")
     else:
         _OptionParser(name, program, depth).check(argv[1:])
+
+
+def resolve_command(argv: Sequence[str], depth: int, *, has_input: bool) -> list[str]:
+    """Returns the command that runs, which is another for `rg`, `egrep`, `fgrep` and `:`, after `check_command`.
+    `has_input` tells whether it stands behind a pipe.
+    """
+    name, *rest = argv
+    if name == "rg":
+        resolved = translate_rg(argv, has_input=has_input)
+    elif name in _ALIASES:
+        resolved = [*_ALIASES[name], *rest]
+    else:
+        resolved = [*argv]
+    check_command(resolved, depth)
+    return resolved
+
+
+def check_installed(name: str, installed: Collection[str]) -> None:
+    """Raises CommandRefusedError for a program that this machine does not have."""
+    if name not in installed:
+        others = ", ".join(sorted({*installed, "xargs"}))
+        raise CommandRefusedError(f"`{name}` is not installed here", f"There are {others}.")
+
+
+_ALIASES = {"egrep": ["grep", "-E"], "fgrep": ["grep", "-F"], ":": ["true"]}
 
 
 def refuse_program(name: str) -> None:
@@ -137,7 +168,9 @@ def refuse_program(name: str) -> None:
     if name in NAMES:
         return
     if _ASSIGNMENT.match(name):
-        raise CommandRefusedError("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
+        raise CommandRefusedError(
+            "variables are set by plain words only", "Write NAME=VALUE without quotes and brackets before the =."
+        )
     if "/" in name:
         raise CommandRefusedError(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
     allowed = f"Allowed are {', '.join(sorted(NAMES))}."
@@ -171,6 +204,9 @@ class _OptionParser:
                 self._short(word, rest)
             else:
                 self.operands.append(word)
+                if self.program.parsing == "ordered":
+                    self.operands += rest
+                    break
         self._check_operands()
 
     def _long(self, word: str, rest: list[str]) -> None:
@@ -187,15 +223,17 @@ class _OptionParser:
                 raise self._refused(word)
         else:
             self._check_value(name, pattern, value if equals else self._take(name, rest))
+            if pattern is PAIR:
+                self._take(name, rest)
 
     def _short(self, word: str, rest: list[str]) -> None:
-        if self.program.numeric and _NUMERIC.fullmatch(word):
+        if self.program.parsing == "numeric" and _NUMERIC.fullmatch(word):
             return
         for place, letter in enumerate(word[1:], start=1):
             pattern = self.program.valued.get(letter)
             self.given.add(letter)
             if pattern is not None:
-                if self.program.apart and word[place + 1 :]:
+                if self.program.parsing == "apart" and word[place + 1 :]:
                     raise self._refused(word)
                 self._check_value(f"-{letter}", pattern, word[place + 1 :] or self._take(f"-{letter}", rest))
                 return
@@ -212,28 +250,30 @@ class _OptionParser:
             raise CommandRefusedError(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
         if pattern is PATH:
             check_path(value, self.depth)
+        if pattern is SCRIPT and self.program.check_script:
+            self.program.check_script(value)
 
     def _check_operands(self) -> None:
-        if self.program.needs and not self.program.needs & self.given:
-            raise CommandRefusedError(
-                f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint
-            )
         operands = self.operands
-        if self.program.operands in {"pattern, paths", "script, paths"} and not self.program.gives & self.given:
+        if "," in self.program.operands and not self.program.gives & self.given:
             first, operands = operands[:1], operands[1:]
-            if not first or (self.program.operands == "script, paths" and not SCRIPT.fullmatch(first[0])):
+            if not first:
                 raise CommandRefusedError(
                     f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern."
                 )
+            if self.program.check_script:
+                self.program.check_script(first[0])
         least, most = self.program.operand_count
         if not least <= len(operands) <= most:
             how_many = f"{least} to {most}" if most < 9 else "at least one"
             raise CommandRefusedError(
                 f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint
             )
-        if self.program.operands != "text":
-            for operand in operands:
+        for operand in operands:
+            if "text" not in self.program.operands:
                 check_path(operand, self.depth)
+            elif self.program.operands == "text" and self.program.check_script:
+                self.program.check_script(operand)
 
     def _refused(self, word: str) -> CommandRefusedError:
         shorts = " ".join(f"-{letter}" for letter in (*self.program.flags, *self.program.valued))

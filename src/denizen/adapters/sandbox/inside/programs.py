@@ -9,8 +9,11 @@ wait (`tail -f`), and every width that could make gigabytes of output.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
+
+from denizen.adapters.sandbox.inside.scripts import check_awk, check_jq, check_printf, check_sed, check_set
 
 NUMBER = re.compile(r"[0-9]{1,7}")
 ANY = re.compile(r"[^\0]*", re.DOTALL)
@@ -23,11 +26,16 @@ _COLOR = re.compile(r"always|never|auto")
 _STAT = re.compile(r"(?:[^%]|%%|%[aAbBfFgGhimnNosuUwWxXyYzZ])*", re.DOTALL)
 _NOT_RANDOM = re.compile(r"[0-9.,bdfghiMnrV]{1,40}")
 _DELIMITER = re.compile(r".|\\0|\\t", re.DOTALL)
-_ADDRESS = r"(?:[0-9]{1,9}|\$)"
-_PRINT = rf"(?:{_ADDRESS}(?:,(?:\+?[0-9]{{1,9}}|\$))?p|[0-9]{{1,9}}q)"
-_SED = re.compile(rf"{_PRINT}(?:; ?{_PRINT})*")
+_LIST = re.compile(r"[0-9,-]{1,200}")
+_NUMBERED = re.compile(r"[atn]|p[^\0]*", re.DOTALL)
+_VARIABLE = re.compile(r"(?!(?:ENVIRON|PROCINFO|ARG[A-Z]*)=)[A-Za-z_][A-Za-z0-9_]*=[^\0]*", re.DOTALL)
+SCRIPT = re.compile(r"(?s:.*)(?#script)")
+"""A value that is checked as a program for the program too."""
 
-Operands = Literal["paths", "pattern, paths", "script, paths", "text"]
+PAIR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}(?#pair)")
+"""The name of a variable, behind which stands its value."""
+
+Operands = Literal["paths", "pattern, paths", "script, paths", "script, texts", "text"]
 Options = dict[str, re.Pattern[str] | None]
 
 
@@ -35,22 +43,23 @@ Options = dict[str, re.Pattern[str] | None]
 class ProgramRule:
     """The options and operands that a program may have.
 
-    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole value
-    must match, None for no value. `optional` long options take a value only behind `=`. `numeric` allows options such
-    as `-5`. `apart` is for a program that reads the next word as the value, and text joined to the letter as more
-    options. `gives` are options that replace the first operand of "pattern, paths" and "script, paths".
+    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole
+    value must match, None for no value. `optional` long options take a value only behind `=`. `parsing` is
+    `numeric` for a program that has options such as `-5`, `apart` for one that reads the next word as the value and
+    text joined to the letter as more options, `ordered` for one that reads no options behind operands. `gives` are
+    options that replace the first operand of "pattern, paths" and "script, paths". `check_script` checks a script,
+    or each operand that is text.
     """
 
     flags: str = ""
     valued: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     longs: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     optional: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
-    numeric: bool = False
-    apart: bool = False
+    parsing: Literal["", "numeric", "apart", "ordered"] = ""
     gives: frozenset[str] = frozenset()
     operands: Operands = "paths"
     operand_count: tuple[int, int] = (0, 1_000_000)
-    needs: frozenset[str] = frozenset()
+    check_script: Callable[[str], None] | None = None
     may_follow_find: bool = False
     hint: str = ""
 
@@ -82,7 +91,7 @@ _GREP = ProgramRule(
         exclude_dir=ANY,
     ),
     optional={"--color": _COLOR, "--colour": _COLOR},
-    numeric=True,
+    parsing="numeric",
     gives=frozenset({"e", "--regexp"}),
     operands="pattern, paths",
     may_follow_find=True,
@@ -114,7 +123,7 @@ PROGRAMS: dict[str, ProgramRule] = {
             filelimit=NUMBER,
             sort=re.compile("name|size|mtime|ctime|version"),
         ),
-        apart=True,
+        parsing="apart",
         hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
     ),
     "cat": ProgramRule(
@@ -126,14 +135,14 @@ PROGRAMS: dict[str, ProgramRule] = {
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
-        numeric=True,
+        parsing="numeric",
         may_follow_find=True,
     ),
     "tail": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
-        numeric=True,
+        parsing="numeric",
         may_follow_find=True,
         hint="Files are not followed (-f): they do not change here.",
     ),
@@ -226,24 +235,97 @@ PROGRAMS: dict[str, ProgramRule] = {
         may_follow_find=True,
     ),
     "sed": ProgramRule(
-        flags="n",
-        valued={"e": _SED},
-        longs=_longs("quiet silent", expression=_SED),
+        flags="nErsz",
+        valued={"e": SCRIPT},
+        longs=_longs("quiet silent regexp-extended separate null-data sandbox", expression=SCRIPT),
         gives=frozenset({"e", "--expression"}),
         operands="script, paths",
-        needs=frozenset({"n", "--quiet", "--silent"}),
+        check_script=check_sed,
         may_follow_find=True,
-        hint="Only lines are printed, as in `sed -n '10,20p' FILE`.",
+        hint="The result goes to the output only, never to a file (-i); scripts are not read from files (-f).",
     ),
+    "awk": ProgramRule(
+        valued={"F": ANY, "v": _VARIABLE},
+        parsing="ordered",
+        operands="script, paths",
+        check_script=check_awk,
+        may_follow_find=True,
+        hint="Programs are not read from files (-f): write awk -F, '{print $1}' FILE.",
+    ),
+    "jq": ProgramRule(
+        flags="rcnsSejaMCR",
+        longs=_longs(
+            "raw-output compact-output null-input slurp sort-keys exit-status join-output ascii-output raw-input "
+            "monochrome-output color-output tab stream",
+            indent=re.compile("[0-7]"),
+            arg=PAIR,
+            argjson=PAIR,
+        ),
+        operands="script, paths",
+        check_script=check_jq,
+        may_follow_find=True,
+        hint="Programs and values are not read from files (-f --slurpfile --rawfile): write jq -r '.name' FILE.",
+    ),
+    "cut": ProgramRule(
+        flags="snz",
+        valued={"d": ANY, "f": _LIST, "c": _LIST, "b": _LIST},
+        longs=_longs(
+            "only-delimited complement zero-terminated",
+            delimiter=ANY,
+            fields=_LIST,
+            characters=_LIST,
+            bytes=_LIST,
+            output_delimiter=ANY,
+        ),
+        may_follow_find=True,
+    ),
+    "tr": ProgramRule(
+        flags="cCdst",
+        longs=_longs("complement delete squeeze-repeats truncate-set1"),
+        operands="text",
+        operand_count=(1, 2),
+        check_script=check_set,
+        hint="It takes one or two sets of characters and reads what is piped in, or < FILE.",
+    ),
+    "nl": ProgramRule(
+        flags="p",
+        valued={
+            "b": _NUMBERED,
+            "h": _NUMBERED,
+            "f": _NUMBERED,
+            "n": re.compile("ln|rn|rz"),
+            "s": ANY,
+            "d": ANY,
+            "w": _WIDTH,
+            "v": re.compile(r"-?[0-9]{1,9}"),
+            "i": re.compile(r"-?[0-9]{1,9}"),
+            "l": NUMBER,
+        },
+        longs=_longs(
+            "no-renumber",
+            body_numbering=_NUMBERED,
+            number_format=re.compile("ln|rn|rz"),
+            number_separator=ANY,
+            number_width=_WIDTH,
+        ),
+        may_follow_find=True,
+    ),
+    "printf": ProgramRule(
+        parsing="ordered",
+        operands="script, texts",
+        check_script=check_printf,
+        hint="It takes a format and texts, no options (-v): begin a format that begins with - with %s.",
+    ),
+    "true": ProgramRule(operands="text"),
+    "false": ProgramRule(operands="text"),
 }
 """The programs with options and operands in the usual form. `policy.py` checks find, `xargs.py` checks xargs."""
 
-SCRIPT = _SED
-NAMES = frozenset({*PROGRAMS, "find", "xargs"})
-EXTERNAL = frozenset({*PROGRAMS, "find"})
-"""The programs of the system: xargs is our own."""
+NAMES = frozenset({*PROGRAMS, "find", "test", "[", "xargs", "rg", "egrep", "fgrep", "pwd", "cd", ":"})
+"""All that may stand as the first word of a command, besides the words of the grammar."""
+EXTERNAL = frozenset({*PROGRAMS, "find", "test", "["})
+"""The programs of the system; the others are our own."""
 INSTEAD = {
-    "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
     "rm": "Nothing can be changed here.",
     "mv": "Nothing can be changed here.",
     "cp": "Nothing can be changed here.",
@@ -255,21 +337,19 @@ INSTEAD = {
     "git": "There is no repository here.",
     "ssh": "There is no network here.",
     "sudo": "Commands run without privileges.",
-    "awk": "Use grep -o for parts of lines, sed -n 'a,bp' for lines.",
-    "cut": "Use grep -o with a pattern.",
-    "egrep": "Write grep -E.",
-    "fgrep": "Write grep -F.",
-    "rg": "Write grep -rn.",
     "less": "Write cat, head or sed -n.",
     "more": "Write cat, head or sed -n.",
-    "pwd": "Paths are relative to the top folder, where every line begins.",
+    "column": "Use awk, cut or tr for columns.",
+    "tac": "Use sed -n '1!G;h;$p'.",
+    "paste": "Use tr or awk to join lines.",
+    "python": "Use awk, jq or sed.",
+    "python3": "Use awk, jq or sed.",
+    "perl": "Use awk, sed or grep -oP.",
+    "seq": "Write {1..9}.",
+    "exit": "A command ends by itself.",
+    "set": "Leave it out.",
+    "read": "Give lines to xargs -I{}.",
+    "export": "Write NAME=VALUE alone.",
     "bash": "Write the commands themselves.",
     "sh": "Write the commands themselves.",
-    "for": "There are no loops: use find -exec, or xargs.",
-    "while": "There are no loops: use find -exec, or xargs.",
-    "if": "There are no conditions: use && and ||.",
-    "test": "Use ls or stat.",
-    "[": "Use ls or stat.",
-    "printf": "Use echo.",
-    "true": "An exit code that is not 0 does no harm: leave `|| true` out.",
 }

@@ -2,7 +2,8 @@
 
 The first line is the isolation spec, answered by `{"ready": true}` or `{"failed": ...}`. Then comes one request a line,
 with `commands`, `timeout_s` and `total_timeout_s`, answered by one line with `results`. `process.py` starts it with an
-interpreter that sees the standard library only. Nothing is kept between requests: each line begins in the top folder.
+interpreter that sees the standard library only. Nothing is kept between requests: each command begins in the top
+folder.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from denizen.adapters.sandbox.inside.isolation import BindMount, IsolationSpec, isolate_process
-from denizen.adapters.sandbox.inside.pipeline import (
+from denizen.adapters.sandbox.inside.capture import (
     CAPPED,
+    TIMED_OUT,
     CallerGoneError,
+    CapturedOutput,
+    CapturingRunner,
     CommandStoppedError,
-    ExecutionEnvironment,
-    LineOutput,
-    run_pipeline,
 )
-from denizen.adapters.sandbox.inside.plan import LinePlan, LinePlanner
+from denizen.adapters.sandbox.inside.evaluation import Evaluator, Rehearsal, Runner
+from denizen.adapters.sandbox.inside.expansion import DeadlineError, Expander
+from denizen.adapters.sandbox.inside.grammar import parse_commands
+from denizen.adapters.sandbox.inside.isolation import BindMount, IsolationSpec, isolate_process
+from denizen.adapters.sandbox.inside.pipeline import OUT_OF_MEMORY, REFUSED, ProgramLauncher
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
-REFUSED = 126
 MAX_CHARS = 50_000
 """The limit for each stream of a command."""
 MAX_COMMAND_CHARS = 2000
@@ -46,10 +52,14 @@ def main() -> NoReturn:
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    environment = ExecutionEnvironment(
-        programs=told["programs"], environ=told["environ"], null=null, control=requests, kill=_killer(spec.tier)
+    worker = _Worker(
+        programs=told["programs"],
+        environ=told["environ"],
+        null=null,
+        top=top,
+        control=requests,
+        kill=_make_killer(spec.tier),
     )
-    planner = LinePlanner(spec.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
@@ -57,67 +67,72 @@ def main() -> NoReturn:
         results: list[dict[str, Any]] = []
         for command in request["commands"]:
             until = min(deadline, time.monotonic() + float(request["timeout_s"]))
-            results.append(_answer(str(command), planner, environment, until))
+            results.append(worker.answer(str(command), until))
         _reply(replies, {"results": results})
     os._exit(0)
 
 
-def _answer(command: str, planner: LinePlanner, environment: ExecutionEnvironment, deadline: float) -> dict[str, Any]:
-    started = time.monotonic()
-    output, refused = LineOutput(), False
-    try:
-        if len(command) > MAX_COMMAND_CHARS:
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """Answers commands. The fields are those of `ProgramLauncher` and `CapturingRunner`."""
+
+    programs: dict[str, str]
+    environ: dict[str, str]
+    null: int
+    top: int
+    control: int
+    kill: Callable[[], None]
+
+    def answer(self, text: str, deadline: float) -> dict[str, Any]:
+        started = time.monotonic()
+        output, is_refused = CapturedOutput(), False
+        launcher = ProgramLauncher(
+            self.programs, self.environ, null=self.null, top=self.top, report=output.reports.append
+        )
+        runner = CapturingRunner(launcher, output, deadline, self.control, self.kill)
+        try:
+            code = self._evaluate(text, runner, deadline)
+        except CommandRefusedError as refusal:
+            output.stderr += refusal.explain().encode(errors="replace")
+            code, is_refused = REFUSED, True
+        except (CommandStoppedError, DeadlineError) as stop:
+            code = stop.code if isinstance(stop, CommandStoppedError) else TIMED_OUT
+            what = "it printed too much" if code == CAPPED else "its time was over"
+            output.stderr += f"stopped: {what}. Search for something narrower, in fewer files.\n".encode()
+        except CallerGoneError:
+            with suppress(ProcessLookupError):
+                self.kill()
+            os._exit(0)
+        except OSError as error:  # a program could not be started: too many arguments, too many processes
+            output.stderr += f"cannot run this: {error.strerror}\n".encode()
+            code = REFUSED
+        except (MemoryError, RecursionError):
+            output = CapturedOutput()
+            output.stderr += b"this takes too much memory. Search for something narrower.\n"
+            code = OUT_OF_MEMORY
+        runner.clear()
+        is_refused = is_refused or output.was_refused
+        took_ms = (time.monotonic() - started) * 1000
+        return {
+            "stdout": _cut(output.stdout),
+            "stderr": _cut(output.stderr),
+            "exit_code": REFUSED if is_refused else code,
+            "refused": is_refused,
+            "duration_ms": round(took_ms),
+        }
+
+    def _evaluate(self, text: str, runner: Runner, deadline: float) -> int:
+        if len(text) > MAX_COMMAND_CHARS:
             raise CommandRefusedError(
                 f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch."
             )
-        code = _run(planner.plan(command), environment, output, deadline)
-        code, refused = (REFUSED, True) if output.was_refused else (code, False)
-    except CommandRefusedError as refusal:
-        output.stderr += refusal.explain().encode(errors="replace")
-        code, refused = REFUSED, True
-    except CommandStoppedError as stop:
-        code = stop.code
-        what = "it printed too much" if code == CAPPED else "its time was over"
-        output.stderr += f"stopped: {what}. Search for something narrower, in fewer files.\n".encode()
-    except CallerGoneError:
-        os._exit(0)
-    except OSError as error:  # a program could not be started: too many arguments, too many processes
-        output.stderr += f"cannot run this: {error.strerror}\n".encode()
-        code = REFUSED
-    except (MemoryError, RecursionError):
-        output = LineOutput()
-        output.stderr += b"this takes too much memory. Search for something narrower.\n"
-        code = CAPPED
-    _clear(environment)
-    took_ms = (time.monotonic() - started) * 1000
-    return {
-        "stdout": _cut(output.stdout),
-        "stderr": _cut(output.stderr),
-        "exit_code": code,
-        "refused": refused,
-        "duration_ms": round(took_ms),
-    }
+        commands = parse_commands(text)
 
+        def evaluate(runner: Runner) -> int:
+            return Evaluator(runner, self.top, self.programs.keys(), Expander(deadline=deadline)).evaluate(commands)
 
-def _run(plan: LinePlan, environment: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
-    code = 0
-    for pipeline in plan.pipelines:
-        if (pipeline.operator == "&&" and code) or (pipeline.operator == "||" and not code):
-            continue
-        code = run_pipeline(pipeline, plan.depth, environment, output, deadline)
-    return code
-
-
-def _clear(environment: ExecutionEnvironment) -> None:
-    """Kills and reaps everything that a line started, also after a pipeline that was started in part."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-        environment.kill()
-        while True:
-            os.waitpid(-1, 0)
-    except ChildProcessError:
-        return
+        evaluate(Rehearsal())
+        return evaluate(runner)
 
 
 def _cut(data: bytearray) -> str:
@@ -125,7 +140,7 @@ def _cut(data: bytearray) -> str:
     return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}\n[cut: {MAX_CHARS} of {len(text)} characters]\n"
 
 
-def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
+def _make_killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
     if tier == "namespaces":
         if os.getpid() != 1:
             raise SystemExit("not the first process of a namespace")

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
+from denizen.adapters.sandbox.inside.policy import refuse_program, resolve_command
 from denizen.adapters.sandbox.inside.programs import NUMBER
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 MAX_COMMANDS = 2000
 MAX_BYTES = 100_000
 """The limit for the arguments of one command."""
-REFUSED = 112
-"""The exit code that tells the worker of a refusal; no command of xargs ends with it."""
 _FAILED, _FATAL, _NOT_RUN = 123, 124, 126
 _BLANK = frozenset(" \t\n\v\f\r")
 _VALUED = {
@@ -55,6 +53,7 @@ class XargsCommand:
     most: int = 0
     lines: int = 0
     skip_empty: bool = False
+    program: str = "echo"
 
 
 def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
@@ -76,8 +75,7 @@ def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
         lines=int(given.get("L", 0)),
         skip_empty="r" in given,
     )
-    _check_known(xargs, depth)
-    return xargs
+    return replace(xargs, program=_check_known(xargs, depth))
 
 
 def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
@@ -104,39 +102,37 @@ def _checked(letter: str, value: str) -> str:
     return value
 
 
-def _check_known(xargs: XargsCommand, depth: int) -> None:
-    """Checks the command with a sample in place of the items."""
+def _check_known(xargs: XargsCommand, depth: int) -> str:
+    """Checks the command with a sample in place of the items. Returns the program that runs."""
     name = xargs.command[0]
-    if name in {"xargs", "find"}:
-        raise CommandRefusedError(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
+    if name in {"xargs", "find", "cd", "pwd"}:
+        raise CommandRefusedError(f"xargs may not run {name}", "Write it as a command of its own.")
     refuse_program(name)
     if xargs.replace and xargs.replace in name:
         raise CommandRefusedError("the program that xargs runs cannot come from its input", _FIX)
     if not xargs.replace:
-        check_command([*xargs.command, "./x"], depth)
-    elif not any(xargs.replace in word for word in xargs.command):
-        check_command(xargs.command, depth)
+        sample = [*xargs.command, "./x"]
     else:
-        check_command([word.replace(xargs.replace, "x") for word in xargs.command], depth)
+        sample = [word.replace(xargs.replace, "x") for word in xargs.command]
+    return resolve_command(sample, depth, has_input=False)[0]
 
 
 def run_xargs(xargs: XargsCommand, text: str, depth: int, run: Run) -> tuple[int, str]:
-    """Returns the exit code and the text for standard error. Every command is checked right before it runs."""
+    """Returns the exit code and the text for standard error. Every command is checked right before it runs. Raises
+    CommandRefusedError.
+    """
     worst = 0
     try:
         for count, command in enumerate(_commands(xargs, text), start=1):
             if count > MAX_COMMANDS:
                 return _FATAL, f"xargs: stopped after {MAX_COMMANDS} commands\n"
-            check_command(command, depth)
-            code = run(command)
+            code = run(resolve_command(command, depth, has_input=False))
             # As GNU xargs does: a program that cannot be started ends it.
             if code in {126, 127}:
                 return code, ""
             if code == 255 or code < 0:
                 return _FATAL, f"xargs: {command[0]}: stopped\n"
             worst = _FAILED if code else worst
-    except CommandRefusedError as refusal:
-        return REFUSED, refusal.explain()
     except _UnmatchedQuoteError as error:
         return 1, f"xargs: {error}\n"
     return worst, ""

@@ -15,7 +15,7 @@ from alembic import op
 from denizen.domain.terms import index_terms
 
 revision = "1003"
-down_revision = "1001"
+down_revision = "1002"
 branch_labels = None
 depends_on = None
 
