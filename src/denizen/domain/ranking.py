@@ -13,9 +13,6 @@ from math import log
 from denizen.domain.terms import index_terms, is_unspaced, query_terms
 from denizen.domain.words import split_words
 
-RANK_CONSTANT = 60
-"""The constant of reciprocal rank fusion: how little the first places count more than the next."""
-
 RANKED = 50
 """The places of a ranking by words and of one by meaning that are fused."""
 WORDS_SHARE = 0.5
@@ -64,15 +61,6 @@ def covers_question(text: str, question: str) -> bool:
     """Whether a text has at least COVERED of the words that say what the question is about, in whatever form."""
     wanted = _stems(query_terms(" ".join(telling_words(question))))
     return bool(wanted) and len(wanted & _stems(index_terms(text))) >= COVERED * len(wanted)
-
-
-def fuse(*rankings: Sequence[str]) -> list[str]:
-    """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
-    scores: dict[str, float] = {}
-    for ranking in rankings:
-        for place, key in enumerate(ranking, start=1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + place)
-    return sorted(scores, key=lambda key: -scores[key])
 
 
 @dataclass(frozen=True, slots=True)
