@@ -455,7 +455,7 @@ table(
 table(
     "syncs",
     *ids(),
-    *texts("sources", "status", "snapshot", "changed", "failed", "skipped", "left_out"),
+    *texts("sources", "status", "snapshot", "changed", "failed", "skipped"),
     *times("started_at"),
     *maybe_times("ended_at"),
 )

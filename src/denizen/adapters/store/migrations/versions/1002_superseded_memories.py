@@ -1,4 +1,4 @@
-"""Memories that another one supersedes, instead of texts that change.
+"""Memories that another one supersedes, instead of texts that change; and what a sync left out.
 
 Revision ID: 1002
 """
@@ -23,3 +23,4 @@ def upgrade() -> None:
     op.create_index("ix_memories_superseded_by", "memories", ["superseded_by"])
     op.execute("UPDATE memories SET created_at = updated_at")
     op.drop_column("memories", "updated_at")
+    op.add_column("syncs", sa.Column("left_out", sa.Text(), nullable=False, server_default="{}"))
