@@ -13,7 +13,9 @@
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
     memory                      what a memory finds of what it was told, beside plain BM25 and plain dense search
-    retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
+    retrieval retrieval_large retrieval_embedded
+                                how often a search finds what was asked for, beside plain BM25 and plain dense search
+    cranfield                   relevance on the Cranfield collection; `cranfield file:///FOLDER` with its files
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -33,6 +35,7 @@ from benchmarks import (
     archive_quality,
     cache,
     citations,
+    cranfield,
     discord_account,
     durable,
     embedding,
@@ -72,6 +75,8 @@ PARTS = {
     "embedding": embedding.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
+    "retrieval_embedded": retrieval.main_embedded,
+    "cranfield": cranfield.main,
     "routing": routing.main,
 }
 
