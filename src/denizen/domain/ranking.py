@@ -32,6 +32,25 @@ _COMMON = frozenset(
     )
 )
 """Words that every question has; they say nothing about what it is about."""
+_SMALL_TALK = frozenset(
+    {
+        "bye",
+        "evening",
+        "fine",
+        "good",
+        "great",
+        "hello",
+        "hey",
+        "morning",
+        "night",
+        "nice",
+        "okay",
+        "sorry",
+        "sure",
+        "thank",
+    }
+    | {"thanks", "today", "welcome", "well"}
+)
 
 
 def telling_words(question: str) -> list[str]:
@@ -39,6 +58,11 @@ def telling_words(question: str) -> list[str]:
     asked = list(dict.fromkeys(split_words(question)))
     telling = [word for word in asked if (len(word) > 2 or is_unspaced(word)) and word not in _COMMON]
     return telling or [word for word in asked if not word.isascii() or word.isdigit()]
+
+
+def topic_words(question: str) -> list[str]:
+    """The telling words without those of small talk, to which no document has an answer."""
+    return [word for word in telling_words(question) if word not in _SMALL_TALK]
 
 
 def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:

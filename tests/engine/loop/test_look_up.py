@@ -138,6 +138,26 @@ async def test_with_an_answer_at_hand_a_plan_is_made_only_for_tools_that_the_que
     assert len(documents.asked) == 2
 
 
+@pytest.mark.parametrize(("look_up", "is_told"), [(LookUp.AUTO, True), (LookUp.NEVER, False)])
+async def test_where_nothing_fits_the_model_is_told_not_to_guess(look_up: LookUp, is_told: bool) -> None:
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("I do not know."), capabilities=SMALL)
+    async with open_engine(model, Documents(), agent=agent(look_up)) as engine:
+        assert (await engine.say("What is the password of the guest wifi?")).reply == "I do not know."
+    assert ("Do not guess" in words(model.requests[-1])) is is_told
+
+
+async def test_a_plan_may_always_search_the_documents_however_many_tools_fit_better() -> None:
+    others = [
+        replace(LOOK, name=f"wifi_{number}", description="The password of the guest wifi.") for number in range(9)
+    ]
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("ok"), capabilities=SMALL)
+    async with open_engine(model, Documents(*others), agent=agent()) as engine:
+        await engine.say("What is the password of the guest wifi?")
+    plan = model.requests[0]
+    assert "search_docs" in str(plan.output_schema)
+    assert "need search_docs, never none" in "".join(segment.text for segment in plan.segments)
+
+
 async def test_an_agent_without_documents_is_asked_at_once() -> None:
     model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("ok"), capabilities=SMALL)
     async with open_engine(model, ToolsetFixture([LOOK]), agent=agent()) as engine:
@@ -289,3 +309,26 @@ async def test_who_may_not_quote_people_is_not_on_a_platform_or_is_large_does_no
         (await talk.ask(question, capabilities=LARGE))[1],
     ):
         assert "search_archive" not in {call.tool_call.tool for call in calls}
+
+
+@pytest.mark.parametrize("question", ["Hello! How are you?", "Good morning!", "Thank you"])
+async def test_nothing_is_looked_up_for_small_talk(question: str) -> None:
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("Fine."), capabilities=SMALL)
+    documents = Documents()
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say(question)
+    assert documents.asked == []
+    assert "Do not guess" not in words(model.requests[-1])
+
+
+@pytest.mark.parametrize(("pinned", "offered"), [((), ["search_docs"]), (("look",), ["look", "search_docs"])])
+async def test_a_small_model_with_documents_is_offered_only_tools_that_the_question_speaks_of(
+    pinned: tuple[str, ...], offered: list[str]
+) -> None:
+    weather = replace(LOOK, name="weather", description="The weather of a place now and for the coming days.")
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("ok"), capabilities=SMALL)
+    asked = replace(agent(), tool_access=replace(agent().tool_access, pinned_tools=pinned))
+    async with open_engine(model, Documents(LOOK, weather), agent=asked) as engine:
+        await engine.say("Who founded the library, and in which year?")
+    schema = str(model.requests[0].output_schema)
+    assert [name for name in ("look", "weather", "search_docs") if name in schema] == offered

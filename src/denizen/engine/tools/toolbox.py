@@ -86,6 +86,11 @@ def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
     return [name for name in rank_tools(specs, words) if question & about[name]]
 
 
+def names_tool(question: str, tool: str) -> bool:
+    """Whether a word of the tool's name stands in the question: "remind me" names `set_reminder`."""
+    return not stems(" ".join(telling_words(question))).isdisjoint(stems(tool.replace("_", " ")))
+
+
 def select_tools(
     specs: Sequence[ToolSpec], words: str, *, limit: int, pinned: Sequence[str] = (), kept: Collection[str] = ()
 ) -> tuple[str, ...]:
@@ -224,6 +229,8 @@ class ToolRequest:
     calls: Sequence[ToolCallPart] = ()
     limit: int = 0
     finder: bool = True
+    first: tuple[str, ...] = ()
+    """Names of tools that are offered whatever is asked, as far as the agent has them, beside those that it pins."""
 
 
 async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolRequest | None = None) -> Toolbox:
@@ -236,7 +243,8 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
         return Toolbox(tools if limit else {})
     specs = [tool.spec for tool in tools.values()]
     room = limit - 1 if wish.finder else limit
-    base = select_tools(specs, wish.words, limit=room, pinned=agent.tool_access.pinned_tools, kept=wish.kept)
+    pinned = (*wish.first, *agent.tool_access.pinned_tools)
+    base = select_tools(specs, wish.words, limit=room, pinned=pinned, kept=wish.kept)
     if not wish.finder:
         return Toolbox({name: tools[name] for name in base})
     finder = FindTools(specs, base)
@@ -244,7 +252,7 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
     offered = base
     if len(base) + len(found) > room:
         among = [spec for spec in specs if spec.name in base]
-        offered = select_tools(among, wish.words, limit=room - len(found), pinned=agent.tool_access.pinned_tools)
+        offered = select_tools(among, wish.words, limit=room - len(found), pinned=pinned)
     shown = {name: tools[name] for name in offered} | {FIND_TOOLS: BoundTool(finder.spec, finder)}
     return Toolbox(shown | {name: tools[name] for name in found}, base)
 
