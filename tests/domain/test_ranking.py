@@ -49,6 +49,7 @@ def test_short_texts_are_ranked_by_words_of_any_script() -> None:
     assert covers_question("图书馆的会员费", "会员费是") and not covers_question("图书馆关门", "会员费是")
 
 
+ROOMS = "The Juniper room seats 6 people.\nRooms are booked with Odile, at least two days ahead."
 LOANS = "# Membership\nA year's membership costs 24 euros.\nA lost card is replaced for 3 euros."
 
 
@@ -58,6 +59,11 @@ LOANS = "# Membership\nA year's membership costs 24 euros.\nA lost card is repla
 )
 def test_a_text_with_half_of_the_telling_words_in_any_number_is_about_the_question(question: str) -> None:
     assert covers_question(LOANS, question)
+
+
+def test_a_word_of_the_text_may_go_on_where_the_question_s_ends() -> None:
+    assert covers_question(ROOMS, "Whom do I ask to book a room?")
+    assert not covers_question(ROOMS, "Whom do I ask about a job?"), "a shorter word would begin too many"
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,15 @@ COVERED = 0.5
 
 
 def covers_question(text: str, question: str) -> bool:
-    """Whether a text has at least COVERED of the words that say what the question is about, in whatever form."""
+    """Whether a text has at least COVERED of the words that say what the question is about, in whatever form: "book"
+    and "booked" are one, as a word of the text may go on where the question's ends.
+    """
     wanted = _stems(query_terms(" ".join(telling_words(question))))
-    return bool(wanted) and len(wanted & _stems(index_terms(text))) >= COVERED * len(wanted)
+    terms = index_terms(text)
+    held = _stems(terms)
+    longer = "\n".join(["", *terms])
+    found = sum(stem in held or (len(stem) == STEM_CHARS - 1 and f"\n{stem}" in longer) for stem in wanted)
+    return bool(wanted) and found >= COVERED * len(wanted)
 
 
 @dataclass(frozen=True, slots=True)

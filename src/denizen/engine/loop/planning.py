@@ -87,7 +87,8 @@ async def plan_then_act(
     """Returns the text of the answer. `history` ends with the message to answer, `looked_up` is known already. Raises
     what the model raises when it answers.
     """
-    toolbox = await _find_tools(context)
+    has_searched = looked_up is not None
+    toolbox = await _find_tools(context, has_searched=has_searched)
     if looked_up:
         # With an answer at hand a small model still names some tool; one that the question names may be meant.
         known = {call.tool for call, _ in looked_up}
@@ -107,31 +108,34 @@ async def plan_then_act(
         steps.keep(Role.TOOL, results)
         await steps.save()
         outcomes += zip(calls, results, strict=True)
-        toolbox = await _find_tools(context, [call for call, _ in outcomes])
+        toolbox = await _find_tools(context, [call for call, _ in outcomes], has_searched=has_searched)
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
     else:
         steps.is_at_limit = len(outcomes) > len(looked_up or ())
     is_known = bool(outcomes) and toolbox.find(outcomes[-1][0].tool) is not None
     apology = _apologize(steps, *outcomes[-1]) if is_known else ""
-    if looked_up is not None and not outcomes:
+    if has_searched and not outcomes:
         history = [*history, transient_note(_NOTHING_FITS)]
     return await _answer(context, steps, history, outcomes, apology)
 
 
-async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = ()) -> Toolbox:
-    """A small model gets few, chosen by each question anew: it is not asked twice, so it could not look for others."""
-    small = context.model.capabilities.small
-    wish = ToolRequest(
-        context.question, calls=calls, limit=SMALL_MODEL_TOOLS if small else 0, finder=not small, first=(SEARCH,)
-    )
+async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = (), *, has_searched: bool) -> Toolbox:
+    """A small model gets few, chosen by each question anew: it is not asked twice, so it could not look for others. It
+    names some tool of those that it is offered, so with documents it gets those that the question speaks of; and what
+    the question itself has not found, its words would not find.
+    """
+    if not context.model.capabilities.small:
+        wish = ToolRequest(context.question, calls=calls, first=(SEARCH,))
+        return await resolve_tools(context.agent, context.generation.toolsets, wish)
+    wish = ToolRequest(context.question, calls=calls, limit=SMALL_MODEL_TOOLS, finder=False, first=(SEARCH,))
     toolbox = await resolve_tools(context.agent, context.generation.toolsets, wish)
-    if not small or toolbox.find(SEARCH) is None:
+    if toolbox.find(SEARCH) is None:
         return toolbox
-    # It names some tool of those that it is offered, and none fits a question that documents answer.
     pinned = context.agent.tool_access.pinned_tools
-    fitting = {SEARCH, *matching_tools(toolbox.specs, context.question)}
+    fitting = {*matching_tools(toolbox.specs, context.question)}
     fitting.update(name for name in toolbox.tools if any(fnmatchcase(name, pattern) for pattern in pinned))
+    fitting = fitting - {SEARCH} if has_searched else fitting | {SEARCH}
     return Toolbox({name: tool for name, tool in toolbox.tools.items() if name in fitting})
 
 
