@@ -17,9 +17,10 @@ RULES = DocumentLines(
         "New volunteers are shown around by Tadeusz.",
         "Filament for the 3D printer costs 6 cents a gram.",
         "In case of fire the assembly point is the fountain in Mill Lane.",
+        "A lost card is replaced for 3 euros.",
     ],
 )
-READ = [ReadLines(RULES, range(1, 8))]
+READ = [ReadLines(RULES, range(1, 9))]
 
 
 def named(answer: str, question: str, read: list[ReadLines] = READ) -> list[str]:
@@ -31,6 +32,8 @@ def named(answer: str, question: str, read: list[ReadLines] = READ) -> list[str]
     [
         ("Board games are lent for seven days.", "How long can I borrow a board game?", 3),
         ("You can borrow a board game for 7 days; it cannot be renewed.", "How long can I have a board game?", 3),
+        ("You can borrow a board game for 7 days.", "How long can I borrow a board game?", 3),
+        ("A new card costs 3 euros.", "How much does a new card cost when I lost mine?", 8),
         ("Until 22:00.", "Until when is the reading room open on Thursdays?", 4),
         ("Tadeusz", "Who shows new volunteers around?", 5),
         ("The filament costs 6 cents a gram.", "What does filament for the 3D printer cost?", 6),

@@ -102,5 +102,6 @@ def _says_again(
     if len(shared) < MIN_SHARED:
         return stems - asked <= held and len(asked & held) >= MIN_ABOUT
     rarest = max(weights.values())
-    whole = sum(weights.get(stem, rarest) for stem in stems)
-    return sum(weights[stem] for stem in shared) >= SHARED * whole
+    answering = asked & held  # a line about the question may say it in the question's words
+    whole = sum(weights.get(stem, rarest) for stem in stems | answering)
+    return sum(weights[stem] for stem in shared | answering) >= SHARED * whole

@@ -16,7 +16,7 @@ from math import isclose, log
 
 from denizen.domain.citation import CitationFault
 from denizen.domain.numbers import WrittenNumber, find_numbers, find_values, guess_language
-from denizen.domain.ranking import STEM_CHARS, telling_words
+from denizen.domain.ranking import cut_word, telling_words
 from denizen.domain.words import split_words
 
 NEAR = 2
@@ -163,7 +163,7 @@ class CitedLines:
 
 def find_stems(text: str) -> frozenset[str]:
     """Returns the telling words of a text in the form in which they are compared: numbers are values."""
-    words = {word[:STEM_CHARS] for word in telling_words(text) if not word.isdigit()}
+    words = {cut_word(word) for word in telling_words(text) if not word.isdigit()}
     return frozenset(words | {f"{value:g}" for number in find_numbers(text) for value in number.values})
 
 
@@ -410,7 +410,7 @@ def _has_other_name(claim: str, said: str, context: str, asked: str) -> bool:
 
 
 def _stems(text: str) -> list[str]:
-    return [word[:STEM_CHARS] for word in split_words(text)]
+    return [cut_word(word) for word in split_words(text)]
 
 
 def _stands_elsewhere(claim: str, cited: CitedLines) -> bool:

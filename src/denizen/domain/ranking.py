@@ -119,6 +119,12 @@ def fuse_matches(by_words: Sequence[Match], by_meaning: Sequence[Match], *, leas
     return sorted(scores, key=lambda key: -scores[key])
 
 
+def cut_word(word: str) -> str:
+    """Returns the beginning by which forms of a word are one: "noted" and "notes", and without the plural's letter also
+    "cost" and "costs".
+    """
+    return (word.removesuffix("s") if len(word) > 3 else word)[:STEM_CHARS]
+
+
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    """Cut words bring "noted" and "notes" together; without the plural's letter also "cost" and "costs"."""
-    return frozenset((word.removesuffix("s") if len(word) > 3 else word)[:STEM_CHARS] for word in words)
+    return frozenset(map(cut_word, words))
