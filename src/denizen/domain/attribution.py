@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import log
 
 from denizen.domain.citation import DocumentRef
 from denizen.domain.claims import CitedLines, DocumentLines, find_fault, find_stems
+from denizen.domain.record import record
 
 MAX_SENTENCES = 30
 MAX_NAMED = 3
@@ -37,7 +37,7 @@ _TOLD = re.compile(
 _FENCED = re.compile(r"^[ \t>]*```.*?(?:^[ \t>]*```|\Z)", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadLines:
     """A document, and the lines of it that were read."""
 
@@ -45,7 +45,7 @@ class ReadLines:
     numbers: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attribution:
     """A sentence, and the line that it says again."""
 

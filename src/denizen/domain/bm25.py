@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, log
 
 from denizen.domain.ranking import Match
+from denizen.domain.record import record
 
 K1 = 1.2
 """How soon further occurrences of a word stop to count."""
@@ -23,7 +23,7 @@ TITLE_WEIGHT = 2
 """A word of the title counts as so many further occurrences."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TitledText:
     """The words of a text, with those of its title, and those of its title alone."""
 

@@ -9,10 +9,10 @@ Agents write `[docs/guide/start.md:12-18]` behind what they take from a document
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote, urlsplit
 
+from denizen.domain.record import record
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 
@@ -31,7 +31,7 @@ class CitationFault(StrEnum):
     ELSEWHERE = "what the sentence says stands in other lines of the file"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentRef:
     """A place in a document. Without lines (0) it is all of it."""
 
@@ -46,7 +46,7 @@ class DocumentRef:
         return f"{self.path}:{lines}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Citation:
     """A place that an answer names. `source_id` and `revision` are empty for own files of agents; `link` leads to the
     lines as they were read, where the source is on the web. No `doubt`: it is proved.

@@ -8,10 +8,10 @@ and code around places, and decides which of them count.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from denizen.domain.citation import DocumentRef
+from denizen.domain.record import record
 from denizen.domain.source import KEPT_SUFFIXES, is_plain_path
 
 ROOTS = frozenset({"docs", "own", "shared", "youtube", "archive"})
@@ -54,7 +54,7 @@ _TWO = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}[\s,].*[/.]")
 _TAKEN_OFF = str.maketrans("", "", '`*"“”„«»<>\u200b\u2060\ufeff')
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CitedPlace:
     """The places that a piece of text names, and where it ends. `is_guess`: only a document of that name would show
     that a path is meant.

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, DocumentRef
@@ -37,6 +37,7 @@ from denizen.domain.cited_place import (
     read_place,
     read_whole,
 )
+from denizen.domain.record import record
 
 UNPROVED = "[source not confirmed]"
 """Stands where a citation was that is not proved."""
@@ -52,7 +53,7 @@ MAX_BLANK_CHARS = 20
 MAX_SIDE_BY_SIDE = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CitationMark:
     """Where a text names places. `claim` is the sentence, or the part of it, that they are to prove; `also` are places
     that the sentence names besides. `written` is all of it as it was written, `label` the text of the link that it is
@@ -239,7 +240,7 @@ class _MoreError(Exception):
         self.at = at
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _PlaceMatch:
     """Pieces, and the part of the text that they stand for."""
 

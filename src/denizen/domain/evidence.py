@@ -8,11 +8,11 @@ remember.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from denizen.domain.citation import DocumentRef
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 READ = "read"
 """In the data of a result, and in the meta of a message of results by call: the places that were read."""
@@ -52,7 +52,7 @@ def places_from_json(rows: Json) -> tuple[DocumentRef, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadResult:
     """The text of a result, and the places that it was read from."""
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
+from denizen.domain.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class WrittenNumber:
     """A number and where it stands. `values` are the ways to read it. `is_word`: it is written as one."""
 

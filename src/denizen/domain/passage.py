@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from denizen.domain.ids import derive
+from denizen.domain.record import record
 from denizen.domain.terms import index_terms
 
 MAX_CHARS = 1200
@@ -33,7 +34,7 @@ _MARKDOWN = frozenset({".md", ".mdx"})
 _TITLED = _MARKDOWN | {".rst", ".txt"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passage:
     """Lines `first_line` to `last_line` of a document, under its headings, outermost first."""
 

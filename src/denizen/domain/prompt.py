@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from denizen.domain.json import Json
 from denizen.domain.message import Part, Role
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, ToolSpec
 
 CHARS_PER_TOKEN = 4
@@ -26,7 +27,7 @@ class Stability(IntEnum):
     REQUEST = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Segment:
     """A named piece of the system prompt. What holds somebody's words is SESSION or TURN: only of more stable ones is
     the text kept with the record of a prompt (`domain/trace`).
@@ -37,7 +38,7 @@ class Segment:
     stability: Stability = Stability.CONFIG
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PromptMessage:
     """A message as a model sees it: a role and parts, without the store's bookkeeping.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import log
 
+from denizen.domain.record import record
 from denizen.domain.terms import index_terms, is_unspaced, query_terms
 from denizen.domain.words import split_words
 
@@ -93,7 +93,7 @@ def covers_question(text: str, question: str) -> bool:
     return bool(wanted) and found >= COVERED * len(wanted)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match:
     """A place in a ranking. `score` is the ranking's own measure, such as BM25 or a similarity. `coverage` is the share
     of the question's words that this one has, from 0 to 1, by what they say: rare words say more.

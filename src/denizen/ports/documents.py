@@ -9,12 +9,12 @@ PASSAGE_VECTORS, under the passage's key and in the namespace of its source.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.passage import Passage, passage_key, searchable_words, split_passages
 from denizen.domain.ranking import Match
+from denizen.domain.record import record
 from denizen.domain.terms import has_german
 from denizen.domain.words import fold_words
 
@@ -23,7 +23,7 @@ LANGUAGE_CHARS = 2000
 """The beginning of a document, which tells its language."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexedDocument:
     """A file of the snapshot with its passages. `digest` identifies its content.
 
@@ -52,7 +52,7 @@ class IndexedDocument:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexedPassage:
     """A passage as the index holds it. `key` is derived from its source and text."""
 
@@ -62,7 +62,7 @@ class IndexedPassage:
     passage: Passage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexSize:
     """The size of the index."""
 

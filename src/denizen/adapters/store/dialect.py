@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -11,10 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 from denizen.domain.vector import VectorMatch
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VectorQuery:
     """A search for the nearest vectors.
 

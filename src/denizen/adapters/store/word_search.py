@@ -8,7 +8,6 @@ are read and ranked by all words of the question (`denizen.domain.bm25`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from itertools import chain
 from typing import Any
@@ -18,6 +17,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import IndexedTable, SqlDialect
 from denizen.domain.bm25 import LENGTH_WEIGHT, TitledText, rank_by_bm25, weigh_word
 from denizen.domain.ranking import Match
+from denizen.domain.record import record
 from denizen.domain.terms import query_terms
 
 MAX_WORDS = 32
@@ -35,7 +35,7 @@ STEM_BEGIN = 2
 """The letters of a word that its stem has, too, in any case."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WordChoice:
     """The words that select passages: `alone`, or `paired`: each with one of some others."""
 
@@ -62,7 +62,7 @@ def choose_words(counts: Mapping[str, int], total: int) -> WordChoice:
     return WordChoice(alone if alone or paired else common[:1], paired)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WordIndex:
     """A table with words. `find` and `find_best` are its searches for any rows and for the best ones first; see
     `SqlDialect.list_holders`. Both take the parameters `limit` and those of `bounds`.

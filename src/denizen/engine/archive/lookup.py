@@ -7,7 +7,7 @@ while it does not answer, that is all. Where the archive has nothing of a room, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from denizen.domain.clock import Clock
@@ -16,6 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.period import Period
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
@@ -42,7 +43,7 @@ NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArchiveQuery:
     """A search of the archive, as it was asked for. `author_id` is of an author who is known already. Without words,
     the newest posts are wanted.
@@ -189,7 +190,7 @@ FETCHED = 100
 """Posts of a room that are asked of the platform when the archive has none of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchiveLookups:
     """One for a process."""
 
@@ -223,7 +224,7 @@ class ArchiveLookups:
         return await self.mirror.showable(posts, roles)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedLookup:
     """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -23,6 +22,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import derive
 from denizen.domain.passage import CUT_AS, Passage, passage_key
 from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
+from denizen.domain.record import record
 from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
 from denizen.engine.embedding.embedder import BudgetedEmbedder, default_similarity
@@ -50,7 +50,7 @@ EMBEDDED_CHARS = 1500
 _log = logging.getLogger("denizen.knowledge")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SnapshotFile:
     """A file of the snapshot. `content` is its digest in the library, `digest` that of what is indexed of it."""
 

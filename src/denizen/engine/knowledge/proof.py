@@ -9,7 +9,6 @@ has the answer proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +18,7 @@ from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, CitationFault
 from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, Piece, UnmarkedText
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.engine.configuration.generation import ReadOwn, no_own_files
 from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence
 from denizen.ports.source import Library
@@ -32,7 +32,7 @@ MAX_MENTIONED = 500
 """The same for what may be no citation."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProvedAnswer:
     """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from denizen.domain.agent import AnswersFrom
 from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
@@ -18,6 +17,7 @@ from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.ranking import topic_words
+from denizen.domain.record import record
 from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnFailure, TurnStatus
 from denizen.engine.knowledge.citations import TurnEvidence
@@ -89,7 +89,7 @@ async def keep_answer(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnOutcome:
     """A reply or a failure."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
@@ -19,6 +19,7 @@ from denizen.domain.ids import MessageId, derive, derive_call_key
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
+from denizen.domain.record import record
 from denizen.domain.routing import ROUTE, route_meta
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.taint import META, find_call_taint, taint_from_json, taint_to_json
@@ -394,7 +395,7 @@ def _refuse(text: str) -> CallOutcome:
     return CallOutcome(verdict, ToolResult(text, is_error=True), duration_ms=0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _PreparedCall:
     asked: ToolCall
     position: int

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import cast
 
@@ -22,6 +22,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.ranking import telling_words
+from denizen.domain.record import record
 from denizen.domain.taint import find_call_taint
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.configuration.generation import Runtime
@@ -179,7 +180,7 @@ def _about(spec: ToolSpec) -> str:
     return f"{spec.description} {' '.join(properties).replace('_', ' ')}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Toolbox:
     """Tools by name, in the order in which they are offered. `chosen` are those that the session keeps, where a choice
     had to be made.
@@ -218,7 +219,7 @@ async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, B
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolRequest:
     """A turn's request for tools: `words` are what is asked, `kept` what its session was offered before, `calls`
     the calls of this turn so far. `limit` 0 is that of the agent. Without `finder` the others cannot be looked up.
