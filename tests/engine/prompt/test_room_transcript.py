@@ -71,6 +71,16 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
     assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.ASSISTANT, "ada:")
 
 
+@pytest.mark.proves("C22", "CW2", "C24")
+async def test_one_that_reasons_refuses_a_begun_answer_and_reads_its_name_instead() -> None:
+    agents = {ADA: replace(participant(), reasoning=True)}
+    async with open_platform(None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents=agents) as fixture:
+        request = await ask(fixture)
+        assert await fixture.said() == ["Ahoy."]
+    assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.USER, "ada:")
+    assert request.reasoning
+
+
 @pytest.mark.proves("C26", "E6", "E6-names")
 @pytest.mark.parametrize("name", ["Bob", "B*b (he/him) [x"])
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended(name: str) -> None:
@@ -106,7 +116,7 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
     ]
 
 
-@pytest.mark.proves("C4", "C5", "E4", "C11")
+@pytest.mark.proves("C4", "C5", "E4", "C11", "V6")
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
     write_posts(world, 60)
