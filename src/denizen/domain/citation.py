@@ -1,8 +1,9 @@
 """Citations: where an answer says that something stands, whether that is so, and where a link to it leads. Pure.
 
 Agents write `[docs/guide/start.md:12-18]` behind what they take from a document. Each is proved or it is taken out
-(`engine/knowledge/citations` looks at the documents): the file exists, it has those lines, words that are quoted stand
-there, and the agent has read them. How they stand in a text is in `cited_text`.
+(`engine/knowledge/citations` looks at the documents): the file exists, it has those lines, the agent has read them
+(`evidence`), and numbers, names and quotations of the sentence stand there (`claims`). How they stand in a text is in
+`cited_text`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class CitationFault(StrEnum):
     TOO_MANY = "so many places or lines are no proof"
     NOT_READ = "the agent has not read it"
     NOT_SAID = "the quoted words do not stand there"
+    OTHERWISE = "the sentence has a number or a name that does not stand there"
+    ELSEWHERE = "what the sentence says stands in other lines of the file"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from denizen.domain.json import Json
 from denizen.domain.message import Part, Role
 from denizen.domain.tool import Taint, ToolSpec
 
@@ -43,7 +44,8 @@ class PromptMessage:
     `kind` says where it comes from, for people who ask why; models do not see it. `stability` says how long the prompt
     keeps its bytes up to the end of this message, where somebody promises that. `taint` says which texts it holds that
     neither the owner nor the one who asks has written: it bounds what the turn may do without a human. `author` is the
-    platform's id of who wrote it, empty for what nobody said.
+    platform's id of who wrote it, empty for what nobody said. `read` is what its results were read from, by call (see
+    `domain/evidence`); None where nobody recorded that.
     """
 
     role: Role
@@ -52,6 +54,7 @@ class PromptMessage:
     stability: Stability = field(default=Stability.TURN, compare=False)
     taint: frozenset[Taint] = field(default_factory=frozenset[Taint], compare=False)
     author: str = field(default="", compare=False)
+    read: Mapping[str, Json] | None = field(default=None, compare=False)
 
 
 def estimate_tokens(text: str) -> int:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from denizen.domain.conversation import Place
 from denizen.domain.message import Author
+from denizen.domain.ranking import Match
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.transcript import PostHistory, TranscriptBlock
 
@@ -59,10 +60,11 @@ class PostQuery:
 
 @dataclass(frozen=True, slots=True)
 class PostHit:
-    """A post that a search found. `excerpt` is the part around the words."""
+    """A post that a search found. `excerpt` is the part around the words; the key of `match` is the post's id."""
 
     post: Post
     excerpt: str
+    match: Match
 
 
 @dataclass(frozen=True, slots=True)

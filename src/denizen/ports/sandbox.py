@@ -35,7 +35,9 @@ class ShellResult:
     """The result of one command. Each stream has at most `MAX_STREAM_CHARS` characters, and then a note of its full
     length.
 
-    `refused` means that the policy did not allow it; `stderr` says why, and what is allowed.
+    `refused` means that the policy did not allow it; `stderr` says why, and what is allowed. `read` are the files that
+    its programs were given to read, as paths below the top folder, and folders (with a `/` at the end; the top is `/`)
+    of which any file may have been.
     """
 
     command: str
@@ -44,6 +46,7 @@ class ShellResult:
     exit_code: int
     refused: bool
     duration_ms: int
+    read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

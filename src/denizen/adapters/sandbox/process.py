@@ -158,7 +158,10 @@ class SandboxWorker:
         results = cast("list[dict[str, Any]]", reply.get("results", []))
         if len(results) != len(commands):
             raise SandboxWorkerError("the worker gave no answer")
-        return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
+        return tuple(
+            ShellResult(command, **{**result, "read": tuple(result["read"])})  # pyright: ignore[reportArgumentType]
+            for command, result in zip(commands, results, strict=True)
+        )
 
     async def isolate(self, spec: dict[str, Any]) -> None:
         """Sends the isolation spec. Raises SandboxWorkerError with what the system refused."""

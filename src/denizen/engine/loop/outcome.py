@@ -35,7 +35,7 @@ PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, Princip
 
 def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequence[PromptMessage]) -> TurnProofs:
     """Returns what proves the citations in the texts of a turn. Without a prover the texts stay as they are."""
-    evidence, agent = TurnEvidence(history), context.agent
+    evidence, agent = TurnEvidence(history, context.question), context.agent
     if prover is None:
         return TurnProofs(evidence)
     return prover.open(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
+from denizen.domain.evidence import READ
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, parts_from_json, parts_to_json
@@ -38,6 +39,7 @@ def outcome_to_json(outcome: CallOutcome, taint: frozenset[Taint], trail: CallTr
                 "id": inner.tool_call.id,
                 "tool": inner.tool_call.tool,
                 "args": inner.tool_call.args,
+                READ: inner.outcome.result.data.get(READ),
             }
             for inner in trail.inner or ()
         ],
