@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from denizen.domain.agent import ToolAccess, ToolPlanning
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.message import Role, TextPart
@@ -18,6 +21,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedReply
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.engine.prompt.transcript_fixture import (
     SMALL,
@@ -72,13 +76,21 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 
 
 @pytest.mark.proves("C22", "CW2", "C24")
-async def test_one_that_reasons_refuses_a_begun_answer_and_reads_its_name_instead() -> None:
-    agents = {ADA: replace(participant(), reasoning=True)}
-    async with open_platform(None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents=agents) as fixture:
-        request = await ask(fixture)
+@pytest.mark.parametrize(
+    ("how", "plans"),
+    [({"reasoning": True}, 0), ({"tool_access": ToolAccess(planning=ToolPlanning.PLAN)}, 1)],
+    ids=["reasons", "plans"],
+)
+async def test_one_that_reasons_or_plans_is_not_begun_for_and_reads_its_name_instead(
+    how: Mapping[str, Any], plans: int
+) -> None:
+    script = (*[ScriptedReply('{"tool": "none"}')] * plans, ScriptedReply("ada: Ahoy."))
+    agents = {ADA: replace(participant(), **how)}
+    async with open_platform(None, model(*script, prefill=True), agents=agents, tools=ToolsetFixture()) as fixture:
+        await ask(fixture)
         assert await fixture.said() == ["Ahoy."]
-    assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.USER, "ada:")
-    assert request.reasoning
+        requests = fixture.model.requests
+    assert [(each.messages[-1].role, list_texts(each)[-1]) for each in requests] == [(Role.USER, "ada:")] * (1 + plans)
 
 
 @pytest.mark.proves("C26", "E6", "E6-names")

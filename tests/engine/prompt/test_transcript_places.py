@@ -58,8 +58,10 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
 
 @pytest.mark.proves("C24", "C26", "C27", "E6")
 @pytest.mark.parametrize("rest", ["", f"\n{NAME}: And more.\nAna: I agree."])
-async def test_neither_watchers_nor_the_reply_have_what_is_cut_or_an_echoed_name(rest: str) -> None:
-    scripted = ScriptedModel(ScriptedReply(f"{NAME}: Well, yes.{rest}"))
+@pytest.mark.parametrize("plans", [0, 1])
+async def test_neither_watchers_nor_the_reply_have_what_is_cut_or_an_echoed_name(rest: str, plans: int) -> None:
+    script = (*[ScriptedReply('{"tool": "none"}')] * plans, ScriptedReply(f"{NAME}: Well, yes.{rest}"))
+    scripted = ScriptedModel(*script, capabilities=Capabilities(native_tools=not plans))
     async with open_engine(scripted, agent=make_agent()) as engine:
         *events, done = await engine.watch("hm")
     assert isinstance(done, TurnFinished)

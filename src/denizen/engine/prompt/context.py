@@ -295,8 +295,8 @@ async def _read_transcript(
 ) -> _Conversation:
     """For participants: the whole room as one text, in which the notes stand before the cue to speak."""
     opened, generation, can = facts.opened, facts.generation, facts.model.capabilities
-    if facts.agent.reasoning:
-        can = replace(can, prefill=False)  # Claude refuses a begun answer while it reasons
+    if facts.agent.reasoning or facts.plans:
+        can = replace(can, prefill=False)  # Claude refuses a begun answer while it reasons, and one in a plan's form
     participant = ParticipantTurn(
         turn=opened.turn,
         trigger=opened.trigger,
