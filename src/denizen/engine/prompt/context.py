@@ -295,7 +295,9 @@ async def _read_transcript(
     past: HistoryCutoff | None,
 ) -> _Conversation:
     """For participants: the whole room as one text, in which the notes stand before the cue to speak."""
-    opened, generation = facts.opened, facts.generation
+    opened, generation, can = facts.opened, facts.generation, facts.model.capabilities
+    if facts.agent.reasoning or facts.plans:
+        can = replace(can, prefill=False)  # Claude refuses a begun answer while it reasons, and one in a plan's form
     participant = ParticipantTurn(
         turn=opened.turn,
         trigger=opened.trigger,
@@ -305,7 +307,7 @@ async def _read_transcript(
         agents=tuple(_fit_transcript(agent, generation.models) for agent in generation.agents.values()),
         is_archived=generation.archive.enabled and opened.owed is not None,
         room_tokens=free_tokens - sum(map(count_tokens, notes)),
-        can=facts.model.capabilities,
+        can=can,
         is_over=past is not None,
     )
     history, speakers, pauses_s = await load_transcript(store, participant, texts)
