@@ -52,6 +52,7 @@ def test_nothing_else_at_the_beginning_is_touched(text: str) -> None:
     assert filter_text(text) == (text, False)
 
 
+@pytest.mark.proves("E6")
 @given(TEXTS, st.lists(st.integers(1, 4), max_size=20).map(tuple))
 def test_how_the_stream_is_cut_into_pieces_does_not_matter(text: str, sizes: tuple[int, ...]) -> None:
     assert filter_text(text, sizes) == filter_text(text)

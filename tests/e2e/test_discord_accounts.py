@@ -78,7 +78,7 @@ async def test_it_says_that_it_is_ready_when_each_account_is_connected_or_has_fa
         assert connected < ready and failed < ready
 
 
-@pytest.mark.proves("V2")
+@pytest.mark.proves("V2", "V28")
 async def test_commands_and_backfill_follow_when_it_is_ready(deployment: DiscordDeployment) -> None:
     deployment.world.say(deployment.ben, deployment.general, "long ago")
     deployment.configure()

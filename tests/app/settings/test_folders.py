@@ -17,9 +17,11 @@ from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, Hist
 from denizen.domain.ids import AgentName, CallId
 from denizen.domain.prompt import Stability
 from denizen.domain.tool import ToolCall
-from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
+from denizen.engine.prompt.system_prompt import assemble_participant_prompt
 from denizen.engine.tools.toolbox import list_all
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import LAB, Home, open_home
+from tests.engine.engine_fixture import NAME, open_engine
 from tests.skill_fixture import scope
 from tests.timing import HANG_LIMIT_S
 
@@ -31,16 +33,23 @@ def headings(home: Home, text: str = "") -> list[str]:
 
 
 @pytest.mark.proves("T-agent-context")
-def test_context_files_go_into_the_prompt_sorted_the_shared_ones_first_under_headings_of_their_names(home: Home):
-    for name in ("context/rules", "context/house", "agents/denizen/context/task", "agents/denizen/context/about"):
+@pytest.mark.anyio
+@pytest.mark.parametrize("context", list(ContextStrategy))
+async def test_context_files_go_into_the_prompt_sorted_the_shared_ones_first_under_headings_of_their_names(
+    home: Home, context: ContextStrategy
+) -> None:
+    for name in ("context/rules", "context/house", "agents/ada/context/task", "agents/ada/context/about"):
         home.add_file(f"{name}.md", f"\nWords of {name}.\n")
     home.add_file("context/notes.txt", "no Markdown")
-    agent = home.load("").agents[DENIZEN]
-    segment = next(s for s in assemble_system_prompt(agent, tool_rules=True) if s.name == "context")
+    model = ScriptedModel(ScriptedReply("Hello."))
+    agent = home.load(f"agents: {{ada: {{context: {context.value}}}}}").agents[NAME]
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("hello")
+    (segment,) = [each for each in model.requests[0].segments if each.name == "context"]
     assert segment.stability is Stability.CONFIG
     assert segment.text == (
         "# house\n\nWords of context/house.\n\n# rules\n\nWords of context/rules.\n\n"
-        "# about\n\nWords of agents/denizen/context/about.\n\n# task\n\nWords of agents/denizen/context/task."
+        "# about\n\nWords of agents/ada/context/about.\n\n# task\n\nWords of agents/ada/context/task."
     )
 
 

@@ -110,7 +110,7 @@ async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended(name
     assert turn.result.usage.requests == 1 and 0 < turn.result.usage.output_tokens < 20
 
 
-@pytest.mark.proves("C3", "C5", "CW4", "C24")
+@pytest.mark.proves("C3", "C5", "CW4", "C24", "E4")
 async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_are_evicted() -> None:
     agents = {ADA: participant(budget=TranscriptBudget(total=5000, tail=200, block=300))}
     async with open_platform(None, model(), agents=agents) as fixture:
@@ -164,7 +164,7 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
 
 
-@pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks")
+@pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks", "C-config-chars-per-token", "E4")
 async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> None:
     world = World()
     write_posts(world, 1000)
@@ -175,14 +175,18 @@ async def test_a_smaller_budget_than_the_guaranteed_tail_is_exceeded_by_it() -> 
             assert 6900 < sum(-(-len(line) // 4) + 4 for line in list_lines(request)) <= 8000
 
 
-@pytest.mark.proves("C6")
-async def test_where_less_was_said_than_fits_everything_is_read() -> None:
+@pytest.mark.proves("C6", "X-history")
+@pytest.mark.parametrize(("most", "read"), [(0, 251), (100, 100)], ids=["unbounded", "bounded"])
+async def test_where_less_was_said_than_fits_everything_is_read_or_as_many_messages_as_are_configured(
+    most: int, read: int
+) -> None:
     world = World()
     write_posts(world, 250)
-    agents = {ADA: participant(budget=TranscriptBudget())}
+    agents = {ADA: participant(budget=TranscriptBudget(messages=most))}
     async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture)
-    assert len(list_lines(request)) == 251
+    assert len(list_lines(request)) == read
+    assert list_lines(request)[-2:] == ["Bob: we talk about the weather 249", "Ana: @ada well?"]
 
 
 @pytest.mark.proves("C7", "CW5", "E4")
