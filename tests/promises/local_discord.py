@@ -223,8 +223,8 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-store-cuts",
         "5.3",
-        "In that preset a message is cut at 1000 characters (user, tool) or 2000 (agent), and a tool's text at 200 in "
-        "the model's context.",
+        "In that preset a message is cut at 1000 characters (user, tool) or 2000 (agent), and an earlier result at 200 "
+        "where a model calls tools itself; one that plans, which is usual there, reads none.",
         status="covered",
         issue="context",
     ),

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, HistorySettings, StoragePolicy, TurnLimits
+from denizen.domain.agent import (
+    Agent,
+    HistorySettings,
+    StoragePolicy,
+    SummaryPolicy,
+    ToolAccess,
+    ToolPlanning,
+    TurnLimits,
+)
 from denizen.domain.message import Message, Role, ToolResultPart, join_text
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -24,10 +33,11 @@ SMALL = Agent(
     NAME,
     limits=TurnLimits(max_history_tokens=2000, max_history_messages=10),
     history=HistorySettings(
-        storing=StoragePolicy(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200)
+        storing=StoragePolicy(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200),
+        summaries=SummaryPolicy(enabled=False),
     ),
 )
-"""As the preset for small models has it."""
+"""As the preset for small models has it, which sum nothing up beside the talk."""
 
 
 def list_results(request: ModelRequest) -> list[str]:
@@ -101,6 +111,25 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
     assert [len(text) for text in list_results(model.requests[1])] == [3000]
     assert [len(text) for text in list_results(model.requests[2])] == [200]
     assert list_results(model.requests[2])[0].endswith("…")
+
+
+@pytest.mark.proves("L-store-cuts")
+async def test_a_model_that_plans_reads_a_result_while_it_answers_and_no_more_later() -> None:
+    async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("r" * 3000)
+
+    plan, no_tool = ScriptedReply('{"tool": "look", "args": {"q": "x"}}'), ScriptedReply('{"tool": "none"}')
+    model = ScriptedModel(plan, no_tool, ScriptedReply("a" * 5000), no_tool, ScriptedReply("ok"))
+    small = replace(SMALL, tool_access=ToolAccess(planning=ToolPlanning.PLAN))
+    async with open_engine(model, ToolsetFixture(run=find), agent=small) as engine:
+        await engine.say("u" * 5000)
+        question, _, result, answer = await engine.session()
+        await engine.say("And?")
+    assert [len(m.text) for m in (question, answer)] == [1000, 2000]
+    assert len(get_result(result).text) == 1000
+    read = ["r" * 3000 in join_text(request.messages[-1].parts) for request in model.requests]
+    assert read == [False, True, True, False, False]
+    assert "rrr" not in str(model.requests[3:])
 
 
 @pytest.mark.proves("L-store-operations")
