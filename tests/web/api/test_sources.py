@@ -117,6 +117,7 @@ async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> 
 
 
 @pytest.mark.proves(
+    "S-data-sources",
     "S-http-sources-get",
     "S-http-sources-post",
     "S-http-sources-id-put",
