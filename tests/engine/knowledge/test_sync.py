@@ -381,6 +381,10 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     assert not (await engine.snapshots.status()).needs_sync
+    source = await engine.add(write(tmp_path / "zero", {"a.md": "A"}))
+    assert (await engine.snapshots.status()).needs_sync
+    await engine.catalog.remove(source.id)
+    assert not (await engine.snapshots.status()).needs_sync
     source = await engine.add(write(tmp_path / "one", {"a.md": "A"}))
     assert (await engine.snapshots.status()).why == "The source 'one' was not read yet."
     await engine.run()
