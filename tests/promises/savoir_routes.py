@@ -133,7 +133,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-snapshot-config-put",
         "2.7 PUT /api/snapshot/config",
-        "An admin changes the configuration of the snapshot remote; only an owner names a place of the server's own machine.",
+        "An admin changes the configuration of the snapshot remote; only an owner names one on the server itself.",
         status="covered",
         issue="knowledge",
     ),
