@@ -38,7 +38,7 @@ shape: .venv/.dev  ## long modules, long functions, many parameters
 	$(BIN)/python -m scripts.shape
 
 bench: .venv/.dev  ## figures beside the aims; nothing is asserted
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks size start turns growth retrieval retrieval_large
 
 chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; half an hour
 	$(BIN)/python -m tests.chaos

@@ -9,10 +9,13 @@
     embedding                   processor time and memory of a passage with the small model, one way beside another
     event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
+    citations                   false citations shown and right ones taken out, beside the rule before
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
     answers                     right answers of the built-in model from documents; a quarter of an hour
     memory                      what a memory finds of what it was told, beside plain BM25 and plain dense search
-    retrieval retrieval_large   how often a search finds what was asked for, beside plain BM25 and plain dense search
+    retrieval retrieval_large retrieval_embedded
+                                how often a search finds what was asked for, beside plain BM25 and plain dense search
+    cranfield                   relevance on the Cranfield collection; `cranfield file:///FOLDER` with its files
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -31,6 +34,8 @@ from benchmarks import (
     archive,
     archive_quality,
     cache,
+    citations,
+    cranfield,
     discord_account,
     durable,
     embedding,
@@ -56,6 +61,7 @@ USUAL = ("size", "start", "turns", "growth")
 WHOLE = (*USUAL, "gate", "discord", "sources")
 PARTS = {
     "answers": answers.main,
+    "citations": citations.main,
     "store": store.main,
     "archive": archive.main,
     "archive_quality": archive_quality.main,
@@ -69,6 +75,8 @@ PARTS = {
     "embedding": embedding.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,
+    "retrieval_embedded": retrieval.main_embedded,
+    "cranfield": cranfield.main,
     "routing": routing.main,
 }
 

@@ -7,6 +7,7 @@ these are differs between machines, so figures are compared within a run only.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import random
 import re
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from denizen.domain.passage import MAX_CHARS
 from denizen.domain.words import split_words
 from denizen.ports.documents import IndexedDocument
 
@@ -25,6 +27,7 @@ MANUAL_SECTIONS = ("man1", "man3", "man5", "man7", "man8")
 PROSE, CODE = (".md", ".rst", ".txt"), (".py",)
 MIN_BYTES, MAX_BYTES = 400, 1_000_000
 SOURCE = "library"
+DOCSTRINGS_PER_FILE = 3
 
 _HEADING = re.compile(r'\.S[HS]\s+"?([^"\n]+)"?')
 _REQUEST = re.compile(r"^['.].*$", re.MULTILINE)
@@ -86,6 +89,45 @@ def make_questions(documents: Sequence[IndexedDocument], count: int, *, of_title
         if len(questions) == count:
             break
     return questions
+
+
+def load_paraphrases(count: int) -> tuple[list[IndexedDocument], list[KnownItem]]:
+    """Docstrings of the installed code without their first paragraph, and that paragraph as the question: it says the
+    same in other words.
+    """
+    documents: list[IndexedDocument] = []
+    questions: list[KnownItem] = []
+    packages, library = (Path(sysconfig.get_paths()[name]) for name in ("purelib", "stdlib"))
+    paths = sorted({*_list_files(packages, CODE), *_list_files(library, CODE)})
+    seen: set[str] = set()
+    for path in sorted(paths, key=lambda path: sha256(str(path).encode()).digest()):
+        found = 0
+        for summary, rest in _read_docstrings(path):
+            key = f"docs/{path.stem}-{len(documents)}.md"
+            if found < DOCSTRINGS_PER_FILE and summary not in seen and len(documents) < count:
+                document = IndexedDocument.cut(key, SOURCE, "1", rest)
+                documents.append(document)
+                questions.append(KnownItem(summary, document.keys[0]))
+                seen.add(summary)
+                found += 1
+        if len(documents) >= count:
+            break
+    return documents, questions
+
+
+def _read_docstrings(path: Path) -> Iterator[tuple[str, str]]:
+    """The first paragraph and as much of the rest as one passage holds, of each that has enough of both."""
+    if path.stat().st_size > MAX_BYTES or "tests" in path.parts:
+        return
+    try:
+        module = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(module):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            first, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
+            if 5 <= len(first.split()) <= 20 and len(rest) >= MIN_BYTES:
+                yield " ".join(first.split()), rest[:MAX_CHARS]
 
 
 def _load_texts() -> Iterator[tuple[str, str]]:

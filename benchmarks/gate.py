@@ -28,7 +28,7 @@ from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.model import ModelReply, ModelRequest
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import AskedText, CallScope
 
 TIMES = 2000
 POLICY = GatePolicy(
@@ -42,7 +42,7 @@ SCOPE = CallScope(
     place=Place("terminal", "t"),
     session_id=SessionId("s"),
     turn_id=TurnId("t"),
-    question="What is the weather like?",
+    question=AskedText("What is the weather like?"),
 )
 CALL = ToolCall(CallId("1"), "look", {"place": "Paris", "days": 3, "words": "rain or shine " * 20})
 

@@ -34,7 +34,7 @@ class Library:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    async def ask(self, tool: str, agent: str = "ada", **args: str) -> ToolResult:
+    async def ask(self, tool: str, agent: str = "ada", **args: str | int) -> ToolResult:
         given: JsonObject = {**args}
         return await run(self.toolset, tool, given, scope(agent=agent))
 
@@ -66,6 +66,18 @@ async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
     read = await library.ask("read_knowledge", name="shared/plants/rose.md")
     assert "Roses want sun." in read.text and read.text.startswith('<untrusted source="shared/plants/rose.md"')
     assert "I like the sun." in (await library.ask("read_knowledge", name="diary.md")).text
+
+
+async def test_a_result_tells_which_lines_of_which_files_were_read(library: Library):
+    read = await library.ask("read_knowledge", name="shared/plants/rose.md")
+    assert read.data == {"read": [["shared/plants/rose.md", 1, 3]]}
+    assert (await library.ask("read_knowledge", name="diary.md")).data == {"read": [["own/diary.md", 1, 1]]}
+    assert (await library.ask("read_knowledge", name="shared/plants/rose.md", start=9)).data == {
+        "read": [["shared/plants/rose.md", 2, 3]]
+    }
+    found = await library.ask("search_docs", query="Where is SUN wanted?")
+    assert found.data["read"] == [["own/diary.md", 1, 1], ["shared/plants/rose.md", 1, 3]]
+    assert not (await library.ask("list_knowledge")).data
 
 
 async def test_a_search_finds_passages_of_the_folders_headed_as_they_are_cited(library: Library):

@@ -12,9 +12,15 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
 from denizen.builtin_skills.shell import skill
+from denizen.domain.agent import CitationFormat
+from denizen.domain.cited_text import UNPROVED
 from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
 from denizen.domain.tool import Taint, Tier
+from denizen.engine.knowledge.citations import TurnEvidence
+from denizen.engine.knowledge.proof import AnswerProver
 from denizen.skill import ScopedServices, SkillToolset, ToolResult
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.sandbox import open_sandbox
 from tests.skill_fixture import ServicesFixture, run, scope
 
@@ -40,6 +46,10 @@ class ShellFixture:
     async def bash(self, command: str, agent: str = "denizen") -> ToolResult:
         return await run(self.toolset, "bash", {"command": command}, scope(agent=agent))
 
+    def read(self, agent: str, path: str) -> str | None:
+        file = self.home / path.replace("shared/", "knowledge/").replace("own/", f"agents/{agent}/knowledge/")
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+
     async def batch(self, *commands: str) -> ToolResult:
         return await run(self.toolset, "bash_batch", {"commands": [*commands]}, scope(agent="denizen"))
 
@@ -53,6 +63,51 @@ async def fixture(tmp_path: Path) -> AsyncGenerator[ShellFixture]:
         fixture.add("agents/other/knowledge/secret.md", "not for denizen\n")
         fixture.add("denizen.db", "the store\n")
         yield fixture
+
+
+LEAD = "Dogs are kept on a lead."
+
+
+@pytest.mark.parametrize(
+    ("command", "is_read"),
+    [
+        ("cat shared/rules.md", True),
+        ("cd shared && cat rules.md", True),
+        ("cd shared/more && cat ../rules.md", True),
+        ("find . -name rules.md -exec cat {} +", True),
+        ("find . -name rules.md | xargs cat", True),
+        ("find . -name rules.md | xargs -I{} head -5 {}", True),
+        ("grep -rh Dogs .", True),
+        ("grep -rhi dogs shared 2>/dev/null | head -3", True),
+        ("grep -oh 'kept on a lead' shared/*.md", True),
+        ("cat shared/{rules,none}.md", True),
+        ("cat ./shared/r*.md", True),
+        ("sed -n 3p shared/rules.md", True),
+        ("for f in shared/*.md; do grep -h Dogs $f; done", True),
+        ("cd shared; ls; cat rules.md", True),
+        ("cat < shared/rules.md", True),
+        ("awk '/Dogs/' shared/rules.md | tr -d '#'", True),
+        (f'echo "shared/rules.md:3: {LEAD}"', False),
+        (f"ls shared/rules.md && echo '{LEAD}'", False),
+        ("cat own/diary.md", False),
+        ("grep -c Dogs shared/rules.md", False),
+        ("ls -R; wc shared/rules.md", False),
+    ],
+)
+async def test_an_agent_may_cite_what_its_shell_has_read_and_nothing_that_it_printed_itself(
+    fixture: ShellFixture, command: str, is_read: bool
+) -> None:
+    fixture.add("knowledge/rules.md", f"# Rules\n\n{LEAD}\n")
+    fixture.add("knowledge/more/other.md", "Other.\n")
+    result = await fixture.bash(command)
+    evidence = TurnEvidence()
+    evidence.add(result.text, {"data": result.data})
+    library = KnowledgeFixture(fixture.home / "snapshot").library
+    proofs = AnswerProver(library).open(
+        evidence, AgentName("denizen"), style=CitationFormat.INLINE, read_own=fixture.read
+    )
+    shown = (await proofs.prove("Dogs need a lead [shared/rules.md:3].")).text
+    assert shown == f"Dogs need a lead {'[shared/rules.md:3]' if is_read else UNPROVED}."
 
 
 @pytest.mark.proves("S22", "S23", "SW1")

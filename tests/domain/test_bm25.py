@@ -12,7 +12,7 @@ def rank(*texts: str, title: str = "", **options: float) -> list[str]:
     titled = {text: TitledText(text.split()) for text in texts}
     if title:
         titled[title] = TitledText(title.split(), title.split()[:1])
-    return rank_by_bm25(WEIGHTS, FORMS, titled, **options)
+    return [match.key for match in rank_by_bm25(WEIGHTS, FORMS, titled, **options)]
 
 
 def test_a_word_that_few_have_weighs_more_and_one_that_all_have_next_to_nothing() -> None:

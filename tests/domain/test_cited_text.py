@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -40,9 +42,38 @@ def refs(text: str) -> list[str]:
             "[docs/a.md:1-2; docs/b c.md:4] [own/x.txt:1, shared/y.md:2]",
             ["docs/a.md:1-2", "docs/b c.md:4", "own/x.txt:1", "shared/y.md:2"],
         ),
-        ("[1], [link](https://example.org/a.md), [x], [a.md:3], [see docs/a.md], [docs/../a.md:1], [/etc/a.md:1]", []),
-        ("```\n[docs/a.md:1]\n```\n[docs/b.md:1]", ["docs/b.md:1"]),
-        ("````\n[docs/a.md:1]\n```\n", []),
+        ("[1], [link](https://example.org/a.md), [x], [docs/../a.md:1], and/or, src/main.py:3, a.md", []),
+        ("https://example.org/docs/a.md:3 and https://x.example/docs/a.md#L3", []),
+        ("(docs/a.md:3)", ["docs/a.md:3"]),
+        ("As docs/a.md:3 says", ["docs/a.md:3"]),
+        ("in `docs/a.md:3-4`.", ["docs/a.md:3-4"]),
+        ("in `docs/a.md`, lines 3-4.", ["docs/a.md:3-4"]),
+        ("in **docs/a.md** (line 3)", ["docs/a.md"]),
+        ("\u3010docs/a.md:3\u3011 \uff08docs/b.md:1\uff09", ["docs/a.md:3", "docs/b.md:1"]),
+        ("\u3010docs/a.md\u2020L3-L5\u3011", ["docs/a.md:3-5"]),
+        ("[Source: docs/a.md:3] [see docs/a.md]", ["docs/a.md:3", "docs/a.md"]),
+        ("[Quelle: docs/a.md, Zeile 3] [voir docs/b.md lignes 3-4]", ["docs/a.md:3", "docs/b.md:3-4"]),
+        (
+            "[docs/a.md lines 3-4] [docs/a.md:3,5] [docs/a.md:3; 7-9]",
+            ["docs/a.md:3-4", "docs/a.md:3", "docs/a.md:5", "docs/a.md:3", "docs/a.md:7-9"],
+        ),
+        ("[the guide](docs/a.md#L3) [it](<docs/b%20c.md#L3-L4>)", ["docs/a.md:3", "docs/b c.md:3-4"]),
+        ("Ten.[^1]\n\n[^1]: docs/a.md:3\n[2] docs/b.md:1", ["docs/a.md:3", "docs/b.md:1"]),
+        ("[a.md:3] a.md:4", ["a.md:3", "a.md:4"]),
+        ("\u6839\u636edocs/a.md:3\uff0c", ["docs/a.md:3"]),
+        (
+            "/knowledge/docs/guide/a.md:3 docs\\b.md:3 docs/a\\_b.md:1",
+            ["docs/guide/a.md:3", "docs/b.md:3", "docs/a_b.md:1"],
+        ),
+        ("docs/my file.md:3 says", ["docs/my file.md:3"]),
+        ("`cat docs/a.md` shows it, `grep -n x docs/b.md:3` too", ["docs/b.md:3"]),
+        ("```sh\ncat docs/a.md | sed -n 3p\nx: [docs/a.yml] docs/b.md:3\n```\n[docs/b.md:1]", ["docs/b.md:1"]),
+        (
+            "```\n[docs/a.md:1]\ndocs/c.md:2: Ten euros.\n```\n[docs/b.md:1]",
+            ["docs/a.md:1", "docs/c.md:2", "docs/b.md:1"],
+        ),
+        ("```x``` [docs/a.md:1]", ["docs/a.md:1"]),
+        ("````\nsee it in docs/a.md:1\n```\n", []),
         ("1. So:\n\n    ```yaml\n    x: [docs/a.yml]\n    ```\n    [docs/b.md:1]", ["docs/b.md:1"]),
         ("> ```\n> x: [docs/a.yml]\n> ```\n> [docs/b.md:1]", ["docs/b.md:1"]),
         (">> -\n>>\t````\n>> [docs/a.yml]\n>> ```\n>> [docs/b.yml]", []),
@@ -51,6 +82,30 @@ def refs(text: str) -> list[str]:
 )
 def test_places_are_found_however_they_are_written(text: str, found: list[str]) -> None:
     assert refs(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_mention"),
+    [
+        ("docs/a.md:3", False),
+        ("(docs/a.md:3)", False),
+        ("[docs/a.md]", False),
+        ("[guide/a.md:3]", False),
+        ("[a.md:3]", False),
+        ("[it](docs/a.md#L3)", False),
+        ("docs/a.md", True),
+        ("`docs/a.md`", True),
+        ("(docs/a.md)", True),
+        ("[it](docs/a.md)", True),
+        ("guide/a.md:3", True),
+        ("(guide/a.md:3)", True),
+        ("[guide/a.yml]", True),
+        ("a.md:3", True),
+        ("/etc/a.md:1", True),
+    ],
+)
+def test_what_may_be_talk_of_other_files_is_a_mention(text: str, is_mention: bool) -> None:
+    assert [mark.is_mention for mark in marks(f"It is in {text}.")] == [is_mention]
 
 
 class Stream:
@@ -112,17 +167,28 @@ def test_of_several_places_in_one_the_proved_ones_stay() -> None:
     assert show_citations(text, CitationFormat.INLINE, CitationFault.NO_FILE) == "So it is [docs/a.md:1]."
 
 
-def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None:
-    def quoted(text: str) -> list[str]:
-        return [mark.quoted for mark in marks(text)]
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("We open at nine. A berth is ten euros [docs/a.md:1].", ["A berth is ten euros"]),
+        ("We open at nine. [docs/a.md:1] A berth is ten euros.", ["We open at nine."]),
+        ("We open at 9 [docs/a.md:1] and close at 10 [docs/a.md:2].", ["We open at 9", "and close at 10"]),
+        ("We open at nine [docs/a.md:1][docs/b.md:2], [docs/c.md:3].", ["We open at nine"] * 3),
+        ("According to [docs/a.md:1], we open at nine. A berth", [", we open at nine."]),
+        ("docs/a.md:1 says that we open.\nSo", ["says that we open."]),
+        ("- x\n- We open [docs/a.md:1]\n", ["- We open"]),
+        ("The [opening hours](docs/a.md#L1) are long.", ["are long. opening hours"]),
+    ],
+)
+def test_a_place_has_to_prove_its_part_of_the_sentence(text: str, claims: list[str]) -> None:
+    assert [mark.claim for mark in marks(text)] == claims
 
-    assert quoted('It says "we open at nine each day" [docs/a.md:1].') == ["we open at nine each day"]
-    assert quoted("\u201ewe open at nine each day\u201c [docs/a.md:1]") == ["we open at nine each day"]
-    assert quoted('"we open" [docs/a.md:1] "and we close at ten in the evening" [docs/b.md:1]') == [
-        "",
-        "and we close at ten in the evening",
-    ]
-    assert quoted('"we open at nine each day". That was long ago, and is not so any more. [docs/a.md:1]') == [""]
+
+def test_a_place_knows_what_else_its_sentence_cites() -> None:
+    first, second, third = marks("A [docs/a.md:1] [docs/b.md:2] and c [docs/c.md:3]. D")
+    assert list(map(str, first.also)) == ["docs/b.md:2"]
+    assert list(map(str, second.also)) == ["docs/a.md:1"]
+    assert list(map(str, third.also)) == ["docs/a.md:1", "docs/b.md:2"]
 
 
 @pytest.mark.parametrize("style", CitationFormat)
@@ -212,25 +278,26 @@ def test_a_stream_shows_what_stands_there_in_the_end(
 def test_text_without_brackets_goes_out_word_by_word() -> None:
     stream = Stream(CitationFormat.INLINE)
     assert list(map(stream.feed, ["A berth", " is ", "ten (10)", " euros.\n", "\nBye"])) == [
-        "A berth",
-        " is",
+        "A",
+        " berth is",
         " ten (10)",
         " euros.",
-        "\n\nBye",
+        "",
     ]
+    assert stream.finish() == "\n\nBye"
 
 
 def test_what_may_become_a_mark_waits_from_its_bracket_on_until_it_is_one_with_its_link() -> None:
     stream = Stream(CitationFormat.INLINE, link=LINK)
-    assert list(map(stream.feed, ["So [", "docs/a.md:3", "-9]", "(http", "://e)", "."])) == [
-        "So",
+    assert list(map(stream.feed, ["So it is [", "docs/a.md:3", "-9]", "(http", "://e)", "."])) == [
+        "So it is",
         "",
         "",
         "",
-        f" [docs/a.md:3-9](<{LINK}>)",
-        ".",
+        "",
+        f" [docs/a.md:3-9](<{LINK}>).",
     ]
-    assert list(map(stream.feed, [" A list [1, 2", "] and [3,\n", "4]."])) == [" A list", " [1, 2] and [3,", "\n4]."]
+    assert list(map(stream.feed, [" A list [1, 2", "] and [3,\n", "4]. "])) == [" A list", " [1, 2] and [3,", "\n4]."]
 
 
 @pytest.mark.parametrize(
@@ -252,3 +319,30 @@ def test_any_text_keeps_what_is_no_citation(text: str) -> None:
         assert show_citations(text, CitationFormat.INLINE) == text.strip()
     shown = show_citations(text, CitationFormat.NONE)
     assert all(each.strip() in shown for each in pieces if isinstance(each, str))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("[", "[a", "(a", "docs/a.md:3 ", "docs/", "`a ", "[docs/a.md:3]", "and/or ", "[a.b/c, ", "docs/a\n"),
+        *("So it is. ", "docs/a.md,,,", "docs/a.md:1,2,3,4 ", "[see see ", "\n```\n", "[x](docs/a"),
+        *("http://a/docs/a.md ", "a" * 120),
+    ],
+)
+def test_the_work_grows_with_the_text_whatever_is_in_it(unit: str) -> None:
+    def work(size: int) -> int:
+        count = 0
+
+        def note(_frame: FrameType, event: str, _arg: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        text = unit * (size // len(unit))
+        sys.setprofile(note)
+        try:
+            refs(text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert work(8000) < 8 * work(2000) + 1000

@@ -18,7 +18,7 @@ from denizen.domain.memory import (
     rank_memories,
 )
 from denizen.domain.prompt import estimate_tokens
-from denizen.domain.ranking import fuse, rank_by_words
+from denizen.domain.ranking import rank_by_words
 from denizen.domain.vector import find_nearest, pack_vector
 from tests.clock import NOON
 
@@ -77,12 +77,6 @@ def test_texts_are_ranked_by_the_rare_words_that_they_share_with_the_question() 
     assert rank_by_words("What is the name of my dog?", texts) == ["dog"]
     assert rank_by_words("What do you know about me?", texts) == []
     assert rank_by_words("", texts) == rank_by_words("tea", {}) == []
-
-
-def test_rankings_are_fused_by_the_places_in_them() -> None:
-    assert fuse(["a", "b", "c"], ["b", "d"]) == ["b", "a", "d", "c"]
-    assert fuse([], ["a"]) == ["a"]
-    assert fuse() == []
 
 
 @given(st.lists(st.integers(1, 400), max_size=12), st.integers(0, 8), st.integers(0, 300))

@@ -92,6 +92,7 @@ def test_blocks_close_at_their_size_and_no_line_is_lost(sizes: list[int], size: 
     assert sum(line.tokens for line in tail) < size or not tail
 
 
+@pytest.mark.proves("C5", "CW4")
 @given(SIZES, st.integers(1, 500), st.integers(0, 40))
 def test_blocks_do_not_depend_on_how_often_the_talk_is_looked_at(sizes: list[int], size: int, cut: int) -> None:
     lines = make_lines(sizes)

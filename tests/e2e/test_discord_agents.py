@@ -156,7 +156,7 @@ async def test_one_agents_failure_does_not_touch_the_other(pair: TwoAgents) -> N
     assert deployment.said(by=bea) == []
 
 
-@pytest.mark.proves("C2", "C6")
+@pytest.mark.proves("C2", "C6", "CW3")
 async def test_history_comes_through_whichever_account_may_read_it_and_anew_where_a_rebuild_is_forced(
     pair: TwoAgents,
 ) -> None:

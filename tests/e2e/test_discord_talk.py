@@ -280,7 +280,7 @@ async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_
     assert asked == [m.id for m in deployment.general.messages if m.author is not deployment.ada.user]
 
 
-@pytest.mark.proves("C9")
+@pytest.mark.proves("C9", "C28")
 async def test_a_thread_sees_its_channel_as_people_left_it_without_the_copy_and_the_notices_of_discord(
     deployment: DiscordDeployment,
 ) -> None:

@@ -48,7 +48,7 @@ async def test_a_program_looks_into_the_knowledge_by_the_sdk(configured_home: Ho
     assert "bash" in configured_home.do("audit", "list").out
 
 
-@pytest.mark.proves("SW3")
+@pytest.mark.proves("SW3", "E2")
 @pytest.mark.parametrize("line", ["find . -delete", "echo five & ls", "awk 'BEGIN{system(1)}' shared/rules.md"])
 async def test_agents_http_the_sdk_mcp_and_the_command_line_refuse_the_same(
     configured_home: Home, provider: Provider, line: str

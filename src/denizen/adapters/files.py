@@ -14,7 +14,6 @@ import secrets
 import stat
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -22,6 +21,7 @@ from anyio import to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.proposal import find_proposal_id
+from denizen.domain.record import record
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 
@@ -36,7 +36,7 @@ _GONE = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
 """The file or folder went meanwhile, or is a link now."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _FoundFile:
     """A file by its path below the content path, with the times and inode that tell two states of it apart. `lacks`
     says why it cannot be read; of a folder that cannot be, whose path ends with a slash, that is all there is.
@@ -48,7 +48,7 @@ class _FoundFile:
     lacks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Entry:
     """A file by its path, and by its name in the open folder `place`; or what `error` kept from being listed."""
 

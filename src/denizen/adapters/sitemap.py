@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
 from functools import partial
 from html import unescape
 from itertools import islice
@@ -21,6 +20,7 @@ from anyio import from_thread, to_thread
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+from denizen.domain.record import record
 from denizen.domain.source import Source, is_plain_path
 from denizen.ports.fetch import FetchedPage, Fetcher
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
@@ -41,7 +41,7 @@ _MAX_WORDS = 2100
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Page:
     url: str
     path: str

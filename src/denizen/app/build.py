@@ -37,6 +37,7 @@ from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
@@ -64,7 +65,7 @@ CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenOptions:
     """Options for opening a home folder.
 
@@ -144,7 +145,7 @@ class Denizen:
         return self.settings.secrets.mask(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Adapters:
     """The adapters that are shared by all generations: opened first, closed last."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.installation import build_install_command
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
@@ -43,7 +43,7 @@ from denizen.ports.store import Store
 TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Key:
     """The settings of an embedder. Another key means another embedder."""
 

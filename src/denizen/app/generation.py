@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -33,13 +33,14 @@ from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_s
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.ports.toolset import Toolset
 
 _log = logging.getLogger("denizen.app")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GenerationDeps:
     """The dependencies of every generation; the same for the whole life of the process.
 

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -22,6 +21,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from denizen.domain.record import record
 from denizen.web.http.auth import find_client_network
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _log = logging.getLogger("denizen.server")
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ConnectionLimits:
     """Bounds on open connections: in `total`, and of one address. `per_proxy` is for an address behind which there are
     many clients: this machine, and those in `proxies`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,6 +29,7 @@ from denizen.builtin_skills.knowledge import TextFolder
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -55,7 +55,7 @@ OWN, SHARED = "own", "shared"
 """The names of the knowledge folders in the shell, as the skill `knowledge` has them too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KnowledgeSystem:
     """Everything about documents. Agents look things up in `library` through `search`; `refresh` looks after channels
     of the archive that are sources; the rest is for people who run Denizen.
@@ -86,7 +86,7 @@ class KnowledgeSystem:
         await _remove(self.learning.withdraw, self.sandbox)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KnowledgeDeps:
     """The dependencies of knowledge. `runtime` has the current configuration; in `sandbox` agents see documents."""
 
@@ -270,7 +270,7 @@ def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | Non
     return ShellView(found) if found else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OwnFiles:
     """The knowledge files that come from no source, by the names that tools give them."""
 
@@ -283,7 +283,7 @@ class OwnFiles:
         return TextFolder(folder).find_text(name) if folder is not None and name else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnowledgeShells:
     """Opens shells over documents for skills."""
 
@@ -296,7 +296,7 @@ class KnowledgeShells:
         return KnowledgeShell(self.sandbox, view, scope) if view else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnowledgeShell:
     """The read-only shell of one agent in one conversation, whose session it keeps. Everybody who calls a tool over
     HTTP has a conversation of their own.

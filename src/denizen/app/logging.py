@@ -15,12 +15,12 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
 from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.record import record
 
 Mask = Callable[[str], str]
 Style = Literal["console", "json"]
@@ -149,7 +149,7 @@ def _open_handler(file: Path | None) -> logging.Handler:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Line:
     """A record without secrets. `fields` are the `extra=` of the call; `trace` is a traceback, a stack, or empty."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen.adapters.models.providers import PROVIDERS
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 
 KINDS: tuple[str, ...] = tuple(PROVIDERS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelChoice:
     """The model of a command line. All empty means the configured one; `model` alone is an alias or a model's name."""
 

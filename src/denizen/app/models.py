@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -24,6 +24,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.record import record
 from denizen.ports.model import ModelReply, ModelRequest, Models
 
 CHOSEN = "chosen"
@@ -71,7 +72,7 @@ def weights_places(home: Path, section: ProviderSection | None = None) -> Weight
     return WeightsPlaces(home=home, own_file=own)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChosenModel:
     """The model that a command line asks for: one more provider, and the model of every agent."""
 
@@ -164,7 +165,7 @@ def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelCheck:
     """The result of a check: which model answered, and how long it took."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from denizen.app.embeddings import build_embedder
 from denizen.app.knowledge import KnowledgeSystem
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
@@ -24,7 +24,7 @@ from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.reminders import ReminderService
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PlatformServices:
     """The services of all accounts. They are built before the first generation of the configuration, so what the
     archive keeps is asked of the current generation each time.

@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os.path import samestat
 from pathlib import Path
@@ -31,6 +31,7 @@ from denizen.app.settings.problem import KeyPath
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.listener.background import run_once
 
@@ -52,7 +53,7 @@ RETRY_S = 5.0
 _log = logging.getLogger("denizen.app")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReloadResult:
     """The result of a reload. `needs_restart` names changed sections that take effect at the next start only."""
 

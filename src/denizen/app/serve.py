@@ -6,7 +6,6 @@ import errno
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
+from denizen.domain.record import record
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
@@ -156,7 +156,7 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExternalServices:
     """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
     webhooks.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from denizen.domain.record import record
 
 SOCKET = "denizen.sock"
 """The name of the server's unix socket in the home folder."""
@@ -10,7 +10,7 @@ CLOSED = "durable_closed"
 """The code of the error that ends a stream when the server is told to stop. The turn itself goes on later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TerminalMessage:
     """A message that was typed at a terminal, with `denizen ask` or `denizen chat` as its `command`. `key` is its own,
     by which it can be stopped. `can_prompt` tells whether somebody sits there who can be asked about a call;

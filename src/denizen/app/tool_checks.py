@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from denizen.app.settings import Settings
@@ -23,6 +22,7 @@ from denizen.app.toolsets import explain_idle, list_built_in_names, read_servers
 from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
 from denizen.engine.tools.toolbox import FIND_TOOLS, list_all, list_allowed
 from denizen.ports.toolset import Toolset
@@ -35,7 +35,7 @@ _WILD = re.compile(r"[*?\[]")
 _log = logging.getLogger("denizen.app")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownTools:
     """The names of the tools that exist. Those in `listed_only` are had only by an agent that names them in full.
     `may_miss`: a skill of the owner is left out, and may be the one that has a missing tool.
@@ -50,7 +50,7 @@ class KnownTools:
         return pattern in self.names or _matches(pattern, self.names - self.listed_only)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolFindings:
     """Faults in the tools of agents: with `problems` the configuration is refused, `notices` are told."""
 
@@ -176,7 +176,7 @@ async def check_gate_patterns(settings: Settings, toolsets: Iterable[Toolset]) -
         log.warning("no tool matches", extra={"key": format_path(each.path), "pattern": each.pattern, "fix": FIX})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnmatchedPattern:
     """A pattern of the gate that fits no tool."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -36,6 +36,7 @@ from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
@@ -70,7 +71,7 @@ _TOOL_WORDS = {"knowledge": "knowledge", "shell": "bash"}
 _log = logging.getLogger("denizen.app")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SkillDeps:
     """The dependencies of skills on the rest of Denizen; the same for the whole life of the process."""
 
@@ -302,7 +303,7 @@ def _pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in values.items())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ServerReport:
     """A report on a server that answers. `left_out` maps tools that are not offered to the reason."""
 

@@ -21,6 +21,7 @@ from typing import Annotated
 
 from denizen.builtin_skills.paging import read_part
 from denizen.skill import (
+    DocumentRef,
     IndexedPassage,
     Json,
     Param,
@@ -31,6 +32,7 @@ from denizen.skill import (
     ToolError,
     ToolOutput,
     covers_question,
+    describe_reading,
     quote_untrusted,
     rank_by_words,
     run_in_thread,
@@ -150,14 +152,17 @@ def read_knowledge(
     context: ToolContext,
     name: Annotated[str, Param("as listed", max_length=500)],
     start: Annotated[int, Param("character to begin at", ge=0)] = 0,
-) -> str:
+) -> ToolOutput:
     """Reads a file of your knowledge."""
-    text = _find_text(context, name)
-    if text is None:
+    found = _find_text(context, name)
+    if found is None:
         why = f"There is no file `{name}`. list_knowledge lists the names, such as shared/rules.md."
         raise ToolError(why, is_own=True)
+    path, text = found
     part, more = read_part(text, start, what=f"The file `{name}`")
-    return "\n".join(filter(None, (quote_untrusted(part.rstrip("\n"), source=name), more)))
+    told = "\n".join(filter(None, (quote_untrusted(part.rstrip("\n"), source=name), more)))
+    first = text.count("\n", 0, start) + 1
+    return ToolOutput(told, describe_reading([DocumentRef(path, first, first + part.rstrip("\n").count("\n"))]))
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT})
@@ -187,9 +192,9 @@ async def search_docs(
         why = "Nothing was found. Try other words, or look around with other tools."
         return ToolOutput(why, {"found": 0}, is_own=True)
     text = "\n\n".join(f"{_cited(each)}\n{_numbered(each)}" for each in chosen)
-    return ToolOutput(
-        quote_untrusted(text, source="documents"), {"found": len(chosen), "passages": [*map(_fields, chosen)]}
-    )
+    read = describe_reading(DocumentRef(p.path, p.passage.first_line, p.passage.last_line) for p in chosen)
+    passages: list[Json] = [*map(_fields, chosen)]
+    return ToolOutput(quote_untrusted(text, source="documents"), {"found": len(chosen), "passages": passages, **read})
 
 
 def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
@@ -250,13 +255,13 @@ def _list_files(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolde
             yield f"{prefix}{file.name}", file, folder
 
 
-def _find_text(context: ToolContext, name: str) -> str | None:
-    """Finds a file by its full name; without `own/` or `shared/` in the agent's own folder first and in the snapshot
-    last.
+def _find_text(context: ToolContext, name: str) -> tuple[str, str] | None:
+    """Finds a file, with its full name; by a name without `own/` or `shared/` in the agent's own folder first and in
+    the snapshot last.
     """
     name = normpath(name)
     for prefix, folder in _all_folders(context):
         text = folder.find_text(name.removeprefix(prefix))
         if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):
-            return text
+            return f"{prefix}{name.removeprefix(prefix)}", text
     return None

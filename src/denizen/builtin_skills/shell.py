@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from denizen.skill import (
+    DocumentRef,
     Json,
     Param,
     ShellResult,
@@ -18,6 +19,7 @@ from denizen.skill import (
     ToolContext,
     ToolError,
     ToolResult,
+    describe_reading,
     quote_untrusted,
 )
 
@@ -63,7 +65,7 @@ def _told(results: tuple[ShellResult, ...]) -> ToolResult:
     return ToolResult(
         "\n\n".join(texts),
         is_error=all(result.refused for result in results),
-        data={"commands": rows},
+        data={"commands": rows, **describe_reading(DocumentRef(path) for result in results for path in result.read)},
         # A refusal may name files.
         is_own=not any(result.stdout or result.stderr for result in results),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.log import leave_to_command
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.record import record
 from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
 
@@ -45,7 +45,7 @@ def command(home: Path, *, offline: bool) -> int:
     return anyio.run(_examine, home, offline)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HealthCheck:
     """One thing that has to work; returns what to say when it does, raises what is wrong."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import click
+
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from denizen.app.settings import Simulation
@@ -43,7 +44,7 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command once more
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _RunOptions:
     home: Path
     host: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,14 @@ from denizen.cli.exit_codes import DONE, INTERRUPTED
 from denizen.cli.options import model_options
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
     from denizen.cli.setup_questions import KnownKeys
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SetupOptions:
     """The options about the model, and the variable of a Discord token; empty where none is given."""
 

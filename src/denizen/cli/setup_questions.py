@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from denizen.app.settings import CONFIG_FILE
 from denizen.app.settings.checks import BUILTIN
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
@@ -33,7 +34,7 @@ An agent needs a bot of its own on Discord:
 Afterwards `denizen doctor` shows the link that invites it, and what it is still lacking."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KnownKeys:
     """The keys that may be there already: in the environment of this terminal, and in `secrets.env` for all."""
 

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +15,7 @@ from anyio import to_thread
 
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from denizen.adapters.sandbox.pool import SandboxPool
@@ -48,7 +48,7 @@ def command(home: Path, command_line: str, root: Path | None, agent: str, *, jso
     return anyio.run(_main, home, _ShellRequest(command_line, root, agent, jsonl))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ShellRequest:
     command: str
     root: Path | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from denizen.cli.terminal import echo
 from denizen.domain.embedding_progress import describe_left
+from denizen.domain.record import record
 from denizen.ports.source import WAITING
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _ProgressView(Protocol):
     def draw(self, seen: Mapping[str, Told]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ProgressBars:
     bars: Progress
     tasks: dict[str, TaskID] = field(default_factory=dict[str, TaskID])
@@ -43,7 +44,7 @@ class _ProgressBars:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProgressLines:
     """Progress as lines, for work that takes a while: the first look prints nothing, unless a source cannot be read."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import click
 
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MODEL, SOURCE, DAY = "model", "source", "day"
 WAYS = ("agent", MODEL, "user", "channel", "guild", SOURCE, DAY)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Row:
     day: str
     key: str

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from denizen.domain.conversation import Place
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlatformAction:
     """`name` says what is done, such as `pin_message`; `details` what to and how, as the action's own fields."""
 
@@ -18,7 +19,7 @@ class PlatformAction:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OnBehalfOf:
     """On whose behalf an action is done: nothing that `asker` may not do is done for them, wherever it is. `place` is
     where they asked. `key` is the same when an interrupted action is done again.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.domain.routing import AUTO, scale_steps
 from denizen.domain.transcript import TranscriptBudget
 
@@ -67,7 +68,7 @@ class SessionScope(StrEnum):
     USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnLimits:
     """Bounds of one turn. `max_steps` is for turns that are not routed; either
     number of steps is multiplied.
@@ -89,7 +90,7 @@ class TurnLimits:
         return scale_steps(self.max_steps, self.max_steps_multiplier)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WritingStyle:
     """How the agent writes."""
 
@@ -100,7 +101,7 @@ class WritingStyle:
     search_instructions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SamplingSettings:
     """None leaves the choice to the provider."""
 
@@ -109,7 +110,7 @@ class SamplingSettings:
     seed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimestampPolicy:
     """A line with the time stands where messages are `gap_s` or more apart. `zone` is an IANA name."""
 
@@ -117,7 +118,7 @@ class TimestampPolicy:
     gap_s: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SummaryPolicy:
     """When the oldest part of a session is summed up in the background. `enabled` None leaves it to the model: not by
     one that is small. `start_at` and `keep` are shares of the history's budget, in tokens and in messages: where it
@@ -129,7 +130,7 @@ class SummaryPolicy:
     keep: float = 0.35
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoragePolicy:
     """Bounds of what is stored of a session: the number of messages, and the characters of one by who said it.
     `prompt_tool_chars` bounds an earlier tool result as a model reads it. 0 is no bound.
@@ -142,7 +143,7 @@ class StoragePolicy:
     prompt_tool_chars: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptLayout:
     """How one agent is shown a transcript. `vertical`: each name on a line of its own. `separate_blocks`: each closed
     block is a message of its own, also where the provider's cache needs no marks. `turns`: what the agent said itself
@@ -154,7 +155,7 @@ class TranscriptLayout:
     turns: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AgentInstructions:
     """The texts and rules that lead a prompt. `persona` holds (file name, text) pairs in prompt order, `context_files`
     (heading, text) pairs that follow it, `core_memory` what the owner wrote down for all talks of the agent. `planner`
@@ -170,7 +171,7 @@ class AgentInstructions:
     answer: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class HistorySettings:
     """The part of earlier talk that is read, and the part that is stored. `recent_messages` is how much of the talk
     around it is told to an agent that was not in it; `timestamps` None means no time lines.
@@ -186,7 +187,7 @@ class HistorySettings:
     storing: StoragePolicy = field(default_factory=StoragePolicy)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolAccess:
     """The tools of an agent: names, or patterns such as `*_note`. Of more than fit a prompt, `pinned_tools` are
     always in it. `plan_temperature` is for the plans of an agent that plans.
@@ -199,7 +200,7 @@ class ToolAccess:
     look_up: LookUp = LookUp.AUTO
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Agent:
     """A persona with its model, its limits and its tools.
 

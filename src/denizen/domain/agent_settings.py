@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from denizen.domain.agent import Agent, CitationFormat, ResponseStyle
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.routing import AUTO, MAX_MULTIPLIER, MIN_MULTIPLIER, USUAL
 
 DEFAULT_SET = "default"
@@ -31,7 +32,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AgentOverrides:
     """The fields of a set; None is as configured. `default_model` is an alias, `provider/model`, or `auto` to have it
     chosen for each question.
@@ -55,7 +56,7 @@ class AgentOverrides:
 FIELDS: tuple[str, ...] = tuple(each.name for each in fields(AgentOverrides))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SettingsSet:
     """At most one of an agent is active."""
 

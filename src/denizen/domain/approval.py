@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, Tier
 
 GRANT_TIME = timedelta(hours=1)
@@ -74,7 +75,7 @@ class AskerReach(StrEnum):
     PRIVATE = "private"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalRule:
     """How approvals are had. `timeout_s` 0 waits for ever; without a decision in time the answer is no, or yes where
     `grant_on_timeout` says so. `role` and `quorum` count for their kinds of deciders.
@@ -89,7 +90,7 @@ class ApprovalRule:
     grant_on_timeout: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ApprovalRequest:
     """The call that people are asked about, and who wants it. `requester` is the key of the principal; `preview` tells
     people in their words what would happen. `is_exact`: a yes for an hour holds for the very same arguments only.
@@ -109,7 +110,7 @@ class ApprovalRequest:
     is_exact: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ApprovalDecision:
     """Who ended an approval: `by` is the key of a principal, TIMEOUT, or empty where nobody decided."""
 
@@ -119,7 +120,7 @@ class ApprovalDecision:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Approval:
     """One call that waits for people, or waited. `id` derives from the call, so that asking twice is asking once.
 
@@ -141,7 +142,7 @@ class Approval:
         return max((self.decision.at - self.created_at).total_seconds(), 0.0) if self.decision.at else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ApprovalGrant:
     """A yes for an hour: this tool for this requester of this agent in this conversation, where the same people have to
     decide. `args` is the digest of who these are and of the only arguments that it holds for, if it is not for any.
@@ -169,7 +170,7 @@ class VoteOutcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalRuling:
     """`approval` as it is now; `text` is for the one who spoke."""
 

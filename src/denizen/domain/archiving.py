@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OptOuts:
     """Whose posts are not kept, in the platform's ids. A channel counts for its threads too."""
 
@@ -24,7 +25,7 @@ class OptOuts:
         return OptOuts(self.users | other.users, self.roles | other.roles, self.channels | other.channels)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchivePolicy:
     """`channels` limits a platform to the channels of these ids, with their threads; without any, every room is kept.
     `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `embeddings` has vectors made of

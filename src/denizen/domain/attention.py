@@ -6,11 +6,12 @@ A message that is for the agent may still be refused. A message that is not for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import StrEnum
 
 from denizen.domain.principal import RoleName
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 
 
@@ -51,7 +52,7 @@ class ThreadMode(StrEnum):
     OPEN = "open"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AccountScope:
     """Allow lists of ids. An empty list admits everything. `users` and `roles` are one list: either suffices."""
 
@@ -61,7 +62,7 @@ class AccountScope:
     roles: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reactions:
     """Emoji that show the state of a message; empty for none. `waiting`: earlier messages are answered before it."""
 
@@ -71,7 +72,7 @@ class Reactions:
     failed: str = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AccountStaff:
     """Who runs an account. `owners` and `admins` are user ids, `admin_roles` role ids of the platform."""
 
@@ -80,7 +81,7 @@ class AccountStaff:
     admin_roles: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TriggerPolicy:
     """Which messages are for the agent. `mention_roles` are role ids, `always_channels` ids of channels or threads."""
 
@@ -93,7 +94,7 @@ class TriggerPolicy:
     threads: ThreadMode = ThreadMode.FOLLOW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ConversationLimits:
     """How long a conversation goes on, and how late a message is still answered.
 
@@ -109,7 +110,7 @@ class ConversationLimits:
     edit_window_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ReplyStyle:
     """How replies look. `message_limit` is in characters.
 
@@ -129,7 +130,7 @@ class ReplyStyle:
     asks_here: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AccountPolicy:
     """How one account behaves.
 
@@ -146,7 +147,7 @@ class AccountPolicy:
     switchable: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AuthorFacts:
     """The author of a message. `is_own_account`: another account of this process."""
 
@@ -156,7 +157,7 @@ class AuthorFacts:
     is_own_account: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AllowedPeople:
     """The users and roles that people added with `/allow`."""
 
@@ -164,7 +165,7 @@ class AllowedPeople:
     roles: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MessageFacts:
     """One message, as far as the decision needs it. `bot_replies` counts the replies of agents in a row in its room."""
 
@@ -180,7 +181,7 @@ class MessageFacts:
     allowed: AllowedPeople = field(default_factory=AllowedPeople)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attention:
     """The decision about a message: without a trigger nothing is done, without a refusal it is answered."""
 

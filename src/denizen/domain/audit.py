@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 GENESIS = "0" * 64
 """Stands for the digest before the first entry."""
@@ -37,7 +38,7 @@ class AuditKind(StrEnum):
     """Somebody decided about a proposed answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AuditEvent:
     """One event of the audit log. `actor` is the key of a principal, `subject` a tool, an approval, a place or a set of
     settings; `details` are JSON and hold no text that people or models wrote.
@@ -50,7 +51,7 @@ class AuditEvent:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AuditEntry:
     """An event in its place in the chain. Numbers begin with 1 and have no gaps."""
 
@@ -60,7 +61,7 @@ class AuditEntry:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AuditHead:
     """The newest entry's number and digest; 0 and `GENESIS` for an empty log."""
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, log
+
+from denizen.domain.ranking import Match
+from denizen.domain.record import record
 
 K1 = 1.2
 """How soon further occurrences of a word stop to count."""
 LENGTH_WEIGHT = 0.5
 """How much a long text is held against it, from 0 to 1."""
+COMMON_WEIGHT = 0.05
+"""Keeps the order of words that half of the texts have, and of all words where there are only a few texts."""
 TITLE_WEIGHT = 2
 """A word of the title counts as so many further occurrences."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TitledText:
     """The words of a text, with those of its title, and those of its title alone."""
 
@@ -28,8 +32,9 @@ class TitledText:
 
 
 def weigh_word(texts: int, total: int) -> float:
-    """Returns how much a word says that is in so many texts of all."""
-    return log(1 + (total - texts + 0.5) / (texts + 0.5))
+    """Returns how much a word says that is in so many texts of all: next to nothing from half of them on."""
+    odds = (total - texts + 0.5) / (texts + 0.5)
+    return max(log(odds), COMMON_WEIGHT * log(1 + odds))
 
 
 def rank_by_bm25(
@@ -38,12 +43,13 @@ def rank_by_bm25(
     texts: Mapping[str, TitledText],
     *,
     length_weight: float = LENGTH_WEIGHT,
-) -> list[str]:
-    """Returns the keys of the texts, the best first; of equals, the first. Those that share no word are left out.
-    `weights` are of stems, `forms` leads from the words of the texts to them.
+) -> list[Match]:
+    """Returns the texts that share a word, the best first; of equals, the first. `weights` are of stems, `forms` leads
+    from the words of the texts to them.
     """
     average = sum(len(text.words) for text in texts.values()) / max(len(texts), 1)
-    scores: dict[str, float] = {}
+    total = fsum(weights.values())
+    matches: list[Match] = []
     for key, text in texts.items():
         damping = K1 * (1 - length_weight + length_weight * len(text.words) / max(average, 1))
         found = Counter([forms[word] for word in text.words if word in forms])
@@ -51,5 +57,7 @@ def rank_by_bm25(
             if word in forms:
                 found[forms[word]] += TITLE_WEIGHT
         # `fsum`, since the order of words must not decide between equals.
-        scores[key] = fsum([weights[stem] * count * (K1 + 1) / (count + damping) for stem, count in found.items()])
-    return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
+        score = fsum([weights[stem] * count * (K1 + 1) / (count + damping) for stem, count in found.items()])
+        if score > 0:
+            matches.append(Match(key, score, fsum([weights[stem] for stem in found]) / total))
+    return sorted(matches, key=lambda match: -match.score)

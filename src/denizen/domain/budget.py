@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
+from denizen.domain.record import record
+
 
 class BudgetScopeKind(StrEnum):
     """Whose money it is. SERVER is everything that this Denizen does."""
@@ -57,7 +59,7 @@ class WhenExhausted(StrEnum):
     """The alias `cheap`, or `fast`, answers instead, as long as that fits."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetLimits:
     """None is no limit; 0 lets only what is free through."""
 
@@ -65,7 +67,7 @@ class BudgetLimits:
     per_month_usd: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetLimit:
     """At most so much in each such period."""
 
@@ -74,7 +76,7 @@ class BudgetLimit:
     usd: Decimal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetStatus:
     """The spending of a scope today and this month, its number of requests, and the amount reserved now."""
 
@@ -91,7 +93,7 @@ class BudgetStatus:
 _NONE = BudgetLimits()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetPolicy:
     """The budgets of the configuration. `special` are limits of single scopes, by key or by its last part; what one of
     them leaves open is as usual. `warn_at` is the share of a limit from which on it is near.
@@ -141,7 +143,7 @@ def decide_budget(spent: Decimal, reserved: Decimal, limit: Decimal, wanted: Dec
     return BudgetFit.WARN if limit > 0 and total >= warn_at * limit else BudgetFit.OK
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetRuling:
     """`refused_by` is the limit that does not let the request through: of several the one that lasts longest.
     `near` are the scopes with a limit that is nearly reached, when it was let through.

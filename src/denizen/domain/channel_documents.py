@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from itertools import groupby
 
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.document import front_matter, one_line, quote_yaml, slug
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.words import make_excerpt
 
@@ -22,7 +23,7 @@ EXCERPT_CHARS = 80
 LinkPost = Callable[[Post], str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RoomPosts:
     """A room and what was said in it, oldest first."""
 
@@ -30,7 +31,7 @@ class RoomPosts:
     posts: Sequence[Post]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChannelDocuments:
     """A channel with its threads. `policy` knows the addresses of posts."""
 

@@ -1,17 +1,18 @@
 """Citations: where an answer says that something stands, whether that is so, and where a link to it leads. Pure.
 
 Agents write `[docs/guide/start.md:12-18]` behind what they take from a document. Each is proved or it is taken out
-(`engine/knowledge/citations` looks at the documents): the file exists, it has those lines, words that are quoted stand
-there, and the agent has read them. How they stand in a text is in `cited_text`.
+(`engine/knowledge/citations` looks at the documents): the file exists, it has those lines, the agent has read them
+(`evidence`), and numbers, names and quotations of the sentence stand there (`claims`). How they stand in a text is in
+`cited_text`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote, urlsplit
 
+from denizen.domain.record import record
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 
@@ -26,9 +27,11 @@ class CitationFault(StrEnum):
     TOO_MANY = "so many places or lines are no proof"
     NOT_READ = "the agent has not read it"
     NOT_SAID = "the quoted words do not stand there"
+    OTHERWISE = "the sentence has a number or a name that does not stand there"
+    ELSEWHERE = "what the sentence says stands in other lines of the file"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentRef:
     """A place in a document. Without lines (0) it is all of it."""
 
@@ -43,7 +46,7 @@ class DocumentRef:
         return f"{self.path}:{lines}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Citation:
     """A place that an answer names. `source_id` and `revision` are empty for own files of agents; `link` leads to the
     lines as they were read, where the source is on the web. No `doubt`: it is proved.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName, ConversationId, SessionId, conversation_id
+from denizen.domain.record import record
 
 MAX_NAME_CHARS = 200
 """The limit for the name that an owner gives to a session."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Platform, channel and thread, in the platform's own ids. `thread` is empty outside threads."""
 
@@ -37,7 +37,7 @@ def own_place(platform: str, principal_key: str, session: str) -> Place:
     return Place(platform, principal_key, session)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conversation:
     """Several agents may share one."""
 
@@ -47,7 +47,7 @@ class Conversation:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Session:
     """One agent's history in a conversation. `/new` closes it and opens the next; the old one stays readable."""
 

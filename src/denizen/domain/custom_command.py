@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 
 INPUT, OUTPUT = "{{input}}", "{{output}}"
 NAME_CHARS, DESCRIPTION_CHARS = 32, 100
@@ -22,7 +22,7 @@ TOOL_PREFIX = "command_"
 _PLACEHOLDER = re.compile(r"\{\{(?:input|output)\}\}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CustomCommand:
     """A configured command.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import Tier
 
 MAX_ARGUMENT_CHARS = 8000
@@ -19,7 +20,7 @@ MAX_ARGUMENT_CHARS = 8000
 _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CustomTool:
     """`argv` is a program and its arguments, which no shell reads; `{{name}}` in them is what was given for the
     parameter of that name. `parameters` maps their names to JSON schemas; every one is required. `env` is what it sees

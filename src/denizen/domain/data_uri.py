@@ -12,12 +12,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NoReturn, cast
 from urllib.parse import unquote, unquote_to_bytes
 
 from denizen.domain.json import JsonObject
 from denizen.domain.markup import Span, replace_spans
+from denizen.domain.record import record
 
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -56,7 +56,7 @@ _SAYS_NOTHING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DataUri:
     """A payload with its media type, without parameters, and a file name that is unique in its text."""
 
@@ -65,7 +65,7 @@ class DataUri:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExtractedUris:
     """A text and what was taken out. `dropped` counts what was too large, `malformed` what could not be decoded."""
 
@@ -75,7 +75,7 @@ class ExtractedUris:
     malformed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StrippedText:
     """A text without result markers, and the objects that stood behind them, in order."""
 

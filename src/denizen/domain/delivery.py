@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutgoingFile:
     """Bytes with a name, sent along."""
 
@@ -19,7 +20,7 @@ class OutgoingFile:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbedCard:
     """A card below a text. `image` is an https URL, or `attachment://NAME` for a file that is sent along. `colour` is
     that of its edge, as 0xRRGGBB.
@@ -33,7 +34,7 @@ class EmbedCard:
     colour: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageButton:
     """Opens `url`, or says `value` to the agent as if the one who presses it had written that; or does `action`, which
     only Denizen itself gives to a button, never a model or a tool. `asks_why`: with a text by the one who presses it.
@@ -46,7 +47,7 @@ class MessageButton:
     asks_why: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageContent:
     """The content of one platform message. Nobody is pinged but the users and roles named here."""
 
@@ -91,7 +92,7 @@ PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE)
 DUE = (DeliveryState.PENDING, DeliveryState.SENDING)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeliveryTarget:
     """Where a message goes. `reply_to` is the platform message that it answers, `ticket` a short-lived right to answer
     a command.
@@ -102,7 +103,7 @@ class DeliveryTarget:
     ticket: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Delivery:
     """One platform message that an agent owes, or sent. `position` orders those of a turn from 0.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from denizen.domain.record import record
 
 
 class Severity(StrEnum):
@@ -16,7 +17,7 @@ class Severity(StrEnum):
     """It does not work."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnosis:
     """`what` is so; `fix` says what to do, empty where nothing is wrong."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from denizen.domain.record import record
 
 NEW_SHARE = 0.1
 """The weight of the latest batch in the pace: it follows a busy machine within a minute, and no single batch."""
@@ -11,7 +12,7 @@ BELIEVED = timedelta(minutes=5)
 """A pace that is older says nothing: nobody embeds now."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingPace:
     """The seconds that one passage took with `model`, in the last batches up to `measured_at`."""
 
@@ -26,7 +27,7 @@ class EmbeddingPace:
         return EmbeddingPace(self.model, before.seconds + NEW_SHARE * (self.seconds - before.seconds), self.measured_at)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingProgress:
     """`done` of `total` different passages have an embedding. `left_s` is None where nobody embeds now."""
 

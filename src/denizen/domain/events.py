@@ -5,16 +5,15 @@ Live events are best effort; what counts is recorded. A watcher that comes late 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen.domain.approval import Approval
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
+from denizen.domain.record import record
 from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.domain.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnStarted:
     """A turn began."""
 
@@ -23,7 +22,7 @@ class TurnStarted:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextAdded:
     """Answer text grew. `retract` is true when what was streamed before is taken back first (a tool call followed)."""
 
@@ -31,14 +30,14 @@ class TextAdded:
     retract: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReasoningAdded:
     """The model's reasoning grew. Sent only for agents that show it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolStarted:
     """A tool call began."""
 
@@ -47,7 +46,7 @@ class ToolStarted:
     args: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolFinished:
     """A tool call ended. `text` is the result that the model reads."""
 
@@ -58,21 +57,21 @@ class ToolFinished:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalRequested:
     """A call waits for people; it comes again when the turn is taken up after a restart."""
 
     approval: Approval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApprovalDecided:
     """The wait is over, whatever came of it."""
 
     approval: Approval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Notice:
     """Something to tell the watcher that is not part of the answer (loading a model, waiting in line). One about a call
     holds until that ends.
@@ -82,7 +81,7 @@ class Notice:
     call_id: CallId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnFinished:
     """`images` are pictures of the model and of tools, as data URIs or web addresses; `cards` are cards, buttons and
     files of tools as Markdown; `reasoning` is empty unless the agent is to show it.

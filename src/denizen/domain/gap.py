@@ -13,6 +13,7 @@ from enum import StrEnum
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.ranking import STEM_CHARS, telling_words
+from denizen.domain.record import record
 
 MAX_CHARS = 500
 """The limit for a question that is stored."""
@@ -30,7 +31,7 @@ class GapKind(StrEnum):
     """It searched, and nothing was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KnowledgeGap:
     """`asker` is a principal's key. `is_private`: it was not asked where others read along."""
 

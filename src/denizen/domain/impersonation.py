@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from denizen.domain.record import record
+
 _FORMS = ("{}:", "<{}:", "{}>:", "<{}>:")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpeakerNames:
     """How an agent is called where it talks, and who else talks there."""
 

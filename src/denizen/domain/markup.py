@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from denizen.domain.record import record
 
 Span = tuple[int, int]
 """Start and end of a piece of a text, in code points; the end is not part of it."""
@@ -38,7 +39,7 @@ _HOLE_LINE = re.compile(rf"^[ \t]*+{_HOLE}[{_HOLE} \t]*+(?:\n|\Z)((?:[ \t]*+\n)*
 _HOLE_IN_LINE = re.compile(rf"(?<![ \t])([ \t]*+){_HOLE}[{_HOLE} \t]*+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Fence:
     """A fenced block of code. Its code is `text[body_start:body_end]`; `start` and `end` hold the fences as well.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
 
@@ -22,6 +21,7 @@ from denizen.domain.bm25 import weigh_word
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.ranking import telling_words
+from denizen.domain.record import record
 from denizen.domain.words import split_words
 
 NOWHERE = TurnId("")
@@ -42,7 +42,7 @@ the newest are kept, as many again.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecallPolicy:
     """How much comes up unasked: at most so many memories and tokens in one prompt. What is less similar than
     `similarity` (a cosine) in meaning is not found by it.
@@ -53,7 +53,7 @@ class RecallPolicy:
     similarity: float = 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryOrigin:
     """Where a memory was told. An empty platform: nowhere, by the operator. `room` is the thread or channel."""
 
@@ -62,7 +62,7 @@ class MemoryOrigin:
     private: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """One thing to keep in mind, as it was told once. `owner` is a principal's key, or `CORE`; `told_by` is the key of
     who told it. What was told instead later supersedes it; then it is history, for people to see.
@@ -89,7 +89,7 @@ class Memory:
         return self.created_at <= moment and (self.superseded_at is None or self.superseded_at > moment)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Audience:
     """Who reads what is said at a place. `private`: nobody but the one who asks. `rooms` are those of the platform
     that all readers may see now; the place's own room need not be among them.

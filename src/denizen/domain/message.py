@@ -7,13 +7,14 @@ trimming can keep them together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from denizen.domain.ids import CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 
 class Role(StrEnum):
@@ -25,14 +26,14 @@ class Role(StrEnum):
     SYSTEM = "system"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextPart:
     """Text of a message, as it was written."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ThinkingPart:
     """Reasoning that a provider wants back unchanged; `signature` is opaque. Never shown unless the agent says so."""
 
@@ -40,7 +41,7 @@ class ThinkingPart:
     signature: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImagePart:
     """A picture by URL (https or data)."""
 
@@ -48,7 +49,7 @@ class ImagePart:
     media_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FilePart:
     """A file that was attached; `text` is what could be read from it."""
 
@@ -59,7 +60,7 @@ class FilePart:
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCallPart:
     """The model asks for a tool. `args` is what it wrote; it may not fit the tool's schema yet."""
 
@@ -68,7 +69,7 @@ class ToolCallPart:
     args: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolResultPart:
     """The result of a call. `text` is what the model reads; `is_error` tells it that the call failed."""
 
@@ -91,7 +92,7 @@ _KINDS: dict[str, type[Part]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Author:
     """Who wrote a message on its platform. `id` is the platform's; empty for the agent itself in a local session."""
 
@@ -100,7 +101,7 @@ class Author:
     is_bot: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Message:
     """One stored message of a conversation.
 

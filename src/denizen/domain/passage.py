@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from denizen.domain.ids import derive
-from denizen.domain.words import split_words
+from denizen.domain.record import record
+from denizen.domain.terms import index_terms
 
 MAX_CHARS = 1200
 """About what a small embedding model reads (256 tokens), and what a search result can show."""
@@ -33,7 +34,7 @@ _MARKDOWN = frozenset({".md", ".mdx"})
 _TITLED = _MARKDOWN | {".rst", ".txt"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passage:
     """Lines `first_line` to `last_line` of a document, under its headings, outermost first."""
 
@@ -58,9 +59,11 @@ def passage_key(source_id: str, passage: Passage) -> str:
     return derive("psg", CUT_AS, source_id, passage.described)
 
 
-def searchable_words(path: str, passage: Passage) -> str:
-    """Returns the text of a passage that is searched by words, including its document's path."""
-    return " ".join(split_words(f"{path} {passage.described}"))
+def searchable_words(path: str, passage: Passage, *, is_german: bool = False) -> str:
+    """Returns the terms by which a passage is found, including those of its document's path. Whether it is German is
+    told, since a short passage of a German document may not show it.
+    """
+    return " ".join(index_terms(f"{path} {passage.described}", is_german=is_german))
 
 
 def split_passages(path: str, text: str) -> list[Passage]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from denizen.domain.markup import Fence, Span, Spans, list_code_spans, list_fences, list_tokens, replace_spans
 from denizen.domain.names import quote_name
+from denizen.domain.record import record
 
 _NOBODY: Mapping[str, str] = MappingProxyType({})
 _EVERYBODY = frozenset({"everyone", "here"})
@@ -34,7 +34,7 @@ _FORM = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PingedText:
     """A text with pings, and exactly the ids that it pings because a name in it was recognised."""
 
@@ -43,7 +43,7 @@ class PingedText:
     role_ids: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Target:
     id: str
     is_role: bool

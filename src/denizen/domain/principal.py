@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from denizen.domain.record import record
 
 
 class PrincipalKind(StrEnum):
@@ -26,7 +28,7 @@ class RoleName(StrEnum):
     MEMBER = "member"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Principal:
     """The one on whose behalf a turn runs. `id` is unique within its kind."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from enum import IntEnum
 
+from denizen.domain.json import Json
 from denizen.domain.message import Part, Role
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, ToolSpec
 
 CHARS_PER_TOKEN = 4
@@ -25,7 +27,7 @@ class Stability(IntEnum):
     REQUEST = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Segment:
     """A named piece of the system prompt. What holds somebody's words is SESSION or TURN: only of more stable ones is
     the text kept with the record of a prompt (`domain/trace`).
@@ -36,14 +38,15 @@ class Segment:
     stability: Stability = Stability.CONFIG
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PromptMessage:
     """A message as a model sees it: a role and parts, without the store's bookkeeping.
 
     `kind` says where it comes from, for people who ask why; models do not see it. `stability` says how long the prompt
     keeps its bytes up to the end of this message, where somebody promises that. `taint` says which texts it holds that
     neither the owner nor the one who asks has written: it bounds what the turn may do without a human. `author` is the
-    platform's id of who wrote it, empty for what nobody said.
+    platform's id of who wrote it, empty for what nobody said. `read` is what its results were read from, by call (see
+    `domain/evidence`); None where nobody recorded that.
     """
 
     role: Role
@@ -52,6 +55,7 @@ class PromptMessage:
     stability: Stability = field(default=Stability.TURN, compare=False)
     taint: frozenset[Taint] = field(default_factory=frozenset[Taint], compare=False)
     author: str = field(default="", compare=False)
+    read: Mapping[str, Json] | None = field(default=None, compare=False)
 
 
 def estimate_tokens(text: str) -> int:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from denizen.domain.agent import Agent, StoragePolicy, TimestampPolicy
 from denizen.domain.data_uri import describe_data_uris
+from denizen.domain.evidence import READ, readings_from_meta
 from denizen.domain.json import Json
 from denizen.domain.message import (
     FilePart,
@@ -134,7 +135,12 @@ def to_prompt_messages(messages: Iterable[Message], kind: str = "history") -> li
     """Stored messages as a model sees them."""
     return [
         PromptMessage(
-            message.role, mark_message(message), kind, taint=find_message_taint(message), author=message.author.id
+            message.role,
+            mark_message(message),
+            kind,
+            taint=find_message_taint(message),
+            author=message.author.id,
+            read=readings_from_meta(message.meta.get(READ)),
         )
         for message in messages
         if message.parts

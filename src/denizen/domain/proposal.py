@@ -11,13 +11,14 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from denizen.domain.conversation import Place
 from denizen.domain.gap import KnowledgeGap, asks_alike
 from denizen.domain.ids import derive
+from denizen.domain.record import record
 
 PROPOSED = "✅"
 """The reaction that the agent puts on a message that was proposed."""
@@ -59,7 +60,7 @@ class ProposalStatus(StrEnum):
     """Its author does not want it; nothing of what they wrote is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LearningPolicy:
     """`emoji` is the reaction that proposes; owners and admins may put it, and whoever has one of `roles`, which are
     ids of the platform.
@@ -70,7 +71,7 @@ class LearningPolicy:
     roles: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProposedAnswer:
     """The message that may become a document. `author` is the key of a principal; `said_at` is when it was written."""
 
@@ -83,7 +84,7 @@ class ProposedAnswer:
     said_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProposalDecision:
     """The decision of a reviewer, and the file that came of it. `text` is what they made of the answer, empty when it
     was taken as it is. `file` is the name of the accepted file, `is_filed` whether it was written.
@@ -97,7 +98,7 @@ class ProposalDecision:
     is_filed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Proposal:
     """`asker` and `proposer` are keys of principals. Without `question` nobody knows what was asked, and `asker` is
     empty.

@@ -9,10 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
 
+from denizen.domain.record import record
+from denizen.domain.terms import index_terms, is_unspaced, query_terms
 from denizen.domain.words import split_words
 
-RANK_CONSTANT = 60
-"""The constant of reciprocal rank fusion: how little the first places count more than the next."""
+RANKED = 50
+"""The places of a ranking by words and of one by meaning that are fused."""
+WORDS_SHARE = 0.5
+"""The weight of words beside meaning, where they cover little of a question."""
+SURE_FROM, SURE_AT = 0.7, 1.0
+"""The coverage from which on words count for more, and at which they alone decide."""
 
 STEM_CHARS = 5
 _COMMON = frozenset(
@@ -26,22 +32,46 @@ _COMMON = frozenset(
     )
 )
 """Words that every question has; they say nothing about what it is about."""
+_SMALL_TALK = frozenset(
+    {
+        "bye",
+        "evening",
+        "fine",
+        "good",
+        "great",
+        "hello",
+        "hey",
+        "morning",
+        "night",
+        "nice",
+        "okay",
+        "sorry",
+        "sure",
+        "thank",
+    }
+    | {"thanks", "today", "welcome", "well"}
+)
 
 
 def telling_words(question: str) -> list[str]:
     """The words that say what it is about; without any, those that may be names or numbers in another script."""
     asked = list(dict.fromkeys(split_words(question)))
-    telling = [word for word in asked if len(word) > 2 and word not in _COMMON]
+    telling = [word for word in asked if (len(word) > 2 or is_unspaced(word)) and word not in _COMMON]
     return telling or [word for word in asked if not word.isascii() or word.isdigit()]
+
+
+def topic_words(question: str) -> list[str]:
+    """The telling words without those of small talk, to which no document has an answer."""
+    return [word for word in telling_words(question) if word not in _SMALL_TALK]
 
 
 def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
     """Keys of the texts that share words with the question, the best first. Words count by how rare they are, forms of
     one word as the same; short and common ones not at all, unless there are no others.
     """
-    stems = {key: _stems(split_words(text)) for key, text in texts.items()}
+    stems = {key: _stems(index_terms(text)) for key, text in texts.items()}
     frequency = Counter(stem for each in stems.values() for stem in each)
-    wanted = _stems(telling_words(question))
+    wanted = _stems(query_terms(" ".join(telling_words(question))))
     weights = {stem: log(1 + len(texts) / frequency[stem]) for stem in wanted if frequency[stem]}
     scores = {key: sum(weights[stem] for stem in each if stem in weights) for key, each in stems.items()}
     return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
@@ -52,20 +82,49 @@ COVERED = 0.5
 
 
 def covers_question(text: str, question: str) -> bool:
-    """Whether a text has at least COVERED of the words that say what the question is about, in whatever form."""
-    wanted = _stems(telling_words(question))
-    return bool(wanted) and len(wanted & _stems(split_words(text))) >= COVERED * len(wanted)
+    """Whether a text has at least COVERED of the words that say what the question is about, in whatever form: "book"
+    and "booked" are one, as a word of the text may go on where the question's ends.
+    """
+    wanted = _stems(query_terms(" ".join(telling_words(question))))
+    terms = index_terms(text)
+    held = _stems(terms)
+    longer = "\n".join(["", *terms])
+    found = sum(stem in held or (len(stem) == STEM_CHARS - 1 and f"\n{stem}" in longer) for stem in wanted)
+    return bool(wanted) and found >= COVERED * len(wanted)
 
 
-def fuse(*rankings: Sequence[str]) -> list[str]:
-    """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
-    scores: dict[str, float] = {}
-    for ranking in rankings:
-        for place, key in enumerate(ranking, start=1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + place)
+@record
+class Match:
+    """A place in a ranking. `score` is the ranking's own measure, such as BM25 or a similarity. `coverage` is the share
+    of the question's words that this one has, from 0 to 1, by what they say: rare words say more.
+    """
+
+    key: str
+    score: float
+    coverage: float = 0.0
+
+
+def fuse_matches(by_words: Sequence[Match], by_meaning: Sequence[Match], *, least: float) -> list[str]:
+    """One ranking out of one by words and one by meaning, of RANKED places each. The more the best match by words
+    covers of the question, the more words count: who names what there is wants that, whatever means the same. A meaning
+    counts by how much nearer it is than the last one, or than `least`, at which texts have nothing in common.
+    """
+    floor = by_meaning[-1].score if len(by_meaning) >= RANKED else least
+    sureness = (max((match.coverage for match in by_words), default=0) - SURE_FROM) / (SURE_AT - SURE_FROM)
+    words_share = WORDS_SHARE + (1 - WORDS_SHARE) * min(max(sureness, 0), 1)
+    best = max((match.score for match in by_words), default=1)
+    scores = {match.key: words_share * match.score / best for match in by_words}
+    for match in by_meaning:
+        scores[match.key] = scores.get(match.key, 0) + (1 - words_share) * max(match.score - floor, 0)
     return sorted(scores, key=lambda key: -scores[key])
 
 
+def cut_word(word: str) -> str:
+    """Returns the beginning by which forms of a word are one: "noted" and "notes", and without the plural's letter also
+    "cost" and "costs".
+    """
+    return (word.removesuffix("s") if len(word) > 3 else word)[:STEM_CHARS]
+
+
 def _stems(words: Iterable[str]) -> frozenset[str]:
-    """Cut words bring "noted" and "notes" together; without the plural's letter also "cost" and "costs"."""
-    return frozenset((word.removesuffix("s") if len(word) > 3 else word)[:STEM_CHARS] for word in words)
+    return frozenset(map(cut_word, words))

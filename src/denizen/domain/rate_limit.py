@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from denizen.domain.record import record
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RateLimit:
     """At most `calls` in `window_s` seconds."""
 
@@ -17,7 +18,7 @@ class RateLimit:
     window_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RateLimitWait:
     """The limit that is used up, and the seconds until it is not."""
 

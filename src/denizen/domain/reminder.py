@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, derive
+from denizen.domain.record import record
 
 MAX_TEXT_CHARS = 500
 MAX_PENDING = 20
@@ -17,7 +17,7 @@ LATE_AFTER = timedelta(minutes=2)
 """From then on the delay is told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reminder:
     """Owed to `asker` (a principal's key) at `place`, by `account`, the agent whose login on the platform is used.
     There as long as it is pending: once it is owed to the outbox, or cancelled, it is gone.

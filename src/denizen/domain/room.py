@@ -6,12 +6,12 @@ a post's id name exactly one thing, and a post with a higher number is newer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from denizen.domain.conversation import Place
 from denizen.domain.message import Author
+from denizen.domain.record import record
 
 
 class RoomKind(StrEnum):
@@ -26,7 +26,7 @@ class RoomKind(StrEnum):
     DIRECT = "direct"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Room:
     """As it is now. `parent` is the channel of a thread. `latest_post` is the newest post's id, empty when unknown."""
 
@@ -55,7 +55,7 @@ class Room:
         return self.parent if self.is_thread else self.id
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attachment:
     """A file that hangs on a post. The URL may expire. `text` is the beginning of what a text file says, where an agent
     that reads the whole talk is configured (`domain/file_text`).
@@ -73,7 +73,7 @@ class Attachment:
         return self.url.partition("?")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostChanges:
     """When a post was last edited and when it was deleted, each None if it was not."""
 
@@ -81,7 +81,7 @@ class PostChanges:
     deleted_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Post:
     """One message of a platform. `text` is what people read: mentions as names; stickers, polls and embeds in words.
 
@@ -103,7 +103,7 @@ class Post:
     nonce: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostVersion:
     """The text of a post before an edit. `number` counts from 1, the first text."""
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Message, Role
+from denizen.domain.record import record
 
 MIN_STEPS, MAX_STEPS = 1, 30
 """The bounds of a routing answer."""
@@ -55,7 +56,7 @@ class RoutedBy(StrEnum):
     FALLBACK = "fallback"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Route:
     """`model` is an alias; `max_steps` those of this turn."""
 
@@ -82,7 +83,7 @@ _OF_COMPLEXITY: Mapping[Complexity, tuple[int, str]] = {
 FALLBACK = replace(Route.of(Complexity.MODERATE, FALLBACK_REASON), routed_by=RoutedBy.FALLBACK)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PreviousRoute:
     """The route of the turn before in the same session, when that ended, and how long its prompt stays in the
     provider's cache from then on.

@@ -6,10 +6,10 @@ An id is derived from what is in a snapshot, so that the same content twice is o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from denizen.domain.ids import derive
+from denizen.domain.record import record
 from denizen.domain.source import LEARNED, Source, SourceKind, SourceState
 
 KEEP = timedelta(days=7)
@@ -18,7 +18,7 @@ BELIEVED = timedelta(days=1)
 """How long a channel of the archive counts as open to everybody after that was last made sure of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SnapshotPart:
     """One source in a snapshot: its files are below `folder`, as they were in `revision` of `location`."""
 
@@ -39,7 +39,7 @@ class SnapshotPart:
         return self.kind == SourceKind.ARCHIVE or self.source_id == LEARNED
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snapshot:
     """One immutable state of all documents, with a part for each source."""
 
@@ -52,7 +52,7 @@ class Snapshot:
         return sum(part.files for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RemoteRepository:
     """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it, empty
     where they are pushed nowhere; `allow_existing` lets the branch of a repository be replaced that is not marked as
@@ -67,7 +67,7 @@ class RemoteRepository:
 NOWHERE = RemoteRepository("")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotStatus:
     """`latest` is the newest that was made, `current` the one that agents read. `why` says why a sync is needed, empty
     when none is.

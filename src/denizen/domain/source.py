@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -17,6 +17,7 @@ from typing import cast
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.location import SourceKind, read_location
+from denizen.domain.record import record
 
 LEARNED = "learned"
 """The id of the source that has answers of people, which they may take back."""
@@ -49,7 +50,7 @@ _MAX_PATH_CHARS = 1000
 _MAX_NAME_BYTES = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Source:
     """A source of documents. `location` is an address or an absolute path as `read_location` gives it; `branch` (or
     tag) empty means the repository's own choice; only what is below `content_path` is read. Files go to
@@ -93,7 +94,7 @@ class Source:
         return derive("read", READ_AS, self.kind.value, self.location, self.branch, self.content_path, only, *more)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SourceChange:
     """A change that somebody asks for; None leaves a value as it is, or at its default. Settings have the names of
     `Source`, by which the command line, the web and the store copy them.
@@ -130,7 +131,7 @@ SOURCE_SETTINGS: Mapping[str, type[str | bool | int]] = {
 """The settings of a source and their types; each has a default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SourceReading:
     """The files kept from one reading of a source. `manifest` names the list of its files, `documents` counts those of
     Markdown, `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be.
@@ -145,7 +146,7 @@ class SourceReading:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SourceState:
     """How far a source was read: the last good reading (`taken` None before the first one), and what the last attempt
     came to. `revision` is the commit, or what stands for the state of a folder; without a reading it says nothing.
@@ -182,7 +183,7 @@ class SyncStatus(StrEnum):
     """No source could be read, or no snapshot be made of what was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SyncRun:
     """One sync. `failed` maps sources (and `(remote)`, to which snapshots are pushed, or `(snapshot)` where none could
     be made) to what was wrong, `skipped` those that were left as they are to why; `snapshot` is what was current when

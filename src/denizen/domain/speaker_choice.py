@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from denizen.domain.attention import Trigger
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.domain.room import Post
 
 SILENCE = "[silence]"
@@ -23,7 +23,7 @@ SILENCE = "[silence]"
 _ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpeakerCandidate:
     """An agent that may answer the message.
 

@@ -10,9 +10,9 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from denizen.domain.markup import Fence, Span, Spans, list_code_spans, list_fences, list_gaps, list_tokens
+from denizen.domain.record import record
 
 DISCORD_LIMIT = 2000
 """Code points in one message of a bot."""
@@ -61,7 +61,7 @@ def split_text(text: str, *, limit: int = DISCORD_LIMIT, collapse_blank_lines: b
     return list(_lay_out(text, limit).cut_pieces())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Layout:
     """A text and what in it must not be cut: `tokens` never, `blocks` where there is another way.
 

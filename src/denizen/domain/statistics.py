@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 
 EVERYBODY = ""
@@ -44,7 +45,7 @@ class UsageGrouping(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageTotals:
     """`messages` are those that a model answered, each counted once, and the reports; `duration_ms` is the time that
     the requests took.
@@ -60,7 +61,7 @@ class UsageTotals:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DayRange:
     """Days, the last one included."""
 
@@ -95,7 +96,7 @@ class DayRange:
         return datetime.combine(self.last + timedelta(days=1), time(), UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageFilter:
     """The filter of a sum of usage. `user` is a principal's key, or EVERYBODY; an empty source or model is any."""
 
@@ -104,7 +105,7 @@ class UsageFilter:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageReport:
     """Usage that somebody's program reports itself. `reporter` is the key of who reported it."""
 
@@ -119,7 +120,7 @@ class UsageReport:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SideRequest:
     """A request to a model that is no step of a turn: the observer's, one that sums up, one that was broken off.
     `user` is the key of whoever it was for.
@@ -186,7 +187,7 @@ def _check_count(name: str, number: int, most: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageRanking:
     """The usage under one name: a model, a source, a user by their key with the `name` that people know."""
 
@@ -195,7 +196,7 @@ class UsageRanking:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageSummary:
     """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
     hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`.

@@ -8,10 +8,10 @@ post in the archive, so that it follows what becomes of it there: edits, deletio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from denizen.domain.json import JsonObject
+from denizen.domain.record import record
 
 BODY_CHARS = 1000
 """The characters of the opening that an agent is told."""
@@ -19,7 +19,7 @@ ROUTED_CHARS = 500
 """The characters of the opening that a router is shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subject:
     """`origin` is the community, such as `owner/repository`; `kind` in words, such as `issue`; `opening` the id of the
     post that began it. `body` is what that says, up to `BODY_CHARS`; empty where it is not known or not kept.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from denizen.domain.ids import SessionId
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Summary:
     """The summary of a session's messages from sequence `first` to `last`, both included. The messages stay where they
     are.

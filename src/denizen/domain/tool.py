@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 
 from denizen.domain.ids import CallId
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 
 class Tier(IntEnum):
@@ -62,7 +63,7 @@ class CacheScope(StrEnum):
     """Results do not depend on who asks, so that one may answer others, once the gate lets them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DataFlow:
     """Which foreign text a tool lets in, and what a call changes or sends outside its result. The gate decides by it.
 
@@ -83,7 +84,7 @@ class DataFlow:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolSpec:
     """A tool as models, the gate and people see it.
 
@@ -107,7 +108,7 @@ class ToolSpec:
     """An agent has it only when its `tools` name it in full; no pattern brings it in."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCall:
     """One call, with arguments that fit the tool's schema."""
 
@@ -117,7 +118,7 @@ class ToolCall:
     origin: Origin = Origin.MODEL
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolResult:
     """The result of a call: `text` for the model; `data` for people and machines (embeds, files), never for
     the model.

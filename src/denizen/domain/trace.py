@@ -7,16 +7,16 @@ can be forgotten. Made by `engine/loop/steps`, kept by the store, read by `engin
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Segment, Stability, estimate_tokens
+from denizen.domain.record import record
 
 KEPT = frozenset({Stability.FOREVER, Stability.CONFIG})
 """Segments whose text is kept, since it comes from the configuration. Others may hold somebody's words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SegmentUse:
     """A segment of a system prompt. `tokens` are estimated; `text` is None where it is not kept."""
 
@@ -39,7 +39,7 @@ class SegmentUse:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageUse:
     """The messages of one kind in a prompt (`PromptMessage.kind`), in the order of their first."""
 
@@ -48,7 +48,7 @@ class MessageUse:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PromptUse:
     """The parts of a step's request. A later step has a record of its own only when its segments or tools differ; all
     else that it adds are results of tools.

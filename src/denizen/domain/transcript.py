@@ -8,12 +8,13 @@ what is forgotten leaves a block. Loading and keeping is in `engine/prompt/room_
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from denizen.domain.file_text import show_file
 from denizen.domain.names import format_name
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.record import record
 from denizen.domain.room import Post, is_newer
 
 TOKENS_PER_LINE = 4
@@ -30,7 +31,7 @@ DELETED = -1
 NO_TEXT = "(no text)"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostHistory:
     """A post with its earlier texts, oldest first."""
 
@@ -42,7 +43,7 @@ class PostHistory:
         return self.earlier[version] if version < len(self.earlier) else self.post.text
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptEvent:
     """A change to a post of a closed block: its edit number `version`, or `DELETED`. It is told before the line
     of the post `before`; at the end when that is empty.
@@ -53,7 +54,7 @@ class TranscriptEvent:
     before: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptLine:
     """`post` is the id of the post, empty for an event. `answers` is the post that a bot answered with it."""
 
@@ -70,7 +71,7 @@ class TranscriptLine:
         return estimate_tokens(self.text) + TOKENS_PER_LINE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TranscriptBlock:
     """Where a closed block begins and ends, and which versions it shows. `number` counts those of a place from 1.
 
@@ -95,7 +96,7 @@ class TranscriptBlock:
         return not is_newer(self.first, post_id) and not is_newer(post_id, self.last)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptBudget:
     """In tokens. `tail` is guaranteed to the newest talk even where that is more than is left of `total`; `block` None
     derives the size of a block from `total`; `parent_share` is what a thread may use for its parent. `messages` bounds
@@ -250,7 +251,7 @@ def limit_lines(
     return blocks[newest_version([len(lines) for lines in blocks], most - len(tail)) :], tail[-most:]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptView:
     """The part of a transcript that an agent sees: of the parent's blocks, its own blocks and the tail, the places from
     which on.

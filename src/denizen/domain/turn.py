@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author, Part
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.record import record
 from denizen.domain.routing import Route
 from denizen.domain.subject import Subject
 from denizen.domain.tool import ToolCall
@@ -35,7 +36,7 @@ class TurnStatus(StrEnum):
         return self is not TurnStatus.OPEN
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplyTarget:
     """The reply is owed on a platform, and goes out through the outbox.
 
@@ -58,7 +59,7 @@ class ReplyTarget:
     is_unsure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sender:
     """Who sent a message. `reach` is how they can be asked back about a call that needs approval."""
 
@@ -67,7 +68,7 @@ class Sender:
     reach: AskerReach = AskerReach.NOBODY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RequestOptions:
     """How a sender wants a message answered. `model` overrides the agent's model for this turn."""
 
@@ -77,7 +78,7 @@ class RequestOptions:
     temperature: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionChoice:
     """The session that a message continues. `place` is where it lives when not where the message was sent, and `is_new`
     starts a fresh one. `history` is what the client carries itself (OpenAI-compatible clients), empty at its beginning;
@@ -89,7 +90,7 @@ class SessionChoice:
     history: tuple[PromptMessage, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnRequest:
     """A message that is to be answered by a turn.
 
@@ -111,7 +112,7 @@ class TurnRequest:
     options: RequestOptions = field(default_factory=RequestOptions)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnFailure:
     """Why a turn ended without an answer. `message` is safe to show to anybody, `family` names the error family, which
     says who acts next, and `fix` tells what to do.
@@ -123,7 +124,7 @@ class TurnFailure:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnResult:
     """The final text of a turn or its failure, the model that answered last, and what all requests have cost."""
 
@@ -133,7 +134,7 @@ class TurnResult:
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Turn:
     """One trigger until its reply is delivered. `result` is filled when the turn is closed. `route` is None where the
     model was not chosen for the question.
@@ -153,7 +154,7 @@ class Turn:
     result: TurnResult = field(default_factory=TurnResult)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Step:
     """One model request of a turn. `number` counts from 1. `purpose` is `act`, `plan`, `answer` or `final`; where the
     router was asked, that is number 0, `route`.
@@ -169,7 +170,7 @@ class Step:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallRecord:
     """One tool call of a step with its outcome. `position` orders calls within the step; the calls from within others
     come after those of the step itself.

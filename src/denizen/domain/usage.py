@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from denizen.domain.json import JsonObject
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """Tokens of one or more requests. `input_tokens` includes the cached ones. `cost_usd` is None when unknown."""
 

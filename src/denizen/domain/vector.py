@@ -7,16 +7,17 @@ any library. Larger collections need an index in front of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from operator import mul
+
+from denizen.domain.record import record
 
 SCALE = 127
 
 _SIGNS = bytes(ord("1") if 0 < value <= SCALE else ord("0") for value in range(256))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VectorMatch:
     """`similarity` is the cosine: 1 for the same direction, about 0 for what has nothing to do with it."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from denizen.domain.approval import ApprovalRule
+from denizen.domain.record import record
 from denizen.domain.tool import Tier, ToolResult
 
 
@@ -18,7 +18,7 @@ class Decision(StrEnum):
     """People decide."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """`reason` is safe to tell the model and the asker; `decided_by` names the rule or judge.
 
@@ -33,7 +33,7 @@ class Verdict:
     alert: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallOutcome:
     """The outcome of a call. A denied call has an error result that tells the model why. The time in which people were
     waited for is not part of its duration.

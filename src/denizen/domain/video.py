@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from denizen.domain.document import clock_time, front_matter, one_line, slug
 from denizen.domain.location import YOUTUBE
+from denizen.domain.record import record
 
 PARAGRAPH_S = 60.0
 """So much of what is said stands in one paragraph, which begins with its time."""
@@ -19,7 +20,7 @@ PARAGRAPH_S = 60.0
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VideoAccess:
     """How YouTube is asked. `languages` are those of transcripts, the best first; where none of them is there, any
     other is taken.
@@ -31,7 +32,7 @@ class VideoAccess:
     languages: tuple[str, ...] = ("en",)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Video:
     """As the list of its channel tells it."""
 
@@ -48,7 +49,7 @@ class Video:
         return f"{self.id}-{slug(self.title)}.md"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VideoTranscript:
     """The spoken words of a video: seconds from its beginning, and words. Without any, `missing` says why."""
 

@@ -42,18 +42,26 @@ _PARTS = _Parts()
 
 def split_words(text: str) -> list[str]:
     """The words of a text in order: runs of letters, digits and the marks on them, without case and accents."""
+    words = fold_words(text)
+    if max(map(len, words), default=0) <= WORD_CHARS:
+        return words
+    return [word[:WORD_CHARS] for word in words]
+
+
+def fold_words(text: str) -> list[str]:
+    """The words of a text as `split_words` has them, of any length."""
     text = text[:SEARCHED_CHARS]
     if text.isascii():
-        return _cut_long(text.translate(_ASCII).split())
+        return text.translate(_ASCII).split()
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _stream_safe(text)))
     folded = unicodedata.normalize("NFC", plain).casefold()
-    return _cut_long(folded.translate(_PARTS).split())
+    return folded.translate(_PARTS).split()
 
 
 def make_excerpt(text: str, words: Iterable[str], *, limit_chars: int = 240) -> str:
     """About `limit_chars` of a text, on one line, around the first of the words; the beginning when none is in it.
 
-    `words` are as `split_words` gives them.
+    `words` are as `split_words` or `query_terms` gives them.
     """
     line = " ".join(text[:SEARCHED_CHARS].split())
     if len(line) <= limit_chars:
@@ -63,12 +71,6 @@ def make_excerpt(text: str, words: Iterable[str], *, limit_chars: int = 240) -> 
     start = max(0, min(place - limit_chars // 3, len(line) - limit_chars))
     end = start + limit_chars
     return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
-
-
-def _cut_long(words: list[str]) -> list[str]:
-    if max(map(len, words), default=0) <= WORD_CHARS:
-        return words
-    return [word[:WORD_CHARS] for word in words]
 
 
 def _stream_safe(text: str) -> str:
@@ -88,9 +90,10 @@ def _stream_safe(text: str) -> str:
 
 
 def _find(line: str, wanted: Sequence[str]) -> int:
-    """Where the first of the words stands; else the first that begins like one of them; else 0."""
+    """Where the first of the words stands; else what begins like one of them; else 0."""
     stems = {word[:STEM_CHARS] for word in wanted if len(word) >= STEM_CHARS}
-    similar = 0
+    # Within a sentence that has no spaces.
+    similar = min((place for word in wanted if not word.isascii() and (place := line.find(word)) > 0), default=0)
     for run in _RUN.finditer(line):
         found = split_words(run.group())
         if not set(wanted).isdisjoint(found):

@@ -439,4 +439,4 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
     found = await look_up(context, steps)
     if context.plans:
         return await plan_then_act(context, steps, history, found)
-    return await run_loop(context, steps, history, found)
+    return await run_loop(context, steps, history, found or [])

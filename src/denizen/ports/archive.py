@@ -10,13 +10,14 @@ that may be seen.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.conversation import Place
 from denizen.domain.message import Author
+from denizen.domain.ranking import Match
+from denizen.domain.record import record
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.transcript import PostHistory, TranscriptBlock
 
@@ -41,7 +42,7 @@ class OptOutKind(StrEnum):
     CHANNEL = "channel"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostQuery:
     """A search for posts in the given rooms only, with any of the words. Those in `also` count for the order, but find
     nothing by themselves. `author` is an id; `since` is inclusive, `until` exclusive.
@@ -57,15 +58,16 @@ class PostQuery:
     also: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostHit:
-    """A post that a search found. `excerpt` is the part around the words."""
+    """A post that a search found. `excerpt` is the part around the words; the key of `match` is the post's id."""
 
     post: Post
     excerpt: str
+    match: Match
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostCount:
     """`key` is a room's id, an author's id or a UTC day, as asked; `name` the author's latest name, else empty."""
 
@@ -74,7 +76,7 @@ class PostCount:
     posts: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AuthorCount:
     """The stored texts of one author: posts, including deleted ones, and messages in sessions that
     were not forgotten.
@@ -92,7 +94,7 @@ class CountBy(StrEnum):
     DAY = "day"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Backfill:
     """The state of mirroring a room's past. `oldest` is the oldest post fetched so far, empty before the first page."""
 
@@ -208,7 +210,7 @@ class ArchiveRepository(Protocol):
     async def list_backfills(self, platform: str) -> Sequence[Backfill]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PendingEmbeddings:
     """Posts without a vector of the model.
 
@@ -249,7 +251,7 @@ class PostEmbeddingRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostRange:
     """The posts of a room from one id to another, both included."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.subject import Subject
 
@@ -43,7 +44,7 @@ async def _nothing_earlier() -> Sequence[IncomingMessage]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MessageMentions:
     """Whom a message addresses, as one account sees it.
 
@@ -60,7 +61,7 @@ class MessageMentions:
     replies_to: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class IncomingMessage:
     """A message as one account sees it.
 
@@ -86,7 +87,7 @@ class IncomingMessage:
     load_earlier: LoadEarlier = _nothing_earlier
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandOption:
     """An option of a command. `choices` is a fixed list; `suggests` asks the listener while the user types
     (autocomplete).
@@ -99,7 +100,7 @@ class CommandOption:
     suggests: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandSpec:
     """A slash command. With `groups` the options belong to the subcommands named there. Names are lower case.
 
@@ -114,7 +115,7 @@ class CommandSpec:
     public: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandCall:
     """A command that somebody gave, with its subcommand in `group`. `id` is unique on the platform. `ticket` is the
     right to answer it, empty when it was typed as text. `target` is the message that it was given about, if any.
@@ -133,7 +134,7 @@ class CommandCall:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandReply:
     """The immediate reply to a command. Only the user sees a `private` one, where the platform can do that.
 
@@ -147,7 +148,7 @@ class CommandReply:
     is_failure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ButtonPress:
     """Somebody pressed a button of one of the account's messages: they say `value`, or do `action` because of `why`.
     For a choice among several, `about` is the beginning of the message that offers them.
@@ -166,7 +167,7 @@ class ButtonPress:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReactionChange:
     """Somebody other than the account added a reaction to a message, or removed it (not `is_on`). `emoji` is written as
     in a message. Only the id is known of a user who removed one.
@@ -226,7 +227,7 @@ class ChannelListener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MentionNames:
     """The names that can be pinged in a place, with their ids: users by display and user name, and roles."""
 

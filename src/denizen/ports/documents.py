@@ -9,16 +9,21 @@ PASSAGE_VECTORS, under the passage's key and in the namespace of its source.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.passage import Passage, passage_key, searchable_words, split_passages
+from denizen.domain.ranking import Match
+from denizen.domain.record import record
+from denizen.domain.terms import has_german
+from denizen.domain.words import fold_words
 
 PASSAGE_VECTORS = "passage"
+LANGUAGE_CHARS = 2000
+"""The beginning of a document, which tells its language."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexedDocument:
     """A file of the snapshot with its passages. `digest` identifies its content.
 
@@ -36,17 +41,18 @@ class IndexedDocument:
     def cut(cls, path: str, source_id: str, digest: str, text: str) -> IndexedDocument:
         """Returns the document with the passages of its text. Takes a while for a long text."""
         passages = split_passages(path, text)
+        is_german = has_german(fold_words(text[:LANGUAGE_CHARS]))
         return cls(
             path=path,
             source_id=source_id,
             digest=digest,
             passages=passages,
             keys=[passage_key(source_id, each) for each in passages],
-            words=[searchable_words(path, each) for each in passages],
+            words=[searchable_words(path, each, is_german=is_german) for each in passages],
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexedPassage:
     """A passage as the index holds it. `key` is derived from its source and text."""
 
@@ -56,7 +62,7 @@ class IndexedPassage:
     passage: Passage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexSize:
     """The size of the index."""
 
@@ -87,8 +93,8 @@ class DocumentRepository(Protocol):
 
     async def find_by_words(
         self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
-    ) -> Sequence[str]:
-        """Returns keys of passages that contain some of these words, the best first. The words in `also` count for the
+    ) -> Sequence[Match]:
+        """Returns passages that contain some of these words, by key, the best first. The words in `also` count for the
         order, but find nothing by themselves. No sources means all.
         """
         ...

@@ -6,11 +6,12 @@ Implemented by `adapters/embed`: a model that runs here, and any server with Ope
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 
 
@@ -21,7 +22,7 @@ class EmbedKind(StrEnum):
     DOCUMENT = "document"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingResult:
     """One vector for each text, all of the same length, and what that took."""
 

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.tool import ToolResult, ToolSpec
 
 ReportLine = Callable[[str], None]
 """Takes one line about how far it is. It must not wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExternalCaller:
     """Who calls, and for which agent; the default agent where `agent` is empty."""
 

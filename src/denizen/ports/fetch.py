@@ -6,14 +6,15 @@ Implemented by `adapters/fetch`. Skills get it through their context and have no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
+
+from denizen.domain.record import record
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FetchedPage:
     """A page as text. `url` is the last one after redirects; `text` is decoded and cut at the limit; `truncated`
     says whether it was cut.
@@ -27,7 +28,7 @@ class FetchedPage:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DownloadedFile:
     """A file as bytes of any kind, cut at the limit; `truncated` says whether it was cut."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.errors import NotFound
+from denizen.domain.record import record
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 """In lower case, as ASGI servers pass headers."""
@@ -33,7 +33,7 @@ class WebhookReceipt(StrEnum):
     """It concerns no agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostedRepository:
     """A repository. `name` is `owner/name`; `address` is what a source is read from; `updated_at` is in ISO form."""
 

@@ -8,19 +8,19 @@ has sent. Together they make sure that each reply happens exactly once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.delivery import Delivery
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.record import record
 
 COMMAND = "command"
 """The refusal of a message that was a command: it was run, and its reply is no turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageClaim:
     """A decision about a message: a turn answers it, or `refusal` is the code that says why none does."""
 

@@ -7,12 +7,12 @@ namespaces of one collection.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
+from denizen.domain.record import record
 from denizen.domain.vector import VectorMatch
 
 MEMORY_VECTORS = "memory"
@@ -63,7 +63,7 @@ class MemoryRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredVector:
     """The embedding of one text. `key` is unique in the collection; `data` is packed by `domain.vector.pack`."""
 

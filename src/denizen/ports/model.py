@@ -7,7 +7,7 @@ makes exactly one request. Retries happen inside, before any output; falling bac
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal, Protocol
 
@@ -15,6 +15,7 @@ from denizen.domain.agent import SamplingSettings
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.domain.usage import Usage
 
@@ -28,7 +29,7 @@ The loop tells the model what was wrong with it; towards providers such a call h
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Capabilities:
     """The abilities of one model; detected by name, overridden in the configuration.
 
@@ -55,7 +56,7 @@ class Capabilities:
         return self.native_tools or not self.image_output
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelRequest:
     """Everything that one request needs. `segments` come most stable first and become the system prompt.
 
@@ -78,28 +79,28 @@ class ModelRequest:
     keep_s: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextDelta:
     """A piece of the answer, as it streams in."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ThinkingDelta:
     """A piece of the model's reasoning, as it streams in."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelNotice:
     """The model is not answering yet, and why: weights loading, waiting before a retry, falling back."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelReply:
     """The whole reply, last event of the stream. `model` is the one that answered (a fallback may have)."""
 
@@ -134,7 +135,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelInfo:
     """A model for lists. `provider` is the configured provider's name; `aliases` are the names agents may use.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from denizen.domain.record import record
 
 MAX_PDF_BYTES = 20 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PdfText:
     """The text of a PDF. `missing` says which part could not be read and why; it is empty when the text is whole.
 

@@ -7,9 +7,10 @@ policy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from denizen.domain.record import record
 
 MAX_COMMANDS = 10
 MAX_COMMAND_CHARS = 2000
@@ -21,7 +22,7 @@ programs does.
 TIMED_OUT_EXIT_CODE, CAPPED_EXIT_CODE = 124, 137
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShellView:
     """The folders that a shell sees, by name, below the top folder. A single folder with an empty name is the top
     itself.
@@ -30,12 +31,14 @@ class ShellView:
     folders: tuple[tuple[str, Path], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShellResult:
     """The result of one command. Each stream has at most `MAX_STREAM_CHARS` characters, and then a note of its full
     length.
 
-    `refused` means that the policy did not allow it; `stderr` says why, and what is allowed.
+    `refused` means that the policy did not allow it; `stderr` says why, and what is allowed. `read` are the files that
+    its programs were given to read, as paths below the top folder, and folders (with a `/` at the end; the top is `/`)
+    of which any file may have been.
     """
 
     command: str
@@ -44,9 +47,10 @@ class ShellResult:
     exit_code: int
     refused: bool
     duration_ms: int
+    read: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShellReply:
     """The results of a call. `session_id` names the session for the next call; it begins with `sess_`."""
 

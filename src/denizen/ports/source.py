@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository, Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceReading, SourceState, SyncRun
 
@@ -21,7 +21,7 @@ WAITING = "waiting"
 """The beginning of the stage between two attempts, which goes on with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadingProgress:
     """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known), and
     how long the rest takes, where somebody measured that.
@@ -37,7 +37,7 @@ ReportProgress = Callable[[ReadingProgress], None]
 """A callback for progress. It may be called from any thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceFile:
     """One file of a source. `read` returns its bytes, blocks, may raise OSError, and may be called until the next file
     is asked for. `lacks` says why the file cannot be read, where that is known; then nothing calls `read`.
@@ -49,7 +49,7 @@ class SourceFile:
     lacks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceTree:
     """A source as it is at `revision`: only regular files of a kept kind, and what cannot be read of it, with paths
     below the content path.
@@ -63,7 +63,7 @@ class SourceTree:
     files: Iterator[SourceFile]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LibraryFile:
     """A file as the library stores it. `digest` is the SHA-256 of its content."""
 
@@ -72,7 +72,7 @@ class LibraryFile:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentText:
     """The text of a document, and the part of the snapshot that it belongs to."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.json import Json
 from denizen.domain.message import Message
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.reminder import Reminder
 from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
@@ -54,7 +54,7 @@ class ConversationRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecentSession:
     """An open session with its place, the number of its messages, and the time of the last one."""
 
@@ -92,7 +92,7 @@ class SessionRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageHit:
     """One search result: the message, and the part of its text around the match."""
 
@@ -200,7 +200,7 @@ class TurnRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageRow:
     """The usage of one model by one agent on one UTC day."""
 
@@ -218,7 +218,7 @@ class UsageLedger(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigGeneration:
     """One accepted state of the configuration. `digest` is the sha256 of its text, which holds no secrets."""
 

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome
@@ -33,7 +34,7 @@ class CallTrail:
     shell: ShellReply | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NestedCall:
     """A call that a skill made from within another call."""
 
@@ -45,7 +46,7 @@ def _tell_nobody(text: str) -> None:
     del text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallOptions:
     """How a call runs. `idempotency_key` is the same when an interrupted call runs again after a restart.
     `shell_session` names the shell session to continue, where the caller named one.
@@ -57,7 +58,7 @@ class CallOptions:
     """Takes one line about how far the call is, which people see when it takes long."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AskedText:
     """The text that a turn answers. `own_words` is what of it the asker alone wrote, empty where that is not sure."""
 
@@ -65,7 +66,7 @@ class AskedText:
     own_words: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
 

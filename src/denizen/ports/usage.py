@@ -7,18 +7,18 @@ once, the second sees what the first has reserved.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
 from denizen.domain.budget import BudgetScope, BudgetScopeKind, BudgetStatus
 from denizen.domain.rate_limit import RateLimit, RateLimitWait
+from denizen.domain.record import record
 from denizen.domain.statistics import DayRange, SideRequest, UsageFilter, UsageGrouping, UsageReport, UsageTotals
 from denizen.domain.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reservation:
     """Money for one running request, counted in all its scopes until it is released or expires.
 
@@ -31,7 +31,7 @@ class Reservation:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpendRow:
     """The usage of one scope on one UTC day."""
 

@@ -16,7 +16,9 @@ skill declares its tools and their tiers; the gate decides who may call them. Im
 pydantic is loaded when the first schema is asked for.
 """
 
+from denizen.domain.citation import DocumentRef
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
@@ -74,6 +76,7 @@ __all__ = [
     "ArchivedTalk",
     "CacheUsage",
     "ConversationHistory",
+    "DocumentRef",
     "DownloadedFile",
     "Effect",
     "FetchedPage",
@@ -118,6 +121,7 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "covers_question",
+    "describe_reading",
     "parse_period",
     "quote_untrusted",
     "rank_by_words",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
@@ -39,7 +39,7 @@ from denizen.skill.services import (
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HistoryMessage:
     """One earlier message. `at` is an aware UTC time; `number` is its place in the session, where that is known."""
 
@@ -170,7 +170,7 @@ def _no_snapshot() -> None:
     """Returns None: no source was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SkillFolders:
     """The folders of skills: `own` of an agent and a skill, `shared` of a skill that has one for all agents, and
     `snapshot` of the sources of knowledge.
@@ -181,7 +181,7 @@ class SkillFolders:
     snapshot: Callable[[], Path | None] = _no_snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScopedServices:
     """The services that are opened for each call, with what its scope may see and do."""
 
@@ -193,7 +193,7 @@ class ScopedServices:
     open_reminders: OpenReminders = _nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class OwnerServices:
     """The services of built-in skills for the owner: the owner's skills, and this instance of Denizen."""
 
@@ -201,7 +201,7 @@ class OwnerServices:
     instance: InstanceControl | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SkillServices:
     """The services that contexts are made of, given once for a skill."""
 
@@ -219,7 +219,7 @@ class SkillServices:
     owner: OwnerServices = OwnerServices()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedHistory:
     services: SkillServices
     scope: CallScope

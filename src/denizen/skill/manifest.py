@@ -22,12 +22,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import cast
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, Tier, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.ports.toolset import CallScope
@@ -133,7 +134,7 @@ _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.py")
 _KEYS = ("name", "version", "description", "tier", "permissions", "entry", "examples")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillExample:
     """One call of a tool, whose result must contain the text. With `is_error` the call must fail."""
 
@@ -143,7 +144,7 @@ class SkillExample:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillManifest:
     """The name, description and permissions of a skill. `tier` is the lowest tier that one of its tools may have. A
     Markdown skill has no tools, so its manifest is only a name, a description and a version.

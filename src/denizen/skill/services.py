@@ -11,13 +11,13 @@ thing that may not be seen and a thing that does not exist raise the same NotFou
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Protocol
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
 from denizen.ports.sandbox import ShellResult
@@ -33,7 +33,7 @@ class Download(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProgramResult:
     """The output of a program, both streams in the order in which they came. `exit_code` is None when the program
     was stopped: on its time limit or, with `is_cut`, because it printed too much.
@@ -86,7 +86,7 @@ class SearchDocuments(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillInfo:
     """One skill of the owner's folder. `state` is one of enabled, disabled, changed, failed, missing; `why` says
     what is wrong with it, if anything.
@@ -128,7 +128,7 @@ class SkillEditor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpendingSummary:
     """The money spent today and this month (UTC), with the number of requests."""
 
@@ -138,7 +138,7 @@ class SpendingSummary:
     month_requests: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheUsage:
     """The input tokens of the last days, and how many of them the provider read from or wrote to its cache."""
 
@@ -165,7 +165,7 @@ class InstanceControl(Protocol):
 ArchiveKey = Literal["room", "author", "day"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchivedPost:
     """One message. Times are aware and UTC.
 
@@ -187,7 +187,7 @@ class ArchivedPost:
     attachments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchivedEdits:
     """A message with its earlier texts, oldest first, each with the time at which it was written."""
 
@@ -195,7 +195,7 @@ class ArchivedEdits:
     earlier: tuple[tuple[datetime, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchiveCount:
     """A number of posts. `name` is a room's or author's name, or a UTC day such as 2026-11-21."""
 
@@ -203,7 +203,7 @@ class ArchiveCount:
     posts: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchivedTalk:
     """Messages that belong together, oldest first. `found` are the ids of those that a search found; the others stand
     before or after one of them in its room, or are what it replies to.
@@ -213,7 +213,7 @@ class ArchivedTalk:
     found: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TalkFilters:
     """The limits of a search that the words of its question set. `author` and `room` are names."""
 
@@ -226,7 +226,7 @@ class TalkFilters:
         return bool(self.author or self.room or self.since or self.until)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FoundTalk:
     """The result of a search, the best talk first. `words` are those of the question that were searched for.
     `is_widened`: as `filters` say there was nothing, so this was found without them.
@@ -310,7 +310,7 @@ class ArchiveLookup(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryItem:
     """One memory. `core` memories are the agent's own, not the user's. Times are aware and UTC."""
 
@@ -351,7 +351,7 @@ class MemoryAccess(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PastToolCall:
     """One tool call of an earlier turn. `outcome` is one of done, failed, denied."""
 
@@ -370,7 +370,7 @@ class ToolCallLog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannedReminder:
     """A pending reminder. `due_at` is an aware time in the zone that was asked for; `is_here` is whether it was
     asked for in this very place.

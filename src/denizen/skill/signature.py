@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Param:
     """Describes a parameter in `Annotated[int, Param("how many", ge=1, le=10)]`. A plain string in its place is a
     description.
@@ -59,7 +60,7 @@ class ToolError(InvalidInput):
         self.is_own = is_own
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolOutput:
     """A result with `text` for the model and `data` (embeds, files) for people and machines, never for the model.
 

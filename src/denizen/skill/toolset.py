@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill.context import OpenPlatform, ScopedServices, SkillServices, ToolContext, run_in_thread
@@ -133,7 +134,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _FirstActionCheck:
     """The platform for a call that is run up to its first action only."""
 

@@ -6,7 +6,6 @@ Templates are in `templates`, scripts and styles in `static`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from denizen.domain.rate_limit import RateLimit
+from denizen.domain.record import record
 from denizen.web.http.auth import (
     LOGIN_COOKIE,
     LOGIN_LIFETIME,
@@ -42,7 +42,7 @@ WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
 _WEB = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChatPage:
     """The context of `chat.html`, which gets everything else from `/api`. `can_sign_out` tells that the caller signed
     in; `simulator` is the address of the simulator's page, or empty; `shows_sources` tells the page to watch the
@@ -55,7 +55,7 @@ class ChatPage:
     shows_sources: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoginPage:
     """The context of `login.html`. `problem` is a sentence, or empty."""
 

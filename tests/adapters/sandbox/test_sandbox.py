@@ -19,6 +19,7 @@ import pytest
 
 from denizen.adapters.sandbox.inside.policy import check_command
 from denizen.adapters.sandbox.inside.programs import EXTERNAL, NAMES
+from denizen.adapters.sandbox.inside.reading import MAX_READ
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import (
@@ -750,3 +751,49 @@ async def test_a_worker_becomes_another_user_only_where_everybody_may_read_the_f
     for mode, uid in ((0o755, UNPRIVILEGED_UID), (0o700, None)):
         tmp_path.chmod(mode)
         assert plan_isolation("namespaces", view, host, SandboxLimits())["uid"] == uid
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("cat docs/guide.md", ["docs/guide.md"]),
+        ("cd docs && cat guide.md ../README.md", ["docs/guide.md", "README.md"]),
+        ("cat ./docs/*.md | head -2", ["docs/guide.md"]),
+        ("cat api/{a,b}.json", ["api/a.json", "api/b.json"]),
+        ("find docs -name guide.md -exec cat {} +", ["docs/"]),
+        ("cd docs && find . -name '*.txt' -exec grep -h zebra {} +", ["docs/"]),
+        ("cat names.txt | xargs cat", ["names.txt", "docs/guide.md", "README.md"]),
+        ("cd api && echo a.json | xargs -I{} head -1 {}", ["api/a.json"]),
+        ("grep -rh foo .", ["/"]),
+        ("grep -rn docs", ["docs/", "/"]),
+        ("grep -rn -A 2 foo docs", ["docs/"]),
+        ("sort README.md docs/numbers.txt 2>/dev/null", ["README.md", "docs/numbers.txt"]),
+        ("sed -n 2,3p 'docs/sub dir/deep file.txt'", ["docs/sub dir/deep file.txt"]),
+        ('echo "docs/guide.md:3: Install it"', []),
+        ("ls -R docs; find . -name guide.md; stat README.md; tree docs", []),
+        ("find . -exec stat {} +", []),
+        ("cat docs/nothing.md", []),
+        ("cat /dev/null", []),
+        ("for f in api/?.json; do cat $f; done", ["api/a.json", "api/b.json"]),
+        ("for f in api/?.json; do cat $f; done | head -1", ["api/a.json", "api/b.json"]),
+        ("cat < README.md | sort", ["README.md"]),
+        ("cd docs; head -1 guide.md; cd ..; cat README.md", ["docs/guide.md", "README.md"]),
+        ("F=docs/guide.md; awk '/foo/' \"$F\"", ["docs/guide.md"]),
+        ("printf '%s\\n' docs/guide.md; pwd; test -f README.md; [ -d docs ]", []),
+        ("rm docs/guide.md", []),
+    ],
+)
+async def test_a_result_tells_what_its_programs_were_given_to_read(
+    tier: str, documents: SandboxFolder, line: str, read: list[str]
+) -> None:
+    async with open_pool(tier) as pool:
+        assert list((await run(pool, documents, line)).read) == read
+
+
+async def test_of_very_many_files_the_folders_are_told(best_tier: str, documents: SandboxFolder) -> None:
+    for number in range(MAX_READ + 1):
+        (documents.root / "api" / f"{number:04}.md").write_text("x\n", encoding="utf-8")
+    async with open_pool(best_tier) as pool:
+        assert (await run(pool, documents, "cat api/0*.md README.md")).read == ("api/", "/")
+        told = (await run(pool, documents, "find api -name '0*.md' | xargs -n 1 cat")).read
+        assert told == ("api/",)

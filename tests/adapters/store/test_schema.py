@@ -28,7 +28,9 @@ from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.ids import MessageId
+from denizen.domain.ids import ConversationId, MessageId
+from denizen.domain.words import split_words
+from denizen.ports.archive import PostQuery
 from tests.contracts.store.records import make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
@@ -420,3 +422,61 @@ async def test_memories_of_the_first_schema_are_there_after_the_upgrade_with_the
 async def test_memories_of_the_first_schema_are_there_after_the_upgrade_on_postgres(postgres_url: str) -> None:
     write_old_memory(PostgresDialect(sa.make_url(postgres_url)))
     await check_upgraded_memory(postgres_url)
+
+
+# --- terms of an older index ------------------------------------------------------------------------------------------
+
+TALK = "Членские взносы платят весной. 会员费每年五十欧元。"
+OLD_TERMS = " ".join(split_words(TALK))
+
+
+def write_old_terms(dialect: SqlDialect) -> None:
+    """A database of the first schema, with the words of a message, of a forgotten one and of a post as they were."""
+    migrate(dialect, MigrationHistory(HISTORY.folder, "1001"))
+    is_sqlite = isinstance(dialect, SqliteDialect)
+    false, at = ("0", "'2026-11-01 12:00:00.000000'") if is_sqlite else ("false", "'2026-11-01 12:00:00+00'")
+    with dialect.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO conversations (id, platform, channel, thread, title, created_at)"
+            f" VALUES ('c', 'discord', '10', '', '', {at})"
+        )
+        for key, words in (("kept", OLD_TERMS), ("forgotten", "")):
+            connection.exec_driver_sql(
+                "INSERT INTO messages (id, conversation_id, sequence, created_at, role, author_id, author_name,"
+                " author_is_bot, platform_id, parts, meta, words)"
+                f" VALUES ('{key}', 'c', 0, {at}, 'user', '', '', {false}, '', '[]', '{{}}', '{words}')"
+            )
+        connection.exec_driver_sql(
+            "INSERT INTO posts (platform, id, room, guild, parent, reply_to, author_id, author_name, author_is_bot,"
+            " created_at, attachments, text, words)"
+            f" VALUES ('discord', '00242', '10', '', '', '', '1', 'Ana', {false}, {at}, '[]', '{TALK}', '{OLD_TERMS}')"
+        )
+        connection.exec_driver_sql("INSERT INTO documents (path, source_id, digest) VALUES ('a.md', 'docs', 'd1')")
+        connection.exec_driver_sql("INSERT INTO index_progress (collection, state) VALUES ('passage', 'snapshot')")
+
+
+async def check_renewed_terms(url: str) -> None:
+    store = await open_store(url, clock=SystemClock())
+    async with store.work(write=False) as work:
+        for asked in ("взнос", "会员"):
+            found = await work.messages.search(asked, conversation_ids=[ConversationId("c")])
+            assert [hit.message.id for hit in found] == ["kept"]
+            (hit,) = await work.archive.search(PostQuery(asked, platform="discord", rooms=["10"]))
+            assert hit.post.text == TALK
+        assert await work.documents.find_indexed() == ""
+        assert await work.documents.list_digests() == {"a.md": ""}
+    await store.aclose()
+
+
+@pytest.mark.anyio
+async def test_words_of_an_older_index_are_found_in_any_form_after_the_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    write_old_terms(SqliteDialect(path))
+    await check_renewed_terms(f"sqlite:///{path}")
+
+
+@on_postgres
+@pytest.mark.anyio
+async def test_words_of_an_older_index_are_found_in_any_form_after_the_upgrade_on_postgres(postgres_url: str) -> None:
+    write_old_terms(PostgresDialect(sa.make_url(postgres_url)))
+    await check_renewed_terms(postgres_url)

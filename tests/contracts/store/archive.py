@@ -16,6 +16,7 @@ from denizen.domain.message import Author
 from denizen.domain.room import Attachment, Post, PostChanges, PostVersion, Room, RoomKind
 from denizen.ports.archive import Backfill, CountBy, OptOutKind, PostCount, PostQuery
 from denizen.ports.store import Store
+from tests.contracts.store.languages import SCRIPTS
 from tests.contracts.store.records import NOON, PLATFORM, at, make_post, make_room
 from tests.contracts.store.settings import ODD, SYNTAX
 from tests.timing import HANG_LIMIT_S
@@ -389,6 +390,17 @@ class PostSearchContract:
         await put_posts(store, make_post("1", "Ana adopted a ferret"), *chat)
         assert (await find_posts(store, "ferret", also="who is up for a ferret")) == ["1"]
         assert (await find_posts(store, "who adopted the ferret of a game"))[0] == "1"
+
+    @pytest.mark.parametrize("script", SCRIPTS)
+    async def test_posts_are_found_by_words_of_any_script_parts_of_compounds_and_other_forms(
+        self, store: Store, script: str
+    ) -> None:
+        text, asked, other = SCRIPTS[script]
+        post = make_post("2", text, hours=0)
+        await put_posts(store, make_post("1", other), post)
+        assert await find_posts(store, asked) == ["2"]
+        await put_posts(store, edit_post(post, other, hours=1))
+        assert await find_posts(store, asked) == []
 
     async def test_a_search_looks_only_at_the_given_rooms_of_the_platform(self, store: Store) -> None:
         await put_posts(

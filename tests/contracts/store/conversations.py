@@ -19,6 +19,7 @@ from denizen.domain.summary import Summary
 from denizen.domain.transcript import DELETED, TranscriptBlock, TranscriptEvent
 from denizen.ports.archive import PostRange
 from denizen.ports.store import RecentSession, Store
+from tests.contracts.store.languages import SCRIPTS
 from tests.contracts.store.records import AGENT, NOON, PLACE, PLATFORM, at, make_message, make_post, open_conversation
 
 
@@ -384,6 +385,18 @@ class SummaryContract:
             await work.summaries.put(second, known=[first])
             await work.messages.forget_turn(TurnId("t2"))
         assert await list_summaries(store, session) == ["5-6"]
+
+    @pytest.mark.parametrize("script", SCRIPTS)
+    async def test_messages_are_found_by_words_of_any_script_parts_of_compounds_and_other_forms(
+        self, store: Store, script: str
+    ) -> None:
+        text, asked, other = SCRIPTS[script]
+        _, session = await open_conversation(store)
+        async with store.work() as work:
+            await work.messages.add(make_message(session, "1", other))
+            await work.messages.add(make_message(session, "2", text))
+            found = await work.messages.search(asked, conversation_ids=[session.conversation_id])
+        assert [hit.message.id for hit in found] == ["2"]
 
     async def test_a_session_keeps_as_many_messages_as_it_is_told(self, store: Store) -> None:
         _, session = await open_conversation(store)

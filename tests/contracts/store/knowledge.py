@@ -21,6 +21,7 @@ from denizen.domain.vector import pack_vector
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexSize
 from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.ports.store import Store
+from tests.contracts.store.languages import SCRIPTS
 from tests.contracts.store.records import AGENT, at, make_turn, open_conversation
 
 DOCS = Source(
@@ -127,8 +128,8 @@ async def put_documents(store: Store, *documents: IndexedDocument) -> None:
 async def find_passages(store: Store, words: str, *sources: str, also: str = "", limit: int = 9) -> list[str]:
     """`path:first-last` of what is found."""
     async with store.work(write=False) as work:
-        keys = await work.documents.find_by_words(words, also=also, sources=sources, limit=limit)
-        found = await work.documents.list_passages(keys)
+        matches = await work.documents.find_by_words(words, also=also, sources=sources, limit=limit)
+        found = await work.documents.list_passages([match.key for match in matches])
     return [f"{each.path}:{each.passage.first_line}-{each.passage.last_line}" for each in found]
 
 
@@ -169,6 +170,14 @@ class DocumentContract:
             store, make_document("a.md", "one sailing boat here"), make_document("b.md", "sails sailed by")
         )
         assert await find_passages(store, "sail sailing") == ["b.md:1-1", "a.md:1-1"]
+
+    @pytest.mark.parametrize("script", SCRIPTS)
+    async def test_passages_are_found_by_words_of_any_script_parts_of_compounds_and_other_forms(
+        self, store: Store, script: str
+    ) -> None:
+        text, asked, other = SCRIPTS[script]
+        await put_documents(store, make_document("a.md", other), make_document("b.md", text))
+        assert await find_passages(store, asked) == ["b.md:1-1"]
 
     async def test_words_may_count_for_the_order_that_find_nothing_by_themselves(self, store: Store) -> None:
         await put_documents(

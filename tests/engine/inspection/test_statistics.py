@@ -92,6 +92,7 @@ async def test_the_server_computes_yesterday_by_itself_soon_after_midnight() -> 
         assert await kit.statistics.compute() == (date(2026, 11, 21), 2)
 
 
+@pytest.mark.proves("S-http-stats-get")
 async def test_a_report_costs_what_its_model_costs_where_that_is_configured() -> None:
     async with open_kit() as kit:
         known = await kit.statistics.report(REPORT)

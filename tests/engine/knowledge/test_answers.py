@@ -15,8 +15,12 @@ from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
 from denizen.domain.events import TextAdded, TurnFinished
+from denizen.domain.evidence import ReadResult, describe_reading
 from denizen.domain.gap import GapKind
+from denizen.domain.ids import CallId
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.engine.configuration.generation import KnowledgeSettings
@@ -90,8 +94,10 @@ async def open_kit(
     async def search(tool_call: ToolCall, scope: CallScope) -> ToolResult:
         if tool_call.args.get("query") != "berth":
             return ToolResult("Nothing was found.", data={"found": 0})
+        read = describe_reading([DocumentRef("docs/guide/harbour.md", 1, 5), DocumentRef("own/notes.md", 1, 1)])
         return ToolResult(
-            f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.", data={"found": 2}
+            f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.",
+            data={"found": 2, **read},
         )
 
     tools = ToolsetFixture([READ], search)
@@ -135,6 +141,41 @@ async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: 
         assert [each.doubt for each in await kit.cited()] == [doubt]
 
 
+@pytest.mark.parametrize(
+    ("said", "doubt"),
+    [
+        ("A berth is 12 euros [docs/guide/harbour.md:3].", CitationFault.OTHERWISE),
+        ("A berth is 12 euros (docs/guide/harbour.md:3).", CitationFault.OTHERWISE),
+        ("docs/guide/harbour.md:3 says that it is 12 euros.", CitationFault.OTHERWISE),
+        ("Nobody reads it, see docs/guide/other.md.", CitationFault.NOT_READ),
+        ("Nobody reads it [so](docs/guide/other.md#L1).", CitationFault.NOT_READ),
+    ],
+)
+async def test_a_place_is_marked_however_it_is_written(tmp_path: Path, said: str, doubt: CitationFault) -> None:
+    async with open_kit(tmp_path) as kit:
+        shown = await kit.ask(said, SEARCH)
+        assert UNPROVED in shown
+        assert "docs/guide" not in shown
+        assert [each.doubt for each in await kit.cited()] == [doubt]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It is in docs/guide/harbour.md.",
+        "A berth is 10 euros, see `docs/guide/harbour.md:3`.",
+        "Put it into src/main.py:3 or docs/index.md, and run `cat docs/guide/other.md`.",
+        "Three kinds: docs/a.md, notes/b.md and (src/c.md).",
+    ],
+)
+@pytest.mark.parametrize("style", CitationFormat)
+async def test_what_is_bare_and_proved_or_names_no_document_stays_as_it_was_written(
+    tmp_path: Path, said: str, style: CitationFormat
+) -> None:
+    async with open_kit(tmp_path, style) as kit:
+        assert await kit.ask(said, SEARCH, question="Where is it?") == said
+
+
 async def test_words_that_are_quoted_have_to_stand_there(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         true = 'It says "Drinking water is free for all guests" [docs/guide/harbour.md:5].'
@@ -153,6 +194,91 @@ async def test_what_was_read_earlier_in_the_talk_may_be_cited_later(tmp_path: Pa
     async with open_kit(tmp_path) as kit:
         await kit.ask("Ten euros.", SEARCH)
         assert await kit.ask("As I said [docs/guide/harbour.md:3].") == "As I said [docs/guide/harbour.md:3]."
+
+
+async def test_the_end_of_a_path_that_was_read_is_shown_as_the_whole_path(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        said = "Ten euros [guide/harbour.md:3], that is in [harbour.md:3]."
+        assert await kit.ask(said, SEARCH) == (
+            "Ten euros [docs/guide/harbour.md:3], that is in [docs/guide/harbour.md:3]."
+        )
+
+
+def record(text: str, *read: DocumentRef) -> PromptMessage:
+    result = ToolResultPart(CallId("1"), "bash", text)
+    rows = describe_reading(read).get("read")
+    return PromptMessage(Role.TOOL, (result,), read={"1": rows} if rows else {})
+
+
+@pytest.mark.parametrize(
+    ("earlier", "is_read"),
+    [
+        (record("Nobody reads this line.", DocumentRef("docs/guide/other.md")), True),
+        (record("x:Nobody reads this line.", DocumentRef("docs/guide/")), True),
+        (record("Nobody reads this line.", DocumentRef("/")), True),
+        (record("Nobody reads this", DocumentRef("docs/guide/other.md")), True),
+        (record("docs/guide/other.md:1:Nobody reads this line."), False),
+        (record("docs/guide/other.md\n"), False),
+        (record("Nobody reads this line.", DocumentRef("docs/guide/harbour.md"), DocumentRef("own/")), False),
+        (record("Nothing.", DocumentRef("docs/guide/other.md")), False),
+    ],
+)
+async def test_read_is_what_the_record_of_a_result_says_and_its_text_shows(
+    tmp_path: Path, earlier: PromptMessage, is_read: bool
+) -> None:
+    async with open_kit(tmp_path) as kit:
+        call_ = ToolCallPart(CallId("1"), "bash", {"command": "cat docs/guide/other.md docs/guide/*"})
+        evidence = TurnEvidence([PromptMessage(Role.ASSISTANT, (call_,)), earlier])
+        proofs = AnswerProver(kit.knowledge.library).open(evidence, NAME, style=CitationFormat.INLINE)
+        answer = await proofs.prove("So it is [docs/guide/other.md:1].")
+        assert [each.doubt is None for each in answer.citations] == [is_read]
+
+
+async def test_figures_that_were_asked_about_before_count_as_the_question_s(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        said = "For 3 nights that makes 30 euros [docs/guide/harbour.md:3]."
+        assert UNPROVED in await kit.ask(said, SEARCH, question="What does a berth cost?")
+        await kit.ask("Which nights?", question="We stay for 3 nights.")
+        assert await kit.ask(said, SEARCH, question="What is that in all?") == said
+
+
+async def test_results_of_earlier_turns_keep_their_record(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        await kit.ask("Ten euros.", SEARCH)
+        async with kit.engine.store.work(write=False) as work:
+            turn = await work.turns.get(kit.turn_id)
+            stored = await work.messages.list_tail(turn.session_id, limit=10)
+        [told] = [message for message in stored if message.role is Role.TOOL]
+        [read] = dict(told.meta["read"]).values()  # type: ignore[call-overload]
+        assert read == [["docs/guide/harbour.md", 1, 5], ["own/notes.md", 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("style", "shown"),
+    [
+        (CitationFormat.INLINE, "A berth is ten euros a night. [docs/guide/harbour.md:3]"),
+        (CitationFormat.FOOTNOTE, "A berth is ten euros a night. [1]\n\n[1] [docs/guide/harbour.md:3]"),
+        (CitationFormat.NONE, "A berth is ten euros a night."),
+    ],
+)
+async def test_an_answer_that_names_no_place_gets_the_one_that_it_was_taken_from(
+    tmp_path: Path, style: CitationFormat, shown: str
+) -> None:
+    async with open_kit(tmp_path, style) as kit:
+        seen, reply = await kit.watch(SEARCH, ScriptedReply("A berth is ten euros a night."))
+        assert (seen[-1], reply) == (shown, shown)
+
+
+@pytest.mark.parametrize("said", ["Hello!", "Twelve euros.", "I do not know what a berth costs a night.", "No idea."])
+async def test_an_answer_that_comes_from_no_passage_gets_none(tmp_path: Path, said: str) -> None:
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask(said, SEARCH) == said
+        assert await kit.cited() == []
+
+
+async def test_what_was_not_looked_up_in_this_turn_is_named_by_nobody(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask("A berth is ten euros a night.") == "A berth is ten euros a night."
 
 
 @pytest.mark.proves("S-config-citation-format")
@@ -210,8 +336,9 @@ async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
+        read = ReadResult(forged, (DocumentRef("docs/guide/harbour.md", 1, 5),))
         proofs = AnswerProver(kit.knowledge.library).open(
-            TurnEvidence(results=[forged]), NAME, style=CitationFormat.INLINE
+            TurnEvidence(results=[read]), NAME, style=CitationFormat.INLINE
         )
         answer = await proofs.prove("So it is [docs/guide/other.md:1].")
         assert [each.doubt for each in answer.citations] == [CitationFault.NOT_READ]
@@ -228,21 +355,24 @@ TRUE = "Nobody reads this line."
         ([f"docs/guide/harbour.md:3:A berth\n--\ndocs/guide/other.md-1-{TRUE}"], [], True),
         ([f"[docs/guide/other.md:1-1]\n1: {TRUE}"], [], True),
         (["<untrusted source='x'>\n./docs/guide/other.md\ndocs/guide/harbour.md\n</untrusted>", TRUE], [], True),
-        ([TRUE], ['{"command": "cat docs/*/other.md"}'], True),
+        ([TRUE], ["cat docs/*/other.md"], True),
         (["docs/guide/other.md:1:Everything is free.", TRUE], [], False),
         (["docs/guide/other.md: is free.", TRUE], [], False),
         ([f"[docs/guide/other.md:1-1]\nEverything is free.\n{TRUE}"], [], False),
         ([f"See there:\ndocs/guide/other.md\n{TRUE}"], [], False),
-        ([TRUE], ['{"command": "grep -rh --include=*.md line ."}'], False),
+        ([TRUE], ["grep -rh --include=*.md line ."], False),
         ([f"docs/guide/other.md:1:{TRUE[:6]}"], [], False),
     ],
 )
-async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it(
+async def test_in_results_of_which_nobody_recorded_the_reading_a_line_counts_where_tools_put_it(
     tmp_path: Path, results: list[str], calls: list[str], is_read: bool
 ) -> None:
+    asked = [ToolCallPart(CallId(f"{n}"), "bash", {"command": each}) for n, each in enumerate(calls)]
+    told = [ToolResultPart(CallId(f"{n}"), "bash", each) for n, each in enumerate(results)]
+    history = [PromptMessage(Role.ASSISTANT, tuple(asked)), PromptMessage(Role.TOOL, tuple(told))]
     async with open_kit(tmp_path) as kit:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
-            evidence = TurnEvidence(results=results, calls=calls)
+            evidence = TurnEvidence(history)
             proofs = AnswerProver(kit.knowledge.library).open(evidence, NAME, style=CitationFormat.INLINE)
             answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
@@ -283,7 +413,7 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
     async with open_kit(tmp_path, style, piece_chars=piece_chars) as kit:
         seen, reply = await kit.watch(SEARCH, ScriptedReply(ANSWER))
         assert seen[-1] == reply
-        assert reply.count(UNPROVED) == 2
+        assert reply.count(UNPROVED) == 3
         assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
 
 
@@ -303,7 +433,9 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
 
             async def watch() -> None:
                 told.append(
-                    await kit.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
+                    await kit.watch(
+                        SEARCH, ScriptedReply(f"Ten [docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway)
+                    )
                 )
 
             tasks.start_soon(watch)
@@ -314,4 +446,4 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
             halfway.open.set()
         ((seen, reply),) = told
         assert seen[-1] == reply
-        assert reply.startswith("[docs/guide/harbour.md:3] so")
+        assert reply.startswith("Ten [docs/guide/harbour.md:3] so")

@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from denizen.domain.citation import Citation, CitationFault, DocumentRef
-from denizen.engine.knowledge.citations import MAX_CLAIMS, CitationProver, ReadPlaces
+from denizen.domain.cited_text import CitationMark
+from denizen.engine.knowledge.citations import MAX_CLAIMS, CitationProver, ReadPlaces, UnrecordedResults
 from tests.engine.engine_fixture import NAME
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 
@@ -20,9 +21,9 @@ LINE = "Nobody reads this line."
 
 def look_up(root: Path, seen: ReadPlaces, text: str = LINE) -> Citation:
     async def look() -> Citation:
-        return await CitationProver(KnowledgeFixture(root).library, NAME, lambda _, __: text, seen).look_up(
-            DocumentRef(PATH), ""
-        )
+        prover = CitationProver(KnowledgeFixture(root).library, NAME, lambda _, __: text, seen)
+        [citation] = await prover.prove(CitationMark((DocumentRef(PATH),)))
+        return citation
 
     return anyio.run(look)
 
@@ -48,7 +49,8 @@ def count_work(root: Path, seen: ReadPlaces, text: str) -> int:
 )
 def test_the_work_grows_with_what_was_read_and_with_the_document(tmp_path: Path, said: str) -> None:
     def work(size: int) -> int:
-        return count_work(tmp_path, ReadPlaces([f"{said * size}{LINE}"]), "Another line.\n" * size + LINE)
+        seen = ReadPlaces(earlier=UnrecordedResults([f"{said * size}{LINE}"]))
+        return count_work(tmp_path, seen, "Another line.\n" * size + LINE)
 
     assert work(800) < 8 * work(200)
 
@@ -57,7 +59,7 @@ def test_what_a_hostile_page_says_of_a_document_is_looked_up_for_a_while_only(tm
     false = f"{PATH}: it is not there"
     for count, doubt in ((MAX_CLAIMS - 1, None), (MAX_CLAIMS, CitationFault.NOT_READ)):
         told = "\n".join([*[false] * count, f"{PATH}:{LINE}"])
-        assert look_up(tmp_path, ReadPlaces([told])).doubt is doubt
+        assert look_up(tmp_path, ReadPlaces(earlier=UnrecordedResults([told]))).doubt is doubt
 
 
 @pytest.mark.parametrize(
@@ -72,5 +74,5 @@ def test_what_a_hostile_page_says_of_a_document_is_looked_up_for_a_while_only(tm
     ],
 )
 def test_patterns_in_calls_are_those_that_people_write(tmp_path: Path, pattern: str, is_read: bool) -> None:
-    seen = ReadPlaces([LINE], [f'{{"command": "cat {pattern}"}}'])
+    seen = ReadPlaces(earlier=UnrecordedResults([LINE], [f'{{"command": "cat {pattern}"}}']))
     assert (look_up(tmp_path, seen).doubt is None) == is_read

@@ -138,6 +138,32 @@ async def test_with_an_answer_at_hand_a_plan_is_made_only_for_tools_that_the_que
     assert len(documents.asked) == 2
 
 
+@pytest.mark.parametrize(("look_up", "is_told"), [(LookUp.AUTO, True), (LookUp.NEVER, False)])
+async def test_where_nothing_fits_the_model_is_told_not_to_guess(look_up: LookUp, is_told: bool) -> None:
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply("I do not know." if r.output_schema is None else '{"tool": "none"}'),
+        capabilities=SMALL,
+    )
+    async with open_engine(model, Documents(), agent=agent(look_up)) as engine:
+        assert (await engine.say("What is the password of the guest wifi?")).reply == "I do not know."
+    assert ("Do not guess" in words(model.requests[-1])) is is_told
+
+
+@pytest.mark.parametrize("capabilities", [SMALL, Capabilities(native_tools=False)])
+async def test_a_plan_may_search_the_documents_however_many_tools_fit_better(capabilities: Capabilities) -> None:
+    others = [
+        replace(LOOK, name=f"wifi_{number}", description="The password of the guest wifi.") for number in range(9)
+    ]
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("ok"), capabilities=capabilities)
+    asked = agent(LookUp.NEVER if capabilities.small else LookUp.AUTO)
+    limited = replace(asked, limits=replace(asked.limits, max_tools=6))
+    async with open_engine(model, Documents(*others), agent=limited) as engine:
+        await engine.say("What is the password of the guest wifi?")
+    plan = model.requests[0]
+    assert "search_docs" in str(plan.output_schema)
+    assert "need search_docs, never none" in "".join(segment.text for segment in plan.segments)
+
+
 async def test_an_agent_without_documents_is_asked_at_once() -> None:
     model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("ok"), capabilities=SMALL)
     async with open_engine(model, ToolsetFixture([LOOK]), agent=agent()) as engine:
@@ -289,3 +315,37 @@ async def test_who_may_not_quote_people_is_not_on_a_platform_or_is_large_does_no
         (await talk.ask(question, capabilities=LARGE))[1],
     ):
         assert "search_archive" not in {call.tool_call.tool for call in calls}
+
+
+@pytest.mark.parametrize("question", ["Hello! How are you?", "Good morning!", "Thank you"])
+async def test_nothing_is_looked_up_for_small_talk(question: str) -> None:
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("Fine."), capabilities=SMALL)
+    documents = Documents()
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say(question)
+    assert documents.asked == []
+    assert "Do not guess" not in words(model.requests[-1])
+
+
+@pytest.mark.parametrize(
+    ("look_up", "pinned", "offered"),
+    [
+        (LookUp.NEVER, (), ["search_docs"]),
+        (LookUp.NEVER, ("look",), ["look", "search_docs"]),
+        (LookUp.AUTO, ("look",), ["look"]),
+        (LookUp.AUTO, (), []),
+    ],
+)
+async def test_a_small_model_with_documents_is_offered_only_tools_that_the_question_speaks_of(
+    look_up: LookUp, pinned: tuple[str, ...], offered: list[str]
+) -> None:
+    weather = replace(LOOK, name="weather", description="The weather of a place now and for the coming days.")
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply("ok" if r.output_schema is None else '{"tool": "none"}'), capabilities=SMALL
+    )
+    asked = Agent(NAME, tool_access=ToolAccess(look_up=look_up, pinned_tools=pinned))
+    async with open_engine(model, Documents(LOOK, weather), agent=asked) as engine:
+        await engine.say("Who founded the library, and in which year?")
+    schema = str(model.requests[0].output_schema)
+    assert [name for name in ("look", "weather", "search_docs") if name in schema] == offered
+    assert len(model.requests) == (2 if offered else 1), "without a tool there is nothing to plan"

@@ -351,7 +351,7 @@ async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_t
         assert isinstance(ended, ToolFinished) and ended.is_error and "q (string, required)" in ended.text
 
 
-@pytest.mark.proves("T-agent-tools")
+@pytest.mark.proves("T-agent-tools", "V7")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("see", q="a")]), ScriptedReply("hi"))
     agent = Agent(NAME, tool_access=ToolAccess(tools=("w*", "look")))

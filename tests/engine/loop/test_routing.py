@@ -114,7 +114,7 @@ def break_down(_: ModelRequest) -> ScriptedReply:
         Unavailable("no answer"),
         break_down,
     ],
-    ids=str,
+    ids=lambda answer: getattr(answer, "__name__", str(answer)),
 )
 async def test_whatever_goes_wrong_counts_as_moderate(answer: ScriptedReply) -> None:
     models = RoutingModels.answering(answer)

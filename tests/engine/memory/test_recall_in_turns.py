@@ -200,6 +200,7 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
     assert len({request.segments for request in model.requests}) == 1
 
 
+@pytest.mark.proves("V7", "V8")
 async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     agent = replace(AGENT, history=replace(AGENT.history, context=ContextStrategy.TRANSCRIPT))

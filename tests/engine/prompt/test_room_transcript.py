@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from denizen.domain.agent import ToolAccess, ToolPlanning
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.message import Role, TextPart
@@ -18,6 +21,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedReply
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.engine.prompt.transcript_fixture import (
     SMALL,
@@ -71,6 +75,24 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
     assert (request.messages[-1].role, list_texts(request)[-1]) == (Role.ASSISTANT, "ada:")
 
 
+@pytest.mark.proves("C22", "CW2", "C24")
+@pytest.mark.parametrize(
+    ("how", "plans"),
+    [({"reasoning": True}, 0), ({"tool_access": ToolAccess(planning=ToolPlanning.PLAN)}, 1)],
+    ids=["reasons", "plans"],
+)
+async def test_one_that_reasons_or_plans_is_not_begun_for_and_reads_its_name_instead(
+    how: Mapping[str, Any], plans: int
+) -> None:
+    script = (*[ScriptedReply('{"tool": "none"}')] * plans, ScriptedReply("ada: Ahoy."))
+    agents = {ADA: replace(participant(), **how)}
+    async with open_platform(None, model(*script, prefill=True), agents=agents, tools=ToolsetFixture()) as fixture:
+        await ask(fixture)
+        assert await fixture.said() == ["Ahoy."]
+        requests = fixture.model.requests
+    assert [(each.messages[-1].role, list_texts(each)[-1]) for each in requests] == [(Role.USER, "ada:")] * (1 + plans)
+
+
 @pytest.mark.proves("C26", "E6", "E6-names")
 @pytest.mark.parametrize("name", ["Bob", "B*b (he/him) [x"])
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended(name: str) -> None:
@@ -106,7 +128,7 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
     ]
 
 
-@pytest.mark.proves("C4", "C5", "E4", "C11")
+@pytest.mark.proves("C4", "C5", "E4", "C11", "V6")
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
     write_posts(world, 60)

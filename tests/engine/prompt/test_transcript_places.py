@@ -9,7 +9,7 @@ import pytest
 from denizen.domain.agent import Agent, ContextStrategy, HistorySettings
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.message import ImagePart, Role, TextPart, join_text
-from denizen.domain.prompt import PromptMessage
+from denizen.domain.prompt import PromptMessage, Stability
 from denizen.domain.transcript import TranscriptBudget
 from denizen.domain.turn import SessionChoice
 from denizen.ports.model import Capabilities, ModelRequest
@@ -45,7 +45,7 @@ def lines(request: ModelRequest) -> list[str]:
     return "\n".join(join_text(message.parts) for message in request.messages[:-1]).split("\n")
 
 
-@pytest.mark.proves("X-history", "C28", "CW2")
+@pytest.mark.proves("X-history", "C28", "CW2", "C24", "C27")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
     async with open_engine(scripted, agent=make_agent()) as engine:
@@ -56,10 +56,12 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
         assert not first_difference(earlier, later)
 
 
-@pytest.mark.proves("C26", "C27", "E6")
+@pytest.mark.proves("C24", "C26", "C27", "E6")
 @pytest.mark.parametrize("rest", ["", f"\n{NAME}: And more.\nAna: I agree."])
-async def test_neither_watchers_nor_the_reply_have_what_is_cut_or_an_echoed_name(rest: str) -> None:
-    scripted = ScriptedModel(ScriptedReply(f"{NAME}: Well, yes.{rest}"))
+@pytest.mark.parametrize("plans", [0, 1])
+async def test_neither_watchers_nor_the_reply_have_what_is_cut_or_an_echoed_name(rest: str, plans: int) -> None:
+    script = (*[ScriptedReply('{"tool": "none"}')] * plans, ScriptedReply(f"{NAME}: Well, yes.{rest}"))
+    scripted = ScriptedModel(*script, capabilities=Capabilities(native_tools=not plans))
     async with open_engine(scripted, agent=make_agent()) as engine:
         *events, done = await engine.watch("hm")
     assert isinstance(done, TurnFinished)
@@ -105,16 +107,26 @@ async def test_a_new_session_begins_with_an_empty_transcript() -> None:
     assert lines(scripted.requests[-1]) == ["Ana: after"]
 
 
-async def test_pictures_of_the_question_are_shown_in_its_own_turn_only() -> None:
+@pytest.mark.proves("C22")
+@pytest.mark.parametrize("prefill", [False, True])
+async def test_pictures_of_the_question_are_shown_in_its_own_turn_only_behind_what_is_cached(*, prefill: bool) -> None:
     world = World()
-    async with open_platform(world, model(images=True), agents={ADA: participant()}) as fixture:
+    async with open_platform(world, model(images=True, prefill=prefill), agents={ADA: participant()}) as fixture:
         picture = ImagePart("https://cdn.example/cat.png", "image/png")
         world.platform.say(world.general, "ana", "@ada look", parts=(picture,))
         await fixture.settled()
         second = await ask(fixture)
         first = fixture.model.requests[0]
-    assert first.messages[-1].parts == (picture, TextPart("ada:"))
-    assert not first_difference(first, second)
+    *talk, cue = first.messages
+    if prefill:
+        *talk, shown = talk
+        assert (shown.parts, cue.parts) == ((picture,), (TextPart("ada:"),))
+    else:
+        shown = cue
+        assert shown.parts == (picture, TextPart("ada:"))
+    assert shown.stability >= Stability.TURN > talk[-1].stability
+    later = [each.parts for each in second.messages]
+    assert later[: len(talk)] == [each.parts for each in talk]
     assert not any(isinstance(part, ImagePart) for message in second.messages for part in message.parts)
 
 

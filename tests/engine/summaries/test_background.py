@@ -28,7 +28,7 @@ from denizen.engine.prompt.session_history import summary_message
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, ScriptStep
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, ScriptStep, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import LOOK, NAME, PLACE, EngineFixture, ToolsetFixture, open_engine
 
@@ -230,20 +230,27 @@ async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
 async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
     store, gate = TemporaryStore(), ReplyGate()
     before, after = (
-        ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")),
+        ScriptedModel(
+            ScriptedReply("Let me see.", calls=[call("look", q="a")]),
+            ScriptedReply("ok", before=gate),
+            otherwise=ScriptedReply("ok"),
+        ),
         make_answering_model(),
     )
+    looks = replace(AGENT, tool_access=ToolAccess(tools=("look",)))
     async with (
-        open_platform(before, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine,
+        open_platform(before, make_summary_model(otherwise=ScriptedReply("Summary.")), looks, store=store) as engine,
         create_task_group() as group,
     ):
         group.start_soon(ask_questions, engine, 1)
         await gate.reached.wait()
-        assert [message.text for message in await engine.session()] == [f"q1 {LONG}"]  # before there is an answer
+        arrived = [(message.role, message.text) for message in await engine.session()]  # before there is an answer
+        assert arrived[:2] == [(Role.USER, f"q1 {LONG}"), (Role.ASSISTANT, "Let me see.")]
+        assert [role for role, _ in arrived[2:]] == [Role.TOOL]
         gate.open.set()
     async with open_platform(before, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine:
         await ask_questions(engine, *range(2, 10))
-        assert len(await engine.session()) == 18
+        assert len(await engine.session()) == 20
         stored, summed_up = await engine.session(), await list_summaries(engine)
     async with open_platform(after, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine:
         await ask_questions(engine, 10)

@@ -208,6 +208,9 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     assert [(row.name, row.messages) for row in of_bot.top_users] == [("ben", 1)]
     assert sum(row.messages for row in of_bot.hourly) == 1
     assert (of_model.totals.messages, of_model.previous.messages) == (2, 0)
+    assert of_model.top_users is not None and of_model.hourly is not None
+    shares = (of_model.by_model, of_model.by_source, of_model.top_users, of_model.daily, of_model.hourly)
+    assert [sum(row.messages for row in rows) for rows in shares] == [2] * 5
 
 
 @pytest.mark.proves("S-http-stats-get")
@@ -265,6 +268,8 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
             mine, theirs = await ann.sums("/api/stats/me"), await ben.sums("/api/stats/me", days=2)
             assert (mine.totals.messages, theirs.totals.messages) == (1, 3)
             assert [row.key for row in mine.by_source] == ["web"]
+            assert [(row.key, row.messages) for row in mine.by_model] == [("m1", 1)]
+            assert sum(row.messages for row in mine.daily) == 1
             assert (mine.top_users, mine.hourly) == (None, None)
             assert (await ada.sums("/api/stats/me")).totals.messages == 0
 
@@ -273,7 +278,8 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
     async with open_web(make_numbered_model(), keys=[ANN, ADA]) as web:
         ann, _, ada = callers(web)
-        await ann.ask()
+        for _ in range(2):
+            await ann.ask()
         await ann.post("/api/stats/usage", REPORT)
         before = await ada.sums(days=2)
         web.clock.advance(days=1)

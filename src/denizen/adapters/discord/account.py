@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
@@ -51,6 +50,7 @@ from denizen.domain.errors import Conflict, DenizenError, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames
 from denizen.ports.pdf import ReadPdf
@@ -63,7 +63,7 @@ _CLOSING_TIMEOUT_S = 5.0
 _AUTHENTICATION_FAILED = 4004
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Login:
     """The objects that exist while the account is logged in."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import anyio
@@ -16,6 +16,7 @@ from discord.http import Route
 
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
+from denizen.domain.record import record
 from denizen.ports.channel import CommandOption, CommandSpec
 
 # Discord's numbers for types of commands and options.
@@ -64,7 +65,7 @@ def normalize(data: Mapping[str, Any]) -> Payload:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandInvocation:
     """A command as somebody gave it. `focused` is the option that is being typed, with its text so far."""
 
@@ -134,7 +135,7 @@ def _refuse(spec: CommandSpec, why: str) -> InvalidInput:
 _log = logging.getLogger("denizen.discord")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandSyncPlan:
     """The writes that a sync takes. `edits` and `deletions` are by the ids that Discord gave."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -26,6 +25,7 @@ from denizen.adapters.discord.messages.content import find_action, find_value, r
 from denizen.adapters.discord.messages.conversion import list_role_ids, to_room
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
+from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.domain.split import split_text
 from denizen.ports.channel import ButtonPress, ChannelListener, CommandCall, CommandReply
@@ -36,7 +36,7 @@ SUGGESTION_TIMEOUT_S = 2.5
 """Discord waits 3 s for completions, so ours must take less."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _AcknowledgedCommand:
     """An acknowledged command. `is_private` is what Discord was told."""
 

@@ -13,7 +13,6 @@ import re
 import socket
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
@@ -21,9 +20,10 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProcessIdentity:
     """Identifies a process, precisely enough for another process to see whether it is gone.
 

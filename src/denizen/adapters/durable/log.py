@@ -11,7 +11,6 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -43,6 +42,7 @@ from denizen.adapters.durable.database import CLOSED, DurableDatabase, explain
 from denizen.adapters.durable.run import RecordedValue, cancelled, decode, decode_error, encode, encode_error
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 _ERROR_MARK = "!"
 """Starts the text of an error, since DBOS reads values and errors with one method. No JSON text starts so."""
@@ -155,7 +155,7 @@ class RunLostError(Exception):  # workflows never see it
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PendingRun:
     """A run that has not ended, and the process that has it."""
 
@@ -164,7 +164,7 @@ class PendingRun:
     executor: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunResult:
     """The value of a run that has ended."""
 

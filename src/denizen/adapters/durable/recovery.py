@@ -24,6 +24,7 @@ from denizen.adapters.durable.log import DbosLog, PendingRun, WorkflowBody
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict
 from denizen.domain.ids import fresh
+from denizen.domain.record import record
 
 _logger = logging.getLogger("denizen.durable")
 
@@ -35,7 +36,7 @@ _FORGET_EVERY_S = 3600.0
 _FORGET_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExecutorContext:
     """The facts about this process that the recovery thread needs."""
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 import anyio
@@ -29,6 +28,7 @@ from denizen.domain.errors import (
     Unavailable,
 )
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 _logger = logging.getLogger("denizen.durable")
 
@@ -48,7 +48,7 @@ _FAMILIES: dict[str, type[DenizenError]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordedValue:
     """A value that is JSON text already, so that it is encoded once however often it is read."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from denizen.domain.record import record
 
 SCHEMA = "denizen_durable"
 """The Postgres schema of the log. In SQLite the log has a file of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DurableSettings:
     """`database` is the SQLite file (`<home>/durable.db`) or a Postgres URL.
 

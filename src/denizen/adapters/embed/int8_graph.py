@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import pack, unpack
 
+from denizen.domain.record import record
+
 _VARINT, _LENGTH = 0, 2
 """Wire types of protobuf: a number, and bytes behind their length. The file has no others where it is read."""
 _GRAPH = 7
@@ -27,7 +29,7 @@ _BITS_LEFT = 64 / 127
 """Weights of 7 bits: two products of 8 bits overflow what processors without VNNI add them up in."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Field:
     number: int
     value: memoryview | int
@@ -44,7 +46,7 @@ class _Field:
         return bytes(self.data).decode()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Node:
     operator: str
     inputs: Sequence[str]

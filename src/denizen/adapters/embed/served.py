@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 
@@ -34,7 +35,7 @@ def unknown_price(tokens: int) -> None:
     del tokens
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingEndpoint:
     """A server with an embeddings API. `provider` is its name in the configuration; `url` ends before `/embeddings`;
     `api_key` is called when needed.

@@ -14,16 +14,16 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from denizen.adapters.embed.int8_graph import rewrite_graph
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingFile:
     """One file, and the pinned package that carries it as a member."""
 
@@ -39,7 +39,7 @@ class EmbeddingFile:
         return f"{self.package}=={self.version}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingGraph:
     """The file that the runtime loads, rewritten from the file `source`."""
 
@@ -48,7 +48,7 @@ class EmbeddingGraph:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingWeights:
     """The weights of one model. `settings` are small files that the runtime wants beside them."""
 
@@ -107,7 +107,7 @@ MINILM = EmbeddingWeights(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddingPlaces:
     """The places to look: the home folder, these folders, and, if `installed`, this interpreter's packages."""
 

@@ -17,7 +17,6 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 import anyio
@@ -27,6 +26,7 @@ import httpx2
 from denizen import __version__
 from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.record import record
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -198,7 +198,7 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FetchResponse:
     """A fetched page. `retry_after_s` is the server's Retry-After header, if it was given in seconds; `data` is the
     body where bytes were asked for.

@@ -17,7 +17,6 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
+from denizen.domain.record import record
 
 _OPTIONS = (
     "--no-pager",
@@ -74,7 +74,7 @@ OnPercent = Callable[[str, int], None]
 """Receives what git says that it is doing, and the percentage."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RemoteAddress:
     """Where a repository is after redirects, and the addresses of its host, all of which may be reached."""
 

@@ -10,7 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
@@ -35,6 +35,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames, MessageMentions
 from denizen.ports.hosting import HostedRepository
@@ -48,7 +49,7 @@ NO_WORDS = "(There are no words beside the mention: it is about what was said be
 _log = logging.getLogger("denizen.github")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IncomingMessageBuilder:
     """Builds an `IncomingMessage` as one account sees it. With `new_issues` an opened issue is addressed to the
     account, whether it mentions it or not.

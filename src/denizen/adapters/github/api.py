@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import anyio
@@ -30,6 +30,7 @@ from denizen.adapters.github.client import (
 from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound
+from denizen.domain.record import record
 
 # A token is valid for an hour. It must not expire on its way.
 TOKEN_LIFE_S = 50 * 60.0
@@ -39,7 +40,7 @@ JWT_LIFE_S = 9 * 60
 CLOCK_SKEW_S = 60
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubIdentity:
     """The account's user on GitHub. `mention` is what people write behind the @; `about` describes it for people."""
 
@@ -94,7 +95,7 @@ class TokenCredentials:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _InstallationToken:
     text: str
     taken_at_s: float
@@ -191,7 +192,7 @@ _PAGE_NUMBER = re.compile(r"[?&]page=(?P<number>\d+)")
 _ENTERPRISE = "/api/v3"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubApi:
     """Requests of one account. Raises the errors of `client`. `repository` is `owner/name` everywhere."""
 

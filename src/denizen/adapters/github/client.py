@@ -9,7 +9,6 @@ import logging
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
@@ -19,6 +18,7 @@ import anyio
 from denizen import __version__
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.record import record
 from denizen.domain.words import truncate
 
 Payload = Mapping[str, Any]
@@ -179,7 +179,7 @@ _HEADERS = {
 _log = logging.getLogger("denizen.github")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubRequest:
     """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a full URL of GitHub's."""
 
@@ -190,7 +190,7 @@ class GitHubRequest:
     params: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubResponse:
     """One response. `body` is the JSON, or None; `next_url` and `last_url` are those of further pages."""
 

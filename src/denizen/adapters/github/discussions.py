@@ -5,7 +5,6 @@ Only the newest comments are read, and the newest answers to each; older ones ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from denizen.adapters.github.api import GitHubApi
@@ -20,6 +19,7 @@ from denizen.adapters.github.threads import (
     read_topic,
 )
 from denizen.domain.errors import NotFound
+from denizen.domain.record import record
 
 _COMMENT = "id databaseId body createdAt updatedAt authorAssociation author { ...who }"
 _READ = f"""
@@ -59,7 +59,7 @@ mutation Unreact($id: ID!, $content: ReactionContent!) {
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubDiscussion:
     """A discussion. `nodes` maps post ids to GraphQL's ids; `roots` has those of the comments that can be answered."""
 

@@ -7,7 +7,6 @@ import hmac
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -29,6 +28,7 @@ from denizen.adapters.github.threads import (
     review_thread,
 )
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 
 _PREFIX = "sha256="
@@ -64,7 +64,7 @@ class MessageChange(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubEvent:
     """A webhook. `message` is None when it is about no message; `installation` is 0 for the webhook of a repository."""
 
@@ -147,7 +147,7 @@ _NUMBER = re.compile(r"/(?P<number>\d+)\Z")
 _log = logging.getLogger("denizen.github")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubUpdate:
     """One message with the topic of its thread."""
 

@@ -5,10 +5,11 @@ The composition root fills them from `channels.github`; `account` and `check` re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 
 PLATFORM = "github"
 
@@ -17,7 +18,7 @@ BODY_CHARS = 65_536
 """GitHub's limit for one comment."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubAccountSettings:
     """The settings of one login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
     `key_problem` says why there is no key.

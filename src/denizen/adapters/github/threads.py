@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
@@ -19,6 +18,7 @@ from denizen.adapters.github.markdown import from_body
 from denizen.adapters.github.settings import PLATFORM
 from denizen.domain.errors import NotFound
 from denizen.domain.message import Author
+from denizen.domain.record import record
 from denizen.domain.room import Post, PostChanges, Room, RoomKind
 from denizen.domain.subject import Subject
 
@@ -49,7 +49,7 @@ class PostKind(IntEnum):
     DISCUSSION_COMMENT = 5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubThread:
     """A thread. `root` is the first comment of a review's thread, or the answered discussion comment; 0 for none."""
 
@@ -84,7 +84,7 @@ class GitHubThread:
         return Room(PLATFORM, self.room_id, name, RoomKind.THREAD, **about, parent=parent, parent_name=name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PostId:
     """The id of a post. `number` is GitHub's own for that kind."""
 
@@ -126,7 +126,7 @@ GHOST = Author("0", "ghost")
 _BOT = "[bot]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ThreadTopic:
     """The subject of a thread, and its opening."""
 
@@ -134,7 +134,7 @@ class ThreadTopic:
     opening: GitHubMessage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubMessage:
     """One message. `number` is GitHub's own, `body` the text with its mentions, and `association` the author's relation
     to the repository in lower case.

@@ -17,6 +17,7 @@ from threading import Event
 
 from denizen.adapters.library.storage import ManifestEntry, ObjectStore
 from denizen.domain.errors import LimitExceeded
+from denizen.domain.record import record
 from denizen.domain.source import (
     DOCUMENT_SUFFIXES,
     HTML_SUFFIXES,
@@ -47,7 +48,7 @@ _LFS_POINTER_BYTES = 1024
 _TOLD_EVERY = 50
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConvertedText:
     """The text of a file. Where it is empty, `lacks` says why, if that is known."""
 
@@ -59,7 +60,7 @@ ConvertDocument = Callable[[bytes], ConvertedText]
 """Converts a file to text. Blocks. Raises Unavailable for a fault that is not the file's, so that it is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DocumentConverters:
     """The converters for HTML and for PDF."""
 

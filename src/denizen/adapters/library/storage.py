@@ -19,13 +19,14 @@ import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from shutil import copyfile, rmtree
 from typing import Any
 
 from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.record import record
 from denizen.domain.snapshot import Snapshot, SnapshotPart, is_outdated, snapshot_id
 
 FOLDER_MODE = 0o755
@@ -33,7 +34,7 @@ FILE_MODE = 0o644
 """Readable by everybody who can reach the folder: an isolated program that reads a snapshot may run as another user."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ManifestEntry:
     """A file in a manifest."""
 

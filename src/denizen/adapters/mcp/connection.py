@@ -23,6 +23,7 @@ import anyio
 
 from denizen import __version__
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StdioTransport:
     """A server that is started here and spoken to over its standard input and output.
 
@@ -48,7 +49,7 @@ class StdioTransport:
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HttpTransport:
     """A server that runs elsewhere and is spoken to over streamable HTTP."""
 
@@ -56,7 +57,7 @@ class HttpTransport:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class McpServerSpec:
     """The configuration that a connection depends on. A server whose spec stays the same keeps running when the
     configuration changes.

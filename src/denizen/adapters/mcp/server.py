@@ -29,6 +29,7 @@ from denizen.adapters.mcp.tools import read_progress
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from mcp import MCPError
@@ -67,7 +68,7 @@ class McpServerPhase(StrEnum):
     DOWN = "down"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class McpServerState:
     """The state of a server. `why` explains one that is down; `starts` counts the connections that were made."""
 

@@ -11,13 +11,14 @@ import mimetypes
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import CacheScope, DataFlow, Effect, Taint, Tier, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _MARK_CHARS = 6
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class McpDataFlow:
     """The part of a tool's `DataFlow` that the owner wrote; `_plan_flow` fills in what is None."""
 
@@ -41,7 +42,7 @@ class McpDataFlow:
     destinations: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class McpToolPolicy:
     """Which of a server's tools are offered, how dangerous they are, and what they let in and send.
 
@@ -99,7 +100,7 @@ MAX_TOOLS = 500
 MAX_DESCRIPTION_CHARS = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class McpToolList:
     """The offered tools. `own_names` maps an offered name to the server's; `left_out` says why others are missing."""
 

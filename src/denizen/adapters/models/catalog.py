@@ -7,7 +7,7 @@ Building checks names and overrides, and imports no vendor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from denizen.adapters.models.capabilities import detect_capabilities, override_capabilities
@@ -15,13 +15,14 @@ from denizen.adapters.models.connection import ProviderConnection
 from denizen.adapters.models.model import FallbackModel, ProviderModel, RetryPolicy
 from denizen.adapters.models.providers import AliasSpec, EndpointSource, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.record import record
 from denizen.ports.model import Capabilities, Model, ModelInfo
 
 _WAIT_WITH_FALLBACK_S = 10.0
 """The longest pause between attempts when another model could answer instead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelsSpec:
     """Everything about models in one configuration. `default` is the alias or model that is used when none is named.
 
@@ -81,7 +82,7 @@ def build_models(
     return catalog
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Names:
     """The connections, overrides and aliases by name."""
 

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from denizen.adapters.models.failures import FailureContext
 from denizen.adapters.models.providers import ProviderSpec, cut_to_origin
+from denizen.domain.record import record
 from denizen.ports.model import Capabilities, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 
 NO_KEY = "none"
@@ -25,7 +26,7 @@ a tool call.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProviderAccess:
     """The address to send requests to, the key, and the provider's name of the model."""
 
@@ -34,7 +35,7 @@ class ProviderAccess:
     model: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelTarget:
     """The model that a client talks to. `name` is our full name of it."""
 

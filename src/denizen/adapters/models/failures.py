@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.models.providers import cut_to_origin, list_key_prefixes
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
+from denizen.domain.record import record
 from denizen.domain.words import truncate
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _TOO_LONG = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FailureContext:
     """A failed request. `key_name` is the variable or setting of the key; `secrets` must not be shown. Of the
     provider's address `origin` is the part that holds none.
@@ -58,7 +59,7 @@ class FailureContext:
         return truncate(_KEY_LIKE.sub("***", " ".join(text.split())), _SHOWN_CHARS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelFailure:
     """A failed attempt. `retry_after_s` is the pause that the provider asked for."""
 

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import anyio
@@ -26,6 +26,7 @@ from denizen.adapters.models.failures import UNREACHABLE, AttemptFailed, ModelFa
 from denizen.adapters.models.prices import estimate_price
 from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.message import Role
+from denizen.domain.record import record
 from denizen.ports.model import (
     Capabilities,
     Model,
@@ -38,7 +39,7 @@ from denizen.ports.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RetryPolicy:
     """When to try again. `most_wait_s` caps a pause: a provider that wants a longer one counts as unavailable at once.
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from denizen.domain.record import record
 
 CacheTtl = Literal["5m", "1h"]
 WireProtocol = Literal["anthropic", "openai-chat", "openai-responses", "openrouter", "google", "openai-compatible"]
@@ -27,7 +29,7 @@ def defaults(
     return MappingProxyType({"context_tokens": context_tokens, "max_output_tokens": max_output_tokens, **more})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WireTraits:
     """The form of requests to a provider, and of its answers.
 
@@ -52,7 +54,7 @@ class WireTraits:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ModelTraits:
     """The abilities of models on a provider, whatever their name says.
 
@@ -68,7 +70,7 @@ class ModelTraits:
     draws: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProviderFacts:
     """The facts about every provider of a kind, unless its `ProviderSpec` says otherwise.
 
@@ -237,7 +239,7 @@ def cut_to_origin(url: str) -> str:
     return re.sub(r"^(\w*://)?(?:[^/?#]*@)?([^/?#]*).*", r"\1\2", url, flags=re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ProviderSpec:
     """One configured provider. `name` is what comes before the slash in a model's name.
 
@@ -278,7 +280,7 @@ class ProviderSpec:
         return self.facts.total_timeout_s if self.total_timeout_s is None else self.total_timeout_s
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelSpec:
     """A model that is offered by name. `overrides` correct what is detected: fields of `Capabilities`."""
 
@@ -286,7 +288,7 @@ class ModelSpec:
     overrides: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AliasSpec:
     """A name that agents use, such as `balanced`. `target` and `fallbacks` are models or other aliases. Everybody may
     choose one that `is_offered`.

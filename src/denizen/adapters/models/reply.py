@@ -13,18 +13,18 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from denizen.domain.ids import CallId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, ThinkingDelta
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProviderState:
     """The data that a provider wants back unchanged. `call` is set when it belongs to the tool call with that id
     instead of to the thinking itself.
@@ -218,7 +218,7 @@ class DeltaReader:
         return TextDelta(f"\n{text}" if is_another else text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplyAuthor:
     """The model that replied. `model` is our full name of it, which thinking is marked with; `free` models cost
     nothing. `tags`: its text may begin with thinking between tags.

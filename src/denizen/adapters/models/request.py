@@ -11,7 +11,6 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +21,7 @@ from denizen.domain.agent import SamplingSettings
 from denizen.domain.errors import InvalidInput
 from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
+from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS, Capabilities, ModelRequest
 
@@ -48,7 +48,7 @@ Marks: TypeAlias = Mapping[int, CacheTtl]
 NO_MARKS: Marks = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageDialect:
     """The form of messages that a provider takes. `home` is the model that thinking goes back to; others do not get it.
 

@@ -6,7 +6,7 @@ Importing this module and what it needs takes most of a second, so `vendors` doe
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import Model as VendorModel
@@ -24,13 +24,14 @@ from denizen.adapters.models.request import (
     get_dialect,
     plan_cache_marks,
 )
+from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import ModelRequest
 
 _KEPT = 32
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Form:
     tools: tuple[ToolSpec, ...]
     definitions: list[ToolDefinition]

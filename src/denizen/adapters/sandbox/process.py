@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +25,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 import denizen
 from denizen.domain.errors import Unavailable
+from denizen.domain.record import record
 from denizen.ports.sandbox import ShellResult, ShellView
 
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"
@@ -42,7 +42,7 @@ _DATA = (
 _LDD_TIMEOUT_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostPrograms:
     """The programs of this machine by name, with the libraries and data files that they need. `scratch` is a folder
     that every machine has.
@@ -113,7 +113,7 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from denizen.adapters.sand
 _ROOT = str(Path(denizen.__file__).parent.parent)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SandboxLimits:
     """The limits of workers. `timeout_s` holds for one command, `batch_timeout_s` for all of a call; a worker ends
     after `idle_s` without a request.
@@ -158,7 +158,10 @@ class SandboxWorker:
         results = cast("list[dict[str, Any]]", reply.get("results", []))
         if len(results) != len(commands):
             raise SandboxWorkerError("the worker gave no answer")
-        return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
+        return tuple(
+            ShellResult(command, **{**result, "read": tuple(result["read"])})  # pyright: ignore[reportArgumentType]
+            for command, result in zip(commands, results, strict=True)
+        )
 
     async def isolate(self, spec: dict[str, Any]) -> None:
         """Sends the isolation spec. Raises SandboxWorkerError with what the system refused."""

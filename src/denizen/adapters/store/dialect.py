@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -11,10 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 from denizen.domain.vector import VectorMatch
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VectorQuery:
     """A search for the nearest vectors.
 
@@ -88,16 +88,15 @@ class SqlDialect(Protocol):
 
     @property
     def find_posts(self) -> sa.Executable:
-        """The search for positions of posts, newest first.
+        """The search for positions of posts, newest first; see `list_holders`.
 
-        Parameters: `query` (see `match_any`), `platform`, `rooms` (see `bind_list`), `author` (empty for anybody),
-        `since`, `until` and `limit`.
+        Parameters: `platform`, `rooms` (see `bind_list`), `author` (empty for anybody), `since`, `until` and `limit`.
         """
         ...
 
     def find_passages(self, *, is_ranked: bool, in_sources: bool) -> sa.Executable:
-        """Returns the search for positions of passages; parameters `query` (see `match_any`) and `limit`, and `sources`
-        (see `bind_list`) when it is within sources. The best come first when it is ranked, else any.
+        """Returns the search for positions of passages; see `list_holders`. Parameters: `limit`, and `sources` (see
+        `bind_list`) when it is within sources. The best come first when it is ranked, else any.
         """
         ...
 
@@ -128,12 +127,19 @@ class SqlDialect(Protocol):
         """Returns a query for what any of the queries finds."""
         ...
 
+    def list_holders(
+        self, connection: sa.Connection, find: sa.Executable, queries: Sequence[str], bounds: Mapping[str, Any]
+    ) -> Sequence[Sequence[int]]:
+        """Returns the positions of the rows that `find_posts` or `find_passages` finds for each query."""
+        ...
+
     def count_holders(
         self, connection: sa.Connection, table: IndexedTable, words: Sequence[str]
     ) -> tuple[Mapping[str, int], int]:
         """Counts the rows that contain each word, and all rows.
 
-        A rare word may be reported as rarer than it is, one in more than half of them as in half.
+        A rare word may be reported as rarer than it is, one in more than half of them as in half. The counts of common
+        words may be those of a while ago, when the table had up to a twentieth more or fewer rows.
         """
         ...
 
@@ -145,11 +151,11 @@ class SqlDialect(Protocol):
         """Updates the statistics behind `count_holders`, after the passages have changed."""
         ...
 
-    def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+    def among(self, column: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[bool]:
         """Returns the condition that the column is in the list parameter of that name (see `bind_list`)."""
         ...
 
-    def bind_list(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str] | Sequence[int]) -> object:
         """Returns the parameter for `among`. The values must be in the form that the column stores."""
         ...
 

@@ -19,7 +19,8 @@ from denizen.adapters.store.word_search import WordIndex, WordSearch
 from denizen.domain.bm25 import TitledText
 from denizen.domain.embedding_progress import EmbeddingPace
 from denizen.domain.passage import Passage
-from denizen.domain.words import split_words
+from denizen.domain.ranking import Match
+from denizen.domain.terms import index_terms
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
 
 documents = sa.Table(
@@ -75,11 +76,6 @@ _PASSAGE = (
     passages.c.text,
 )
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
-_READ = (
-    sa.select(passages.c.key, passages.c.headings, passages.c.words)
-    .where(passages.c.position.in_(sa.bindparam("positions", expanding=True)))
-    .order_by(passages.c.position)
-)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
     vectors.c.collection == PASSAGE_VECTORS,
@@ -118,6 +114,12 @@ def _remove_passages(dialect: SqlDialect) -> sa.Delete:
 @cache
 def _remove_documents(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(documents).where(dialect.among(documents.c.path, "paths"))
+
+
+@cache
+def _by_places(dialect: SqlDialect) -> sa.Executable:
+    chosen = sa.select(passages.c.key, passages.c.headings, passages.c.words)
+    return chosen.where(dialect.among(passages.c.position, "chosen")).order_by(passages.c.position)
 
 
 @cache
@@ -161,16 +163,16 @@ class SqlDocuments(SqlRepository):
 
     async def find_by_words(
         self, words: str, *, also: str = "", sources: Collection[str] = (), limit: int
-    ) -> Sequence[str]:
+    ) -> Sequence[Match]:
         dialect, bounds = self._dialect, {"sources": self._dialect.bind_list(sorted(sources))} if sources else {}
         find = {ranked: dialect.find_passages(is_ranked=ranked, in_sources=bool(bounds)) for ranked in (False, True)}
 
-        def job(connection: sa.Connection) -> list[str]:
+        def job(connection: sa.Connection) -> list[Match]:
             search = WordSearch(connection, dialect, WordIndex("passages", find[False], find[True], bounds))
-            places = search.select(words, also)
-            rows = connection.execute(_READ, {"positions": list(places)}).all()
+            places = search.select(words, also, limit=limit)
+            rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
             texts: dict[str, TitledText] = {
-                key: TitledText(text.split(), split_words(" ".join(headings))) for key, headings, text in rows
+                key: TitledText(text.split(), index_terms(" ".join(headings))) for key, headings, text in rows
             }
             return search.rank(texts)[: max(limit, 0)]
 

@@ -17,7 +17,8 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
 from denizen.domain.summary import Summary
-from denizen.domain.words import make_excerpt, split_words
+from denizen.domain.terms import index_terms, query_terms
+from denizen.domain.words import make_excerpt
 from denizen.ports.store import MessageHit
 
 messages = sa.Table(
@@ -243,7 +244,7 @@ class SqlMessages(SqlRepository):
     async def search(
         self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
     ) -> Sequence[MessageHit]:
-        wanted, dialect = split_words(words), self._dialect
+        wanted, dialect = query_terms(words), self._dialect
         if not wanted or not conversation_ids or limit < 1:
             return []
         bounds = {
@@ -280,7 +281,7 @@ def _message_row(message: Message) -> dict[str, Any]:
         "turn_id": message.turn_id,
         "platform_id": message.platform_id,
         "meta": dict(message.meta),
-        "words": " ".join(split_words(message.text)) if message.role in _SEARCHED else "",
+        "words": " ".join(index_terms(message.text)) if message.role in _SEARCHED else "",
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -17,11 +16,12 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.errors import NeedsAttention
+from denizen.domain.record import record
 
 _log = logging.getLogger("denizen.store")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MigrationHistory:
     """A linear history of migrations: the folder that holds them, and the revision of the last one."""
 
@@ -29,7 +29,7 @@ class MigrationHistory:
     head: str
 
 
-HEAD = "1002"
+HEAD = "1003"
 SUPERSEDED = frozenset(f"{number:04d}" for number in range(1, 20))
 """The revisions of Denizen 0.1, whose migrations were dropped before the first release. Their ids are never reused."""
 HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)

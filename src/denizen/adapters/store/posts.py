@@ -38,6 +38,7 @@ from denizen.domain.bm25 import TitledText
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_embedding, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostChanges, PostVersion
+from denizen.domain.terms import index_terms, query_terms
 from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, PostQuery, post_vector_key
 
@@ -440,15 +441,16 @@ def _write_post(post: Post) -> dict[str, Any]:
             for each in post.attachments
         ],
         "text": post.text,
-        "words": " ".join(split_words(post.text)),
+        "words": " ".join(index_terms(post.text)),
     }
 
 
-_READ = (
-    sa.select(*POST_COLUMNS)
-    .where(posts.c.position.in_(sa.bindparam("positions", expanding=True)))
-    .order_by(posts.c.id.desc())
-)
+@cache
+def _by_places(dialect: SqlDialect) -> sa.Executable:
+    chosen = sa.select(*POST_COLUMNS).where(dialect.among(posts.c.position, "chosen"))
+    return chosen.order_by(posts.c.id.desc())
+
+
 _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
 
@@ -489,14 +491,17 @@ def search_posts(connection: sa.Connection, dialect: SqlDialect, wanted: PostQue
     """Returns posts with some of the words, the best first; of equals, the newest."""
     bounds = {"platform": wanted.platform, **_bind_bounds(dialect, wanted)}
     search = WordSearch(connection, dialect, WordIndex("posts", dialect.find_posts, dialect.find_posts, bounds))
-    places = search.select(wanted.words, wanted.also)
-    found = {post.id: post for post in map(parse_post, connection.execute(_READ, {"positions": list(places)}).all())}
-    texts = {key: TitledText(split_words(post.text)) for key, post in found.items()}
+    places = search.select(wanted.words, wanted.also, limit=wanted.limit)
+    rows = connection.execute(_by_places(dialect), {"chosen": dialect.bind_list(places)}).all()
+    found = {post.id: post for post in map(parse_post, rows)}
+    texts = {key: TitledText(index_terms(post.text)) for key, post in found.items()}
     # Of posts with the one word that was asked for, a short one is no better than a new one.
-    is_one = len(split_words(wanted.also or wanted.words)) == 1
+    is_one = len(query_terms(wanted.also or wanted.words)) == 1
     ranked = search.rank(texts, length_weight=0 if is_one else LENGTH_WEIGHT)
-    words = split_words(wanted.words)
-    return [PostHit(found[key], make_excerpt(found[key].text, words)) for key in ranked[: wanted.limit]]
+    words = query_terms(wanted.words)
+    return [
+        PostHit(found[match.key], make_excerpt(found[match.key].text, words), match) for match in ranked[: wanted.limit]
+    ]
 
 
 def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:

@@ -8,7 +8,6 @@ are read from their sums, all other days from the records.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -22,6 +21,7 @@ from denizen.adapters.store.repository import Row, SqlRepository, insert_row, re
 from denizen.adapters.store.turns import steps, turns
 from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_computed
 from denizen.domain.budget import utc_day
+from denizen.domain.record import record
 from denizen.domain.statistics import (
     EVERYBODY,
     FORGOTTEN,
@@ -97,7 +97,7 @@ COMPUTED = sa.select(usage_computed.c.day).where(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageQuery:
     """The columns to group by, and whether the parameters `user`, `which_source` and `which_model` filter."""
 
@@ -107,7 +107,7 @@ class UsageQuery:
     of_model: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Kind:
     """One kind of records, with its own source, count of messages, and duration."""
 

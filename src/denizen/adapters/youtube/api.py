@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 from urllib.parse import urlencode
 
 from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.location import YOUTUBE
+from denizen.domain.record import record
 from denizen.domain.video import Video, VideoAccess, read_duration
 from denizen.ports.fetch import FetchedPage, Fetcher
 
@@ -29,7 +29,7 @@ _BAD_KEY = frozenset({"keyInvalid", "keyExpired", "API_KEY_INVALID"})
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UploadsPlaylist:
     """A channel's title, and the playlist of all its videos."""
 

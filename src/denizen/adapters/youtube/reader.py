@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from denizen.adapters.youtube.api import YoutubeDataApi
 from denizen.adapters.youtube.transcripts import TranscriptCache, TranscriptFetcher
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound
+from denizen.domain.record import record
 from denizen.domain.source import Source
 from denizen.domain.video import Video, VideoAccess, VideoTranscript, write_index, write_video
 from denizen.ports.fetch import Fetcher
@@ -30,7 +30,7 @@ OpenFetcher = Callable[[VideoAccess], Fetcher]
 """Opens a fetcher that may send the key to the API, and reaches nothing private besides."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Listing:
     """A channel and its videos."""
 

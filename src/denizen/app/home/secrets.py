@@ -10,11 +10,12 @@ import json
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import quote
 
 from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.record import record
 
 SECRETS_FILE = "secrets.env"
 MASK = "***"
@@ -27,7 +28,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SecretRef:
     """A secret of the configuration, by the name of its variable. An `optional` one may be unset, which means none."""
 
@@ -40,7 +41,7 @@ class SecretRef:
         return f"${{{self.name}:-}}" if self.optional else f"${{{self.name}}}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileSecrets:
     """The secrets of one moment. `variables` is the environment over `secrets.env`; `known` are the values to mask.
     `readable_by_others` tells that `secrets.env` has a mode wider than 0600.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from denizen.adapters.models.providers import list_key_prefixes
 from denizen.app.settings.explain import literal_secret
@@ -19,6 +18,7 @@ from denizen.app.settings.knowledge import LOCAL, NONE
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.domain.routing import AUTO, USUAL
 
 BUILTIN = "builtin"
@@ -36,7 +36,7 @@ owner says which model that is.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReferenceOutline:
     """The names that refer to each other. Targets and models come with the path where they stand; `with_model` are the
     providers that say which model is meant where only they are named.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Annotated
 
@@ -49,6 +49,7 @@ from denizen.domain.attention import (
     TriggerPolicy,
 )
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 
 MESSAGE_CHARS = 2000
 """Discord's limit for one message."""
@@ -237,7 +238,7 @@ class DiscordSection(DiscordPolicySection, _Access):
 ACCOUNTS: KeyPath = ("channels", "discord", "accounts")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordLogin:
     """One agent's account. `commands_guild` is the only guild in which its commands are registered; empty: all."""
 

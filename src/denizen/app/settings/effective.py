@@ -6,7 +6,7 @@ Only `load` makes one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -34,11 +34,12 @@ from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 DATABASE_FILE = "denizen.db"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Simulation:
     """Accounts on a simulated Discord, which replace the configured ones. `page` is the address where people look at
     it.
@@ -49,7 +50,7 @@ class Simulation:
     page: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """The configuration in effect: validated, immutable, with all implied values filled in.
 

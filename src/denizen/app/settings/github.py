@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
@@ -44,6 +43,7 @@ from denizen.domain.attention import (
     TriggerPolicy,
 )
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 
 COMMENT_CHARS = 65_400
 """The limit of one comment, less the mark that finds it again."""
@@ -217,7 +217,7 @@ ACCOUNTS: KeyPath = ("channels", "github", "accounts")
 SECRETS = frozenset({"token", "private_key", "webhook_secret"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GitHubLogin:
     """One agent's account. An App whose key cannot be read is there without one, and fails with the reason when it is
     used.

@@ -12,6 +12,7 @@ from typing import Self
 
 from denizen.app.settings.problem import KeyPath
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|(?P<malformed>\$\{)")
 
@@ -34,7 +35,7 @@ class InterpolatedText(str):
         return repr(self.template)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VariableReference:
     """One `${NAME}` of a template. `default` is None when there is none."""
 
@@ -42,7 +43,7 @@ class VariableReference:
     default: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpandedTree:
     """A tree with its templates expanded, and the variables that were met. A missing variable becomes empty text."""
 

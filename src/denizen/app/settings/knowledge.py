@@ -34,6 +34,7 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import InvalidInput
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import PROPOSED, REFUSED, LearningPolicy, is_same_emoji
+from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import WEEK_MINUTES, SourceKind, is_branch, read_location
 from denizen.domain.video import VideoAccess
@@ -281,7 +282,7 @@ MAX_CONTEXT_BYTES = 128 * 1024
 """The limit for all context files of one agent together, the shared ones included. They are sent with every request."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HomeFolders:
     """The paths of the folders, whether they exist or not."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -60,6 +59,7 @@ from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 CONFIG_FILE = "denizen.yaml"
 
@@ -70,7 +70,7 @@ _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG",
 PROVIDERS: KeyPath = ("models", "providers")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigResult:
     """The result of a reading: settings, or the problems that prevent them."""
 

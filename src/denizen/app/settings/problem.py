@@ -5,17 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 
 KeyPath = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigProblem:
     """A problem at a place of the file. `line` and `column` count from 1; line 0 means the file as a whole. It never
     holds a secret.

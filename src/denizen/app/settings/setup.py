@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from denizen.adapters.models.providers import PROVIDERS, ProviderKind
@@ -26,6 +26,7 @@ from denizen.app.settings.problem import config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 CONFIG_TEMPLATE = """\
 # The settings of this Denizen. Every key is optional: what is not here has its default.
@@ -90,7 +91,7 @@ Friendly, curious and to the point. Plain words, short answers, no flattery. Whe
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SetupAnswers:
     """The answers to the questions of set-up. All empty means the built-in model.
 
@@ -127,7 +128,7 @@ class SetupAnswers:
         return "" if self.base_url else usual
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SetupReport:
     """The result of set-up. `unset` are variables that the configuration needs and that have no value yet."""
 
@@ -136,7 +137,7 @@ class SetupReport:
     unset: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _FilePlan:
     """A file to write; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
     usual.
@@ -148,7 +149,7 @@ class _FilePlan:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SetupPlan:
     """The files of a set-up, how the configuration reads then, and whether the variable of a token is `unset`."""
 

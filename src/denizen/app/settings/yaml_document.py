@@ -25,6 +25,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.domain.json import Json
+from denizen.domain.record import record
 
 MAX_NODES = 20_000
 MAX_DEPTH = 40
@@ -36,7 +37,7 @@ _SHIELD = {ord(char): 0xF100 + index for index, char in enumerate(_MEANINGFUL)}
 _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigDocument:
     """A parsed file. `tree` holds plain values, `root` is ruamel's structure with comments, `marks` has line and column
     of each key from 1. `indent` is how far mappings and the dashes of lists are indented.

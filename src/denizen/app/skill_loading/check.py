@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from denizen.adapters.commands import run_program
 from denizen.app.home.environment import read_environment
 from denizen.app.skill_loading.folder import SkillFolder, read_folder_manifest, split_front_matter
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 from denizen.skill.manifest import SkillManifest
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -137,7 +138,7 @@ _NO_EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillCheckReport:
     """The result of a check. `problems` are lines with file, line and remedy where these are known; `tools` are (name,
     tier) pairs; `passed` counts the examples with the expected result.

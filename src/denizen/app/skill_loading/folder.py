@@ -10,7 +10,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +19,7 @@ from ruamel.yaml.error import YAMLError
 
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.skill.manifest import SkillManifest, parse_front_matter, parse_manifest
 
 SKILLS_FOLDER = "skills"
@@ -33,7 +33,7 @@ _PASSED_OVER = frozenset({"__pycache__", ".git", ".DS_Store", ".ruff_cache", ".p
 """Files of other programs. They are never loaded, so they do not count as content."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillFolder:
     """The content of a skill. `files` maps paths below the folder, with slashes, to their bytes; `sha256` is taken of
     all of them.

@@ -16,7 +16,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from importlib.abc import InspectLoader, MetaPathFinder
@@ -34,6 +34,7 @@ from denizen.app.skill_loading.markdown import READ_SKILL, MarkdownToolset
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.ports.toolset import Toolset
 from denizen.skill.context import SkillServices
 from denizen.skill.manifest import PERMISSION_TAINTS, SkillManifest, SkillPermission
@@ -127,7 +128,7 @@ class SkillStatus(StrEnum):
     """The configuration names it, and there is no such folder."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SkillEntry:
     """One skill and its state. `why` and `fix` say what is wrong, if anything; `tools` are known once it is loaded."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 
 import anyio
 
@@ -17,6 +16,7 @@ from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
+from denizen.domain.record import record
 from denizen.engine.events.signal import Signal
 from denizen.ports.channel import Channel
 from denizen.ports.toolset import CallScope
@@ -99,7 +99,7 @@ class PlatformActionRunner:
             yield
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedPlatform:
     runner: PlatformActionRunner
     scope: CallScope

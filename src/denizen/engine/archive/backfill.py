@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import anyio
@@ -13,6 +13,7 @@ import anyio
 from denizen.domain.archiving import keeps_room
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.mirror import UNKNOWN_ROLES, ArchiveMirror, Roles, RolesOf
 from denizen.ports.archive import Backfill
@@ -59,7 +60,7 @@ LOG_EVERY_S = 30.0
 _log = logging.getLogger("denizen.archive")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BackfillProgress:
     """The progress of one account. `posts` were fetched by it since it began, whether they were kept or not. `refused`
     are rooms that the account may not read; another account may have them.

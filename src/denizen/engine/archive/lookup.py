@@ -1,4 +1,4 @@
-"""Searches the archive by words and by embedding, fused by rank, within what one asker may see.
+"""Searches the archive by words and by embedding, fused, within what one asker may see.
 
 By words a post has to contain one that says something, and those that say the most come first; without an embedder, or
 while it does not answer, that is all. Where the archive has nothing of a room, `ArchiveLookups` asks the platform.
@@ -7,7 +7,7 @@ while it does not answer, that is all. Where the archive has nothing of a room, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from denizen.domain.clock import Clock
@@ -15,7 +15,8 @@ from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.period import Period
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.ranking import fuse, telling_words
+from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
@@ -38,13 +39,11 @@ from denizen.skill import (
     TalkFilters,
 )
 
-RANKED = 50
-"""The places of each ranking that are fused."""
 NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArchiveQuery:
     """A search of the archive, as it was asked for. `author_id` is of an author who is known already. Without words,
     the newest posts are wanted.
@@ -107,7 +106,9 @@ class ArchiveSearch:
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
             by_embedding = await self._find_near(work, query, asked)
         hits = {hit.post.id: hit for hit in (*by_embedding, *by_words) if view.sees(hit.post)}
-        ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_embedding])
+        ranked = fuse_matches(
+            [hit.match for hit in by_words], [hit.match for hit in by_embedding], least=self._similarity()
+        )
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
 
     async def list_newest(self, view: ArchiveView, wanted: ArchiveQuery) -> list[Post]:
@@ -144,11 +145,11 @@ class ArchiveSearch:
             POST_VECTORS, namespaces, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
         )
         start = len(post_vector_key(query.platform, ""))
-        alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]
+        alike = {each.key[start:]: each.similarity for each in near if each.similarity >= self._similarity()}
         words, rooms = split_words(query.words), set(query.rooms)
         return [
-            PostHit(post, make_excerpt(post.text, words))
-            for post in await work.archive.find_many(query.platform, alike)
+            PostHit(post, make_excerpt(post.text, words), Match(post.id, alike[post.id]))
+            for post in await work.archive.find_many(query.platform, list(alike))
             if post.room in rooms
             and query.author in {"", post.author.id}
             and _is_within(post, query.since, query.until)
@@ -189,7 +190,7 @@ FETCHED = 100
 """Posts of a room that are asked of the platform when the archive has none of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchiveLookups:
     """One for a process."""
 
@@ -223,7 +224,7 @@ class ArchiveLookups:
         return await self.mirror.showable(posts, roles)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedLookup:
     """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.source import Source, SourceKind, SourceState
 from denizen.engine.events.signal import Signal
@@ -99,7 +100,7 @@ RolesOf = Callable[[str, Collection[str]], Awaitable[Roles]]
 UNKNOWN_ROLES: Roles = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _StoredOptOuts:
     """The stored opt-outs of a platform, and when they were read."""
 

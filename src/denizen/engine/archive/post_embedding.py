@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.clock import Clock
+from denizen.domain.record import record
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.ports.store import Store
@@ -100,7 +100,7 @@ class PostEmbedder:
         return NOW_S if gone else SOON_S
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RoomStatus:
     """One room with what the backfill fetched of it."""
 
@@ -109,7 +109,7 @@ class RoomStatus:
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArchiveStatus:
     """`posts` does not count deleted ones; `embedded` are found by meaning too. `opt_outs` are those that people and
     operators stored.

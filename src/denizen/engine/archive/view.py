@@ -7,12 +7,12 @@ error is the same. Used by `lookup` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
+from denizen.domain.record import record
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -25,7 +25,7 @@ MAX_CHOICES = 10
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArchiveView:
     """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
     `hidden` are authors who opted out and whose posts may not be gone yet. `policy` is the archive's.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from denizen.domain.agent_settings import SettingsSet
@@ -29,6 +28,7 @@ from denizen.domain.delivery import Delivery
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import Proposal
+from denizen.domain.record import record
 from denizen.domain.tool import ToolCall
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import CallOutcome, Verdict
@@ -38,7 +38,7 @@ from denizen.ports.toolset import CallScope
 PAGE = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verification:
     """The result of verifying the log: where the log ends, and what is wrong with it, in one sentence, or nothing."""
 

@@ -36,6 +36,7 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens
+from denizen.domain.record import record
 from denizen.domain.statistics import SideRequest
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
@@ -49,14 +50,14 @@ from denizen.ports.usage import Reservation
 _log = logging.getLogger("denizen.budget")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BudgetRefusal:
     limit: BudgetLimit
     standing: BudgetStatus
     wanted_usd: Decimal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReservedBudget:
     """`near` are the budgets that are nearly used up now, each told once a day."""
 
@@ -109,7 +110,7 @@ CHEAPER = (ModelMode.CHEAP, ModelMode.FAST)
 """Aliases of the model that answers when a budget says so, the first that is configured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Payer:
     """Who pays for requests: for whom they are made, where they asked (`source`, a platform), and by which rules, which
     are those of the generation that the turn began with.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
+from denizen.domain.record import record
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
@@ -27,7 +28,7 @@ _USER_ID = re.compile(r"(?:<@!?)?([0-9]+)>?")
 _ROLE_ID = re.compile(r"(?:<@&)?([0-9]+)>?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallerContext:
     """Who gives a command, and at which account.
 
@@ -69,7 +70,7 @@ class SessionLock(Protocol):
     def __call__(self, agent: AgentName, conversation_id: ConversationId, /) -> AbstractAsyncContextManager[object]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UserDataSummary:
     """How much is stored about a user: posts in the archive, and their messages in sessions."""
 
@@ -94,7 +95,7 @@ class UserDataAccess(Protocol):
     async def opt_in(self, platform: str, user_id: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CommandDeps:
     """The parts of the engine that commands act on."""
 
@@ -105,7 +106,7 @@ class CommandDeps:
     user_data: UserDataAccess
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CommandContext:
     """A command as its handler gets it: the caller may give it, and its options are those of its spec.
 
@@ -185,7 +186,7 @@ OptionSuggester = Callable[[CommandContext, str], Awaitable[Sequence[str]]]
 """Returns completions of what was typed for an option."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandDefinition:
     """One command: how it is offered, what it does, and what it suggests for its options while the user types."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from types import MappingProxyType
 
 from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh
+from denizen.domain.record import record
 from denizen.domain.words import truncate
 from denizen.engine.commands.admin import ALLOW, OBSERVER
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
@@ -78,7 +79,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
 """The level of each built-in command, by its name; by `command:option` where an option needs more than its command."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallerPermissions:
     """The permissions of somebody, at an account in a room."""
 

@@ -7,12 +7,12 @@ somebody else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.memory import Memory
 from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.record import record
 from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
 from denizen.domain.words import truncate
@@ -225,7 +225,7 @@ REMINDERS = CommandDefinition(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredUserData:
     """The words of a platform's users in the archive and in sessions."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from denizen.domain.agent import Agent
 from denizen.domain.agent_settings import (
@@ -26,6 +26,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.routing import AUTO
 from denizen.engine.audit.audit_log import settings_event
 from denizen.engine.configuration.generation import Generation
@@ -37,7 +38,7 @@ KEPT_S = 60.0
 _log = logging.getLogger("denizen.assistant")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _LoadedSet:
     active: SettingsSet | None
     until_s: float

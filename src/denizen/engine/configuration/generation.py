@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
@@ -22,6 +22,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
+from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -41,7 +42,7 @@ def no_own_files(agent: AgentName, path: str) -> None:
     del agent, path
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CustomCommandSet:
     """The configured commands, and the toolset with the programs of those that have one.
 
@@ -52,7 +53,7 @@ class CustomCommandSet:
     toolset: Toolset | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KnowledgeSettings:
     """How agents remember and look things up, and where their documents come from.
 
@@ -72,7 +73,7 @@ class KnowledgeSettings:
     webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Generation:
     """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -19,6 +19,7 @@ from denizen.domain.destination import list_names, split_destinations
 from denizen.domain.json import Json
 from denizen.domain.principal import PrincipalKind, RoleName
 from denizen.domain.rate_limit import RateLimit
+from denizen.domain.record import record
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.ports.toolset import CallScope
@@ -40,7 +41,7 @@ class ToolMode(StrEnum):
     """The rules decide; what none approves follows the default mode."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolRule:
     """The first rule that matches a call decides. `tool` is a name or pattern. `args` are regular expressions that must
     be found in the argument's text, all of them. Of the others an empty one holds for everybody and everywhere:
@@ -96,7 +97,7 @@ class ToolRule:
 _USUAL = RateLimit(calls=60, window_s=60.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RateLimits:
     """`by_tool` maps tool patterns; the first match counts, with all its windows. A limited tool that none matches has
     `default`.
@@ -116,7 +117,7 @@ class RateLimits:
         return self.per_key if kind is PrincipalKind.API_KEY else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ResultPolicy:
     """The handling of results. `keep_s` is how long one of a tool that is declared for it answers the same call again,
     0 never. `mask` replaces the values of secrets before a result is recorded, shown or read by a model.
@@ -126,7 +127,7 @@ class ResultPolicy:
     mask: Callable[[str], str] = str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolModes:
     """`by_tool` maps tool patterns; the first match counts."""
 
@@ -134,7 +135,7 @@ class ToolModes:
     default: ToolMode = ToolMode.RUN
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObserverPolicy:
     """The model that looks at calls of tier 2 and 3. Without `model` there is none, and people are asked instead.
 
@@ -147,7 +148,7 @@ class ObserverPolicy:
     alert_place: Place | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GatePolicy:
     """`tiers` and `roles` map tool patterns; the first match in the given order counts.
 
@@ -243,7 +244,7 @@ _EFFECTS = {
 _TIERS = "gate.tiers, or mcp.servers.NAME.tiers for a tool of an MCP server,"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolOutlook:
     """`mode` is `run`, `observer`, `observer, then people`, `people` or `never`; `why` says what it follows from."""
 

@@ -22,6 +22,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Nee
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.record import record
 from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
 from denizen.domain.vector import pack_vector
@@ -135,7 +136,7 @@ def default_similarity() -> float:
     return 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddedQuestion:
     """`vector` is packed; it may be compared with those of the same model."""
 
@@ -143,7 +144,7 @@ class EmbeddedQuestion:
     vector: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EmbeddedTexts:
     """Texts as packed vectors, in their order."""
 

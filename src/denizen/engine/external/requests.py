@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import has_role
@@ -20,6 +20,7 @@ from denizen.domain.ids import CallId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
+from denizen.domain.record import record
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
@@ -45,7 +46,7 @@ def _tell_nobody(text: str) -> None:
     del text
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DirectCall:
     """A tool call that a program asks for. An empty `agent` is the default one. `shell_session` names the session of
     the shell that the caller goes on with; one that is not the caller's own does not count. `report` takes a line on
@@ -60,7 +61,7 @@ class DirectCall:
     report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DirectCallResult:
     """The result of a call that the gate let through. `shell` is what the shell itself answered, when the
     tool used it.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
@@ -47,6 +46,7 @@ from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.record import record
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
@@ -77,7 +77,7 @@ DIRECT_TIMEOUT_S = 10.0
 _log = logging.getLogger("denizen.gate")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PendingCall:
     """A call that people have to decide about, and why."""
 

@@ -16,7 +16,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import reduce
 from typing import Protocol
@@ -24,6 +24,7 @@ from typing import Protocol
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
 from denizen.domain.rate_limit import RateLimit
+from denizen.domain.record import record
 from denizen.domain.taint import describe_taint, find_risk, tells_own_fact
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
@@ -40,7 +41,7 @@ class ObserverVerdict(StrEnum):
     ESCALATE = "escalate"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObserverOpinion:
     """`reason` is safe to tell the model and the asker. `decided_by` is `observer`, `observer-cache` or
     `observer-fault`.
@@ -105,7 +106,7 @@ class CallObserver(Protocol):
     async def review(self, case: GateCase, policy: GatePolicy) -> ObserverOpinion | None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GateCase:
     """One call as it is decided about. `tier` is the strictest of the call's own and of those on the way to it."""
 

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -30,6 +30,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
+from denizen.domain.record import record
 from denizen.domain.tool import CacheScope, Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog
@@ -75,7 +76,7 @@ MAX_CHARS = 32_000_000
 """The limit of all cached results; the oldest goes first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _CachedResult:
     result: ToolResult
     toolset: Toolset
@@ -169,7 +170,7 @@ CHECK_TIMEOUT_S = 10.0
 _log = logging.getLogger("denizen.gate")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoundTool:
     """A tool together with the toolset that runs it."""
 

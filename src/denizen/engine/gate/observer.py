@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, cast
 
 import anyio
@@ -22,6 +22,7 @@ from denizen.domain.errors import DenizenError, list_fields
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.record import record
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Tier
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -76,7 +77,7 @@ class ObserverCompletion(Protocol):
     async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObserverSwitch:
     """`resets` counts how often the state was cleared: verdicts from before the last one do not count any more."""
 

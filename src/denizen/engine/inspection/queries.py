@@ -6,7 +6,7 @@ The trace of a turn is everything that is recorded of it; `replay` reads it too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
@@ -21,6 +21,7 @@ from denizen.domain.message import Message, join_text, list_calls
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
@@ -41,7 +42,7 @@ from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow
 from denizen.ports.usage import SpendRow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnTrace:
     """A turn with its question, prompts, steps and calls. `question` is what is left of it: it may be forgotten."""
 
@@ -111,7 +112,7 @@ ALONE = "once_"
 """The name of a session that is asked one question begins so."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolInfo:
     """A tool as the gate sees it: `tier` is the configured one, `outlook` what becomes of its calls."""
 
@@ -120,7 +121,7 @@ class ToolInfo:
     outlook: ToolOutlook
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordedCall:
     """A call, and the approval that it had to wait for, if any."""
 
@@ -128,7 +129,7 @@ class RecordedCall:
     approval: Approval | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContextShare:
     """One part of the prompt and its estimated tokens."""
 
@@ -136,7 +137,7 @@ class ContextShare:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContextUse:
     """The parts of the next prompt, and the tokens that those of the conversation may have together."""
 

@@ -20,6 +20,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.prompt_messages import drop_dead_images
+from denizen.domain.record import record
 from denizen.domain.room import RoomKind
 from denizen.domain.routing import FALLBACK
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
@@ -50,7 +51,7 @@ NEWEST = "9" * 20
 """Stands for the id of a post that is newer than any other."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannedRequest:
     """A request and the model that it is for."""
 
@@ -124,7 +125,7 @@ class _SilentModels:
         """The generation's own models stay open."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SilentModel:
     model: Model
     unsent: list[PlannedRequest]
@@ -150,7 +151,7 @@ NEAR = 500
 """How many messages behind the question the turn's own first one is looked for: others may have asked meanwhile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ReplayResult:
     """The result of a replay. `unrecorded` are the calls for which there was no result."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
@@ -20,6 +20,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, note_data_uris, shorten_to_store, time_mark
 from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.record import record
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.intake.rate_limiter import take_rate
@@ -38,7 +39,7 @@ UNWANTED = "unwanted"
 """The failure of a piece that was tried when its turn ended: it is not tried once more."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenTurn:
     """A turn with what was written next to it, so that the run need not read it again."""
 

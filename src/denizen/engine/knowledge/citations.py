@@ -1,27 +1,34 @@
 """Whether a place that an answer names is proved: it is looked up in the snapshot, and held against what the agent has
-read. Called by `proof`.
+read and against what the sentence says. Called by `proof`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
 from denizen.domain.citation import Citation, CitationFault, DocumentRef, citation_link
+from denizen.domain.cited_text import CitationMark
 from denizen.domain.errors import DenizenError
+from denizen.domain.evidence import READ, ReadResult, describe_reading, places_from_json, read_places
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import ToolCallPart, ToolResultPart
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.ranking import telling_words
 from denizen.engine.configuration.generation import ReadOwn
 from denizen.ports.source import DocumentText, Library
+
+if TYPE_CHECKING:  # loaded with the first document that is cited: most turns cite none
+    from denizen.domain.attribution import ReadLines
 
 MAX_CITED_LINES = 300
 """The limit of one cited place."""
@@ -30,6 +37,14 @@ MIN_TELLING_CHARS = 10
 """Lines of a document that is cited as a whole: one of them must have been read."""
 SEEN_SHARE = 0.5
 """The share of the cited lines that must have been read: tools cut their output."""
+MAX_PART_LINES = 20
+"""Where so few lines are cited, parts of them count as read too, such as `grep -o` prints."""
+MAX_READ_FILES = 30
+"""The number of files in which the lines are looked for that an answer was taken from."""
+MAX_QUESTIONS = 5
+"""So many earlier questions may have figures that an answer takes up."""
+MAX_POINTING_WORDS = 3
+"""A sentence with fewer telling words only points to a file."""
 
 MAX_PATTERNS = 500
 """The limit of path patterns in calls; the newest count."""
@@ -43,15 +58,67 @@ _NUMBERED = re.compile(r"^\d{1,9}: ")
 _GREP_NUMBER = re.compile(r"\d{1,9}[:-](.*)")
 _LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
 """A line of a result that is nothing but paths; with what tools put around them."""
+_DIGITS_OR_QUOTES = re.compile(r"[\d\"“„«]")
+
+
+def _no_results() -> UnrecordedResults:
+    return UnrecordedResults()
 
 
 @dataclass(frozen=True)
 class ReadPlaces:
-    """Everything that an agent has read in its turn and in the talk that it remembers: calls of tools and their
-    results.
+    """Everything that an agent has read in its turn and in the talk that it remembers: results of tools, with what they
+    were read from. `earlier` are results from before that was recorded. `question` is what the turn answers, with what
+    was asked last before it.
     """
 
-    results: Sequence[str]
+    results: Sequence[ReadResult] = ()
+    earlier: UnrecordedResults = field(default_factory=_no_results)
+    question: str = ""
+
+    def has_read(self, document: _Document, cited: Sequence[str], *, is_whole: bool) -> bool:
+        """Whether the lines stand in results that were read from the document; of all of it (`is_whole`) any line that
+        says something.
+        """
+        texts = [each.text for each in self.results if each.covers(document.path)]
+        if texts and _has_lines(texts, cited, is_whole=is_whole):
+            return True
+        earlier = self.earlier.texts
+        return bool(earlier) and _has_lines(earlier, cited, is_whole=is_whole) and document.is_named
+
+    def find_path(self, end: str) -> str:
+        """Returns the path of the only file that was read whose path ends like this; empty when there is none."""
+        read = {place.path for each in self.results for place in each.places if place.path.endswith(f"/{end}")}
+        return read.pop() if len(read) == 1 else ""
+
+    def lists(self, path: str) -> bool:
+        """Whether a result or the question shows the path."""
+        texts = (self.question, *self.earlier.texts, *(each.text for each in self.results))
+        return any(path in text for text in texts)
+
+
+def _has_lines(texts: Sequence[str], lines: Sequence[str], *, is_whole: bool) -> bool:
+    if is_whole:
+        told = (line.strip() for line in islice(lines, MAX_LOOKED_AT))
+        return any(line in text for line in told if len(line) >= MIN_TELLING_CHARS for text in texts)
+    told = [line.strip() for line in lines if line.strip()]
+    unseen = [line for line in told if not any(line in text for text in texts)]
+    if len(told) - len(unseen) >= SEEN_SHARE * len(told):
+        return True
+    if len(told) > MAX_PART_LINES:
+        return False
+    printed = {part for text in texts for part in map(str.strip, text.split("\n")) if len(part) >= MIN_TELLING_CHARS}
+    parts = sum(any(part in line for part in printed) for line in unseen)
+    return len(told) - len(unseen) + parts >= SEEN_SHARE * len(told)
+
+
+@dataclass(frozen=True)
+class UnrecordedResults:
+    """Results of tools that nobody recorded the reading of: those from before that was done, and those that a client
+    brings with its history. What they were read from is found in them and in their calls.
+    """
+
+    texts: Sequence[str] = ()
     calls: Sequence[str] = ()
 
     def has_path(self, document: _Document) -> bool:
@@ -76,17 +143,7 @@ class ReadPlaces:
 
     @cached_property
     def _told(self) -> list[_Result]:
-        return list(map(_Result, self.results))
-
-    def has_some(self, lines: Iterable[str]) -> bool:
-        """Any line that says something; a path alone is no reading."""
-        told = (line.strip() for line in islice(lines, MAX_LOOKED_AT))
-        return any(line in text for line in told if len(line) >= MIN_TELLING_CHARS for text in self.results)
-
-    def has_lines(self, lines: Iterable[str]) -> bool:
-        told = [line.strip() for line in lines if line.strip()]
-        seen = sum(any(line in text for text in self.results) for line in told)
-        return not told or seen >= SEEN_SHARE * len(told)
+        return list(map(_Result, self.texts))
 
 
 class CitationProver:
@@ -98,20 +155,50 @@ class CitationProver:
         self._read_own = read_own
         self._seen = seen
         self._documents: dict[str, _Document | None] = {}
-        self._known: dict[tuple[DocumentRef, str], Citation] = {}
+        self._known: dict[CitationMark, Sequence[Citation]] = {}
 
-    async def look_up(self, ref: DocumentRef, quoted: str) -> Citation:
-        """Never raises for what is wrong with the place or with the library. `quoted` has to stand there."""
-        known = self._known.get((ref, quoted))
-        if known is None:
-            if ref.path not in self._documents:
-                self._documents[ref.path] = await self._load(ref.path)
-            document = self._documents[ref.path]
-            known = await to_thread.run_sync(_judge, ref, quoted, document, self._seen)
-            self._known[ref, quoted] = known
-        return known
+    async def prove(self, mark: CitationMark) -> Sequence[Citation]:
+        """Returns the places of the mark in order. Never raises for what is wrong with them or with the library.
+
+        Nothing is returned for a mark that is not meant as a citation: a mention of what is no document, or one that
+        only points to a file that the agent has seen in a list.
+        """
+        if mark not in self._known:
+            documents = [await self._find(ref.path) for ref in mark.refs]
+            beside = [(ref, await self._find(ref.path)) for ref in mark.also]
+            if mark.is_mention and not any(documents):
+                self._known[mark] = ()
+            else:
+                self._known[mark] = await to_thread.run_sync(_judge, mark, documents, beside, self._seen)
+        return self._known[mark]
+
+    async def list_read(self, results: Sequence[ReadResult]) -> list[ReadLines]:
+        """Returns the lines of documents that these results show, as far as their records name the files."""
+        texts: dict[str, list[tuple[DocumentRef, str]]] = {}
+        for result in results:
+            for place in result.places:
+                if not place.path.endswith("/"):
+                    texts.setdefault(place.path, []).append((place, result.text))
+        from denizen.domain.attribution import ReadLines
+
+        found: list[ReadLines] = []
+        for path in islice(texts, MAX_READ_FILES):
+            document = await self._find(path)
+            if document is not None:
+                found.append(ReadLines(document.lines, _find_shown(document.lines.lines, texts[path])))
+        return found
+
+    async def _find(self, path: str) -> _Document | None:
+        """Finds it by its path, or by the end of one that was read."""
+        if path not in self._documents:
+            found = await self._load(path)
+            whole = "" if found else self._seen.find_path(path)
+            self._documents[path] = await self._load(whole) if whole else found
+        return self._documents[path]
 
     async def _load(self, path: str) -> _Document | None:
+        if "/" not in path:
+            return None
         own = await to_thread.run_sync(self._read_own, self._agent, path)
         try:
             found = DocumentText(own) if own is not None else await self._library.find_document(path)
@@ -120,17 +207,32 @@ class CitationProver:
         return found and _Document(path, found, self._seen)
 
 
+def _find_shown(lines: Sequence[str], texts: Sequence[tuple[DocumentRef, str]]) -> list[int]:
+    """Returns the numbers of the lines that a result shows."""
+    shown: set[int] = set()
+    for place, text in texts:
+        first, last = (place.first_line, place.last_line) if place.first_line else (1, min(len(lines), MAX_LOOKED_AT))
+        shown.update(
+            number
+            for number, line in enumerate(lines[first - 1 : last], first)
+            if len(line.strip()) >= MIN_TELLING_CHARS and line.strip() in text
+        )
+    return sorted(shown)
+
+
 class _Document:
     def __init__(self, path: str, found: DocumentText, seen: ReadPlaces) -> None:
+        from denizen.domain.claims import DocumentLines
+
         self.path = path
         self._seen = seen
         self.part = found.part
         self.text = found.text
-        self.lines = found.text.split("\n")
+        self.lines = DocumentLines(path, found.text.split("\n"))
 
     @cached_property
     def is_named(self) -> bool:
-        return self._seen.has_path(self)
+        return self._seen.earlier.has_path(self)
 
     def has_line(self, told: str) -> bool:
         """Or a part of one that says something."""
@@ -139,7 +241,7 @@ class _Document:
 
     @cached_property
     def _stripped(self) -> frozenset[str]:
-        return frozenset(line.strip() for line in self.lines)
+        return frozenset(line.strip() for line in self.lines.lines)
 
 
 class _Result:
@@ -162,32 +264,55 @@ class _Result:
         return self.text.split("\n")
 
 
-def _judge(ref: DocumentRef, quoted: str, document: _Document | None, seen: ReadPlaces) -> Citation:
+def _judge(
+    mark: CitationMark,
+    documents: Sequence[_Document | None],
+    beside: Sequence[tuple[DocumentRef, _Document | None]],
+    seen: ReadPlaces,
+) -> Sequence[Citation]:
+    from denizen.domain.claims import CitedLines, find_fault
+
+    told = [_look_up(ref, document, seen) for ref, document in zip(mark.refs, documents, strict=True)]
+    if mark.is_mention and mark.is_bare and _only_points(mark, told, seen):
+        return ()
+    cited = [
+        CitedLines(document.lines, each.ref.first_line, each.ref.last_line)
+        for each, document in zip(told, documents, strict=True)
+        if each.doubt is None and document
+    ]
+    others = [
+        CitedLines(document.lines, ref.first_line, ref.last_line)
+        for ref, document in beside
+        if document and _find_doubt(ref, document, seen) is None
+    ]
+    fault = find_fault(mark.claim, [*cited, *others], seen.question) if cited and mark.claim else None
+    return [each if each.doubt else replace(each, doubt=fault) for each in told]
+
+
+def _only_points(mark: CitationMark, told: Sequence[Citation], seen: ReadPlaces) -> bool:
+    """Whether a sentence says where something is, and nothing of what stands there."""
+    is_pointing = len(telling_words(mark.claim)) < MAX_POINTING_WORDS and not _DIGITS_OR_QUOTES.search(mark.claim)
+    unread = [each for each in told if each.doubt is CitationFault.NOT_READ and not each.ref.first_line]
+    return is_pointing and len(unread) == len(told) and all(seen.lists(each.ref.path) for each in unread)
+
+
+def _look_up(ref: DocumentRef, document: _Document | None, seen: ReadPlaces) -> Citation:
     if document is None:
         return Citation(ref, doubt=CitationFault.NO_FILE)
-    part = document.part
+    ref, part = replace(ref, path=document.path), document.part
     known = (part.source_id, part.revision, citation_link(part, ref)) if part else ("", "", "")
-    return Citation(ref, *known, doubt=_doubt(ref, quoted, document, seen))
+    return Citation(ref, *known, doubt=_find_doubt(ref, document, seen))
 
 
-def _doubt(ref: DocumentRef, quoted: str, document: _Document, seen: ReadPlaces) -> CitationFault | None:
-    lines = document.lines
+def _find_doubt(ref: DocumentRef, document: _Document, seen: ReadPlaces) -> CitationFault | None:
+    lines = document.lines.lines
     if ref.last_line - ref.first_line >= MAX_CITED_LINES:
         return CitationFault.TOO_MANY
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
         return CitationFault.NO_LINES
-    is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
-    if not is_read or not document.is_named:
-        return CitationFault.NOT_READ
-    if quoted and _flat(quoted) not in _flat(" ".join(cited)):
-        return CitationFault.NOT_SAID
-    return None
-
-
-def _flat(text: str) -> str:
-    """Without what quoting changes: case, spaces, marks of emphasis, and dots for what is left out at the end."""
-    return " ".join("".join(c for c in text if c not in "*_`\\").casefold().split()).strip(" .\u2026")
+    is_read = seen.has_read(document, cited, is_whole=not ref.first_line)
+    return None if is_read else CitationFault.NOT_READ
 
 
 def _claims(told: Sequence[str], path: str) -> Iterator[str]:
@@ -208,32 +333,41 @@ def _claims(told: Sequence[str], path: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class TurnEvidence:
-    """The calls and results of a turn's tools. `searches` counts those of documents, `found` their passages.
-    `history` is what was said before it, as far as the agent still has it before it.
+    """The results of a turn's tools, with what they were read from. `searches` counts those of documents, `found` their
+    passages. `history` is what was said before it, as far as the agent still has it before it.
     """
 
     history: Sequence[PromptMessage] = ()
-    results: list[str] = field(default_factory=list[str])
-    calls: list[str] = field(default_factory=list[str])
+    question: str = ""
+    results: list[ReadResult] = field(default_factory=list[ReadResult])
     searches: int = 0
     found: int = 0
 
-    def add(self, args: Mapping[str, Json], text: str, data: Json) -> None:
-        """`data` of a search has the number of passages that it found, as `found`."""
-        self.results.append(text)
-        self.calls.append(_written(args))
-        found = data.get("found") if isinstance(data, dict) else None
+    def add(self, text: str, recorded: Mapping[str, Any]) -> Json:
+        """Adds a result from the record of its call (`loop/step_record`), and returns what was read for it: by the
+        tool, and by those that it has called. `data` of a search has the number of passages that it found, as `found`.
+        """
+        data = cast("Mapping[str, Json]", recorded.get("data") or {})
+        within = [each for inner in recorded.get("inner") or () for each in places_from_json(inner.get(READ))]
+        places = (*read_places(data), *within)
+        self.results.append(ReadResult(text, places))
+        found = data.get("found")
         if isinstance(found, int):
             self.searches += 1
             self.found += found
+        return describe_reading(places).get(READ)
 
     def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""
-        parts = [part for message in self.history for part in message.parts]
-        earlier = [part.text for part in parts if isinstance(part, ToolResultPart)]
-        asked = [_written(part.args) for part in parts if isinstance(part, ToolCallPart)]
-        return ReadPlaces([*earlier, *self.results], [*asked, *self.calls])
-
-
-def _written(args: Mapping[str, Json]) -> str:
-    return json.dumps(args, ensure_ascii=False)
+        recorded, texts, calls = list[ReadResult](), list[str](), list[str]()
+        asked = [join_text(message.parts) for message in self.history if message.role is Role.USER]
+        for message in self.history:
+            results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+            written = [part.args for part in message.parts if isinstance(part, ToolCallPart)]
+            calls += [json.dumps(args, ensure_ascii=False) for args in written]
+            if message.read is None:
+                texts += [part.text for part in results]
+            else:
+                recorded += [ReadResult(p.text, places_from_json(message.read.get(p.call_id))) for p in results]
+        question = "\n".join([*asked[-MAX_QUESTIONS:], self.question])
+        return ReadPlaces([*recorded, *self.results], UnrecordedResults(texts, calls), question)

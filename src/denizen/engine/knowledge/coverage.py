@@ -6,7 +6,7 @@ What was asked where others do not read along is told to the operator only; admi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -26,6 +26,7 @@ from denizen.domain.proposal import (
     name_file,
     render_proposal,
 )
+from denizen.domain.record import record
 from denizen.domain.source import LEARNED, SourceChange, SourceKind, SyncRun
 from denizen.engine.audit.audit_log import review_event
 from denizen.engine.knowledge.index import DocumentIndexer, report_nothing
@@ -40,7 +41,7 @@ MAX_GAPS = 1000
 """The newest: each is compared with the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CoverageReport:
     """The gaps of a number of days, the newest `MAX_GAPS`; with `is_cut` there are older ones. What was asked most
     comes first; `hidden` of the `total` were asked in private and are not in `groups`.
@@ -101,7 +102,7 @@ MAX_REASON_CHARS = 500
 _ALL = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProposalReview:
     """The effect of accepting a proposal: the exact content of the file, and its diff."""
 
@@ -111,7 +112,7 @@ class ProposalReview:
     diff: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LearningDeps:
     """Where accepted answers go: the folder, and what makes documents of it."""
 

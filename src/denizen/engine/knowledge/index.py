@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -22,7 +21,8 @@ from denizen.domain.embedding_progress import EmbeddingPace, EmbeddingProgress, 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import derive
 from denizen.domain.passage import CUT_AS, Passage, passage_key
-from denizen.domain.ranking import fuse, telling_words
+from denizen.domain.ranking import RANKED, Match, fuse_matches, telling_words
+from denizen.domain.record import record
 from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
 from denizen.engine.embedding.embedder import BudgetedEmbedder, default_similarity
@@ -50,7 +50,7 @@ EMBEDDED_CHARS = 1500
 _log = logging.getLogger("denizen.knowledge")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SnapshotFile:
     """A file of the snapshot. `content` is its digest in the library, `digest` that of what is indexed of it."""
 
@@ -302,8 +302,6 @@ def _batches(files: Sequence[_SnapshotFile]) -> Iterator[Sequence[_SnapshotFile]
         yield batch
 
 
-RANKED = 50
-"""The places of each ranking that are fused."""
 PER_DOCUMENT = 3
 """A long document must not fill the answer: it has at most half of it, but so many passages in any case."""
 
@@ -327,19 +325,20 @@ class DocumentSearch:
         self, question: str, *, sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[IndexedPassage]:
         """The best first, PER_DOCUMENT or half of them of one document. Raises NotFound for an unknown source."""
-        words = " ".join(telling_words(question))
+        words, least = " ".join(telling_words(question)), self._similarity()
         asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
             _check(sources, known)
             by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
-            by_embedding: list[str] = []
+            by_embedding: list[Match] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
                     PASSAGE_VECTORS, sources or list(known), asked.model, asked.vector, limit=RANKED
                 )
-                by_embedding = [each.key for each in near if each.similarity >= self._similarity()]
-            found = await work.documents.list_passages(fuse(by_words, by_embedding))
+                by_embedding = [Match(each.key, each.similarity) for each in near if each.similarity >= least]
+            ranked = fuse_matches(by_words, by_embedding, least=least)
+            found = await work.documents.list_passages(ranked)
         return await self._spread([each for each in found if each.source_id in known], known, limit)
 
     async def _spread(

@@ -1,30 +1,38 @@
 """The texts of a turn with what they cite proved, as they are streamed and as they stand in the end.
 
-What is not proved is taken out and marked (`domain/cited_text`); nothing that goes wrong here keeps an answer back. A
+What is not proved is taken out and marked (`domain/cited_text`), and a text that names no place gets those that it was
+plainly taken from (`domain/attribution`); nothing that goes wrong here keeps an answer back. A
 stream and the text at its end are written in the same way, so people keep what they have seen. `steps` streams, `turn`
 has the answer proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from anyio import to_thread
 
 from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, CitationFault
-from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, UnmarkedText
+from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, Piece, UnmarkedText
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.engine.configuration.generation import ReadOwn, no_own_files
 from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence
 from denizen.ports.source import Library
 
+if TYPE_CHECKING:
+    from denizen.domain.attribution import Attribution
+
 MAX_CITED = 50
 """The limit of one answer; further citations are not looked up, and so not proved."""
+MAX_MENTIONED = 500
+"""The same for what may be no citation."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProvedAnswer:
     """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
 
@@ -101,6 +109,15 @@ class _Proofs(TurnProofs):
         shown = await proof.feed(text) + await proof.finish()
         return ProvedAnswer(shown, tuple(proof.citations), proof.is_unknown)
 
+    async def find_attributions(self, text: str) -> list[Attribution]:
+        """Returns where a text was taken from that was read in this turn."""
+        if not any(each.places for each in self.evidence.results):
+            return []
+        from denizen.domain.attribution import find_attributions
+
+        read = await self.places().list_read(self.evidence.results)
+        return await to_thread.run_sync(find_attributions, text, read, self.evidence.question)
+
     def places(self) -> CitationProver:
         """Looked up anew when a tool has run."""
         read = len(self.evidence.results)
@@ -114,9 +131,10 @@ class _Proof:
     """One text. The citations are in the order in which it names them, each once."""
 
     def __init__(self, proofs: _Proofs, style: CitationFormat) -> None:
-        self._proofs = proofs
+        self._proofs, self._style = proofs, style
+        self._said: list[str] = []
         self._unmarked, self._reader, self._writer = UnmarkedText(), CitationReader(), CitationWriter(style)
-        self._cited = 0
+        self._cited = self._mentioned = 0
         self.citations: dict[Citation, None] = {}
 
     @property
@@ -128,21 +146,39 @@ class _Proof:
 
     async def finish(self) -> str:
         last = self._reader.feed(self._unmarked.finish())
-        return await self._write([*last, *self._reader.finish()]) + self._writer.finish()
+        shown = await self._write([*last, *self._reader.finish()])
+        return shown + await self._name_sources() + self._writer.finish()
 
-    async def _write(self, pieces: list[str | CitationMark]) -> str:
-        shown: list[str] = []
-        for piece in pieces:
-            if isinstance(piece, str):
-                shown.append(self._writer.text(piece))
-            else:
-                told: list[Citation] = []
-                for ref in piece.refs:
-                    self._cited += 1
-                    if self._cited > MAX_CITED:
-                        told.append(Citation(ref, doubt=CitationFault.TOO_MANY))
-                    else:
-                        told.append(await self._proofs.places().look_up(ref, piece.quoted))
-                self.citations.update(dict.fromkeys(told))
-                shown.append(self._writer.mark(told))
-        return "".join(shown)
+    async def _name_sources(self) -> str:
+        """The places that the text was taken from, where it names none itself."""
+        if self.citations or self.is_unknown or self._style is CitationFormat.NONE:
+            return ""
+        found = await self._proofs.find_attributions("".join(self._said))
+        told: list[Citation] = []
+        for each in found:
+            told += await self._proofs.places().prove(CitationMark((each.ref,), each.sentence))
+        proved = [each for each in told if each.doubt is None]
+        self.citations.update(dict.fromkeys(proved))
+        return self._writer.text(" ") + self._writer.mark(proved) if proved else ""
+
+    async def _write(self, pieces: list[Piece]) -> str:
+        return "".join([await self._show(piece) for piece in pieces])
+
+    async def _show(self, piece: Piece) -> str:
+        if isinstance(piece, str):
+            self._said.append(piece)
+            return self._writer.text(piece)
+        counted, limit = (self._mentioned, MAX_MENTIONED) if piece.is_mention else (self._cited, MAX_CITED)
+        if counted >= limit:
+            told: Sequence[Citation] = [Citation(ref, doubt=CitationFault.TOO_MANY) for ref in piece.refs]
+        else:
+            told = await self._proofs.places().prove(piece)
+            self._cited += 0 if piece.is_mention else len(piece.refs)
+            self._mentioned += len(piece.refs) if piece.is_mention else 0
+        self.citations.update(dict.fromkeys(told))
+        is_proved = all(each.doubt is None for each in told)
+        if not told or (piece.is_bare and is_proved):
+            self._said.append(piece.written)
+            return self._writer.text(piece.written)
+        label = self._writer.text(f"{piece.label} ") if piece.label else ""
+        return label + self._writer.mark([] if piece.is_bare else told)

@@ -9,13 +9,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.record import record
 from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
 from denizen.engine.archive.channel_source import CHANGED
 from denizen.ports.source import WAITING, Library, ReadingProgress, ReportProgress, SourceReader
@@ -33,7 +34,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadingOutcome:
     """The outcome of reading a source. `error` is empty when the source was read, or need not be; `skipped` means that
     it says why the source was left as it is. `left_out` says which files of it were not kept, and why.

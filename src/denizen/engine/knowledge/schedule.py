@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
 from denizen.engine.events.signal import Signal
 from denizen.engine.knowledge.reading import Sleep
@@ -40,7 +40,7 @@ IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
 """Whether a channel of the archive is to be read whatever the time is (`engine/archive/channel_source`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WithheldTalkRefresh:
     """`let_go` takes out of what agents see what was withheld; it is called whenever that may be so. The `signals` say
     that something of the archive was withheld, or that its channels can be read again.

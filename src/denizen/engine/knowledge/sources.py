@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.record import record
 from denizen.domain.source import (
     Source,
     SourceChange,
@@ -26,7 +27,7 @@ from denizen.ports.store import Store
 _NO_ID = re.compile(r"[^a-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceListing:
     """A source and how far it was read; no state before the first attempt."""
 

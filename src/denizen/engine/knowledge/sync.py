@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, cast
@@ -18,6 +18,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
@@ -80,7 +81,7 @@ can have such an id.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Order:
     """The order for a sync, as it stands in the durable log."""
 
@@ -109,7 +110,7 @@ class _Order:
         return SyncRun(id=self.id, sources=self.sources, started_at=self.started_at)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyncDeps:
     """The parts of a sync, in the order in which they work."""
 
@@ -310,7 +311,7 @@ FindProgress = Callable[[], ReadingProgress | None]
 """Returns the progress of the index; None while nothing is indexed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SyncState:
     """`progress` is of each source that this process has begun to read, and of the search index while this process
     makes it; of a run elsewhere there is none.

@@ -8,12 +8,13 @@ the earlier replies are sent, to have read them. Everything that is waited for i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
 from denizen.domain.delivery import DUE, Delivery, DeliveryKind, DeliveryState
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.record import record
 from denizen.domain.speaker_choice import SpeakerCandidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MessageReader
@@ -31,7 +32,7 @@ POSTS_BACK = 100
 """How many posts of the room are searched for the last answer to the author."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SpeakingOrder:
     """Which agents answer a message, in order. `is_open`: nobody was addressed, and several agents could join in."""
 

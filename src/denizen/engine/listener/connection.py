@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -24,6 +23,7 @@ from denizen.domain.errors import (
     NotFound,
     Unavailable,
 )
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind, is_newer
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -214,7 +214,7 @@ class CatchUpReader:
         self._cursors.advance(room.id, at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ConnectionServices:
     """The parts of one account's listener, and of the process, that its connection needs."""
 

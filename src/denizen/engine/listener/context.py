@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from denizen.domain.attention import AccountPolicy, assign_roles
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.record import record
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
@@ -49,7 +48,7 @@ class BotReplyCounter:
         self._zero.add((platform, room))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AccountContext:
     """One account, and the parts of the engine that its listener works with."""
 

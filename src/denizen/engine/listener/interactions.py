@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio
 
@@ -19,6 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataAccess
@@ -40,7 +40,7 @@ DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 _log = logging.getLogger("denizen.listener")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Question:
     """A question that a command or a button asks the agent. `key` is unique on the platform."""
 

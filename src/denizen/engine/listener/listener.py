@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 from anyio.abc import TaskStatus
 
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
@@ -38,7 +39,7 @@ from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, Comman
 _log = logging.getLogger("denizen.listener")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SharedServices:
     """The services that all accounts of a process share, besides the engine itself."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import anyio
 
@@ -19,6 +19,7 @@ from denizen.domain.file_text import add_file_texts, may_have_text
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import FilePart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.intake.opening import load_turn
@@ -46,7 +47,7 @@ _UNASKED = frozenset({Trigger.KEYWORD, Trigger.ALWAYS})
 _log = logging.getLogger("denizen.listener")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MessageDecision:
     """The decision about a message. `order` says who answers it, where this agent does."""
 
@@ -54,7 +55,7 @@ class MessageDecision:
     order: SpeakingOrder = field(default_factory=lambda: SpeakingOrder(()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MessageServices:
     """The parts of one account's listener that the handling of a message needs."""
 

@@ -25,6 +25,7 @@ from denizen.domain.events import (
     TurnFinished,
 )
 from denizen.domain.ids import CallId, TurnId
+from denizen.domain.record import record
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.intake.opening import find_reply_target
@@ -98,7 +99,7 @@ class _PreviewState:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _DisplayedTurn:
     """A turn with the style that held when it started. `asked` is the message that it answers; empty for none.
     `status` is that of the start. `is_resumed`: an earlier process may have shown it.

@@ -8,7 +8,7 @@ store decides once. Called by `messages.py` and `interactions.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -22,6 +22,7 @@ from denizen.domain.message import Author, Part, Role, TextPart, join_text
 from denizen.domain.names import format_name
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt_messages import shorten_to_store
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
@@ -45,7 +46,7 @@ NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/
 _SILENT = frozenset({RefusalReason.EXCHANGES, RefusalReason.MONEY, RefusalReason.TOO_OLD})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartedTurn:
     """A turn that a message started, with what its display needs.
 

@@ -14,7 +14,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Role, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens
-from denizen.domain.ranking import telling_words
+from denizen.domain.ranking import topic_words
 from denizen.domain.taint import QUOTED
 from denizen.domain.talk_question import asks_about_talk
 from denizen.engine.intake.opening import find_reply_target
@@ -32,17 +32,19 @@ MAX_TOKENS = 2000
 MAX_QUERY_CHARS = 500
 
 
-async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCallPart, ToolResultPart]]:
-    """Returns the calls and what they found, documents first; nothing where nothing fits, or the agent does not look
-    up.
+async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCallPart, ToolResultPart]] | None:
+    """Returns the calls and what they found, documents first; an empty list where nothing fits, None where the agent
+    does not look up.
     """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
-    if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not telling_words(context.question):
-        return []
+    if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question):
+        return None
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
     calls = [call for call in _plan_calls(context) if _is_ours(toolbox, call.tool)]
-    results = await steps.call(calls, toolbox, is_asked=False) if calls else ()
+    if not calls:
+        return None
+    results = await steps.call(calls, toolbox, is_asked=False)
     found: list[tuple[ToolCallPart, ToolResultPart]] = []
     left = MAX_TOKENS
     for call, result in zip(calls, results, strict=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from denizen.domain.agent import AnswersFrom
 from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
@@ -17,7 +16,8 @@ from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.ranking import telling_words
+from denizen.domain.ranking import topic_words
+from denizen.domain.record import record
 from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnFailure, TurnStatus
 from denizen.engine.knowledge.citations import TurnEvidence
@@ -35,7 +35,7 @@ PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, Princip
 
 def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequence[PromptMessage]) -> TurnProofs:
     """Returns what proves the citations in the texts of a turn. Without a prover the texts stay as they are."""
-    evidence, agent = TurnEvidence(history), context.agent
+    evidence, agent = TurnEvidence(history, context.question), context.agent
     if prover is None:
         return TurnProofs(evidence)
     return prover.open(
@@ -44,10 +44,6 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
 
 
 NOT_IN_SOURCES = "I do not know. I found nothing about this in my sources."
-_SMALL_TALK = frozenset(
-    {"bye", "evening", "fine", "great", "hello", "hey", "morning", "night", "nice", "okay", "sorry", "sure", "thank"}
-    | {"thanks", "today", "welcome", "well"}
-)
 _SHORT_WORDS = 3
 
 
@@ -58,8 +54,8 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
     is_bound = context.agent.instructions.answers_from is AnswersFrom.SOURCES
     if not is_bound or Taint.DOCUMENT in steps.taint or answer.is_unknown or answer.citations:
         return answer
-    telling = [word for word in telling_words(context.question) if word not in _SMALL_TALK]
-    if not telling or ("?" not in context.question and len(telling) < _SHORT_WORDS):
+    topic = topic_words(context.question)
+    if not topic or ("?" not in context.question and len(topic) < _SHORT_WORDS):
         return answer
     steps.replace_answer(NOT_IN_SOURCES)
     return ProvedAnswer(NOT_IN_SOURCES, is_unknown=True)
@@ -93,7 +89,7 @@ async def keep_answer(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnOutcome:
     """A reply or a failure."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from denizen.domain.errors import DenizenError, list_fields
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.record import record
 from denizen.domain.routing import (
     FALLBACK,
     MODELS,
@@ -118,7 +119,7 @@ NEAR = 8
 _log = logging.getLogger("denizen.routing")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RoutingResult:
     """`asked` is the request to the router, if there was one: step 0 of the turn."""
 
@@ -130,7 +131,7 @@ class RoutingResult:
         return self.asked.usage if self.asked else Usage()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RoutingModels:
     """The model that sorts, and the models by alias among which it does."""
 
@@ -138,7 +139,7 @@ class RoutingModels:
     models: Mapping[str, Model]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _RouterReply:
     route: Route
     model: str = ""

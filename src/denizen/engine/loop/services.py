@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
@@ -24,7 +25,7 @@ from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EngineServices:
     """The services that every turn uses. `build_services` builds them."""
 

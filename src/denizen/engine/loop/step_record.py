@@ -7,13 +7,14 @@ to be optional: records of an earlier version may still be read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
+from denizen.domain.evidence import READ
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, parts_from_json, parts_to_json
+from denizen.domain.record import record
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import Turn
@@ -38,6 +39,7 @@ def outcome_to_json(outcome: CallOutcome, taint: frozenset[Taint], trail: CallTr
                 "id": inner.tool_call.id,
                 "tool": inner.tool_call.tool,
                 "args": inner.tool_call.args,
+                READ: inner.outcome.result.data.get(READ),
             }
             for inner in trail.inner or ()
         ],
@@ -100,7 +102,7 @@ LATEST = 50
 """Among so many messages of its session the answer of a turn is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplyExtras:
     """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, and what tools have
     shown, as rows of `domain/attachments` in the order of the calls.

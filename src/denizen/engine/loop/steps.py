@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
+from denizen.domain.evidence import READ
 from denizen.domain.ids import MessageId, derive, derive_call_key
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
+from denizen.domain.record import record
 from denizen.domain.routing import ROUTE, route_meta
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.taint import META, find_call_taint, taint_from_json, taint_to_json
@@ -88,6 +90,7 @@ class TurnSteps:
         """Whether the answer came because the steps for tools were used up."""
         self._input_tokens = 0
         self._data: dict[str, Json] = {}
+        self._read: dict[str, Json] = {}
         self.usage = Usage()
         self.answered_by = ""
         self.taint = context.scope.taint
@@ -216,8 +219,9 @@ class TurnSteps:
             self._cache[p.key] = outcome_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= taint_from_json(row.get("taint"))
-            self._data[p.asked.id] = omit_payloads(row.get("data"))
-            self.evidence.add(p.asked.args, self._cache[p.key].result.text, row.get("data"))
+            data = cast("Mapping[str, Json]", omit_payloads(row.get("data") or {}))
+            self._data[p.asked.id] = {key: value for key, value in data.items() if key != READ}
+            self._read[p.asked.id] = self.evidence.add(self._cache[p.key].result.text, row)
             if row.get("data") and not row["is_error"]:
                 self.extras += ReplyExtras(shown=(row["data"],))
             for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
@@ -316,6 +320,8 @@ class TurnSteps:
                 meta[ROUTE] = route_meta(self._context.turn.route, self._context.prompt.keep_s)
             return meta
         results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+        if role is Role.TOOL:
+            meta[READ] = {key: self._read[key] for key in results if self._read.get(key)}
         shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
         return meta | {SHOWN: shown} if shown else meta
 
@@ -389,7 +395,7 @@ def _refuse(text: str) -> CallOutcome:
     return CallOutcome(verdict, ToolResult(text, is_error=True), duration_ms=0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _PreparedCall:
     asked: ToolCall
     position: int

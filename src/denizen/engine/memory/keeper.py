@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 import anyio
@@ -35,6 +35,7 @@ from denizen.domain.memory import (
     rank_memories,
 )
 from denizen.domain.principal import PrincipalKind, RoleName
+from denizen.domain.record import record
 from denizen.domain.room import RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -52,7 +53,7 @@ EMBED_PAUSE_S = 30.0
 _log = logging.getLogger("denizen.memory")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MemoryKeeper:
     """One for a process."""
 
@@ -202,7 +203,7 @@ def memory_namespace(agent: AgentName, owner: str) -> str:
     return derive("namespace", agent, owner)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedMemory:
     """`denizen.skill.MemoryAccess`, and the deeds of the same scope."""
 

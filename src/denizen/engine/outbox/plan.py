@@ -7,7 +7,7 @@ Pure. A failure is told by the family of its error, without internals; its refer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from denizen.domain.delivery import (
 from denizen.domain.ids import turn_id
 from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
+from denizen.domain.record import record
 from denizen.domain.split import split_text
 from denizen.domain.turn import ReplyTarget, Turn, TurnStatus
 from denizen.ports.channel import Channel, MentionNames
@@ -71,7 +72,7 @@ def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
     return f"{words}\n-# Reference: {turn.id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnEnding:
     """Everything that the plan depends on. `earlier` are the messages of the turns that this one supersedes."""
 
@@ -191,7 +192,7 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
     return [*(taken or pieces), *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Announcement:
     """A text or reaction that is not the answer of a turn, such as a refusal.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -23,6 +22,7 @@ from denizen.domain.moment import parse_moment
 from denizen.domain.pings import link_pings
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.record import record
 from denizen.domain.reminder import MAX_AHEAD, MAX_PENDING, MAX_TEXT_CHARS, Reminder, reminder_id, reminder_text
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
@@ -202,7 +202,7 @@ def not_pending(key: str) -> NotFound:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ScopedReminders:
     """`denizen.skill.ReminderAccess`."""
 

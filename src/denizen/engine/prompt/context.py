@@ -7,7 +7,7 @@ begins with are found here too; `loop/steps.py` adds what it reads later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
@@ -19,6 +19,7 @@ from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
+from denizen.domain.record import record
 from denizen.domain.routing import list_turn_times
 from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_message_taint, find_part_taint, find_prompt_taint
@@ -63,7 +64,7 @@ SILENCE_NOTE = (
 """For a turn that may end without a word."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnPrompt:
     """The prompt of a turn besides its messages, the same for all requests of its loop."""
 
@@ -78,7 +79,7 @@ class TurnPrompt:
     """How long its conversation is worth keeping in a provider's cache (`prompt/caching`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnContext:
     """The context of a turn, fixed when it begins: one generation, one agent, one model, one prompt."""
 
@@ -115,7 +116,7 @@ class TurnContext:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _TurnFacts:
     """The facts known before anything is loaded. `is_supplied`: the client sent the history along, so none is kept
     here.
@@ -148,7 +149,7 @@ class _TurnFacts:
         return date_line(self.opened.turn.opened_at, agent_timezone(self.agent))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Conversation:
     """The messages before, then the message to answer; `notes` stand behind it for this turn alone."""
 
@@ -294,7 +295,9 @@ async def _read_transcript(
     past: HistoryCutoff | None,
 ) -> _Conversation:
     """For participants: the whole room as one text, in which the notes stand before the cue to speak."""
-    opened, generation = facts.opened, facts.generation
+    opened, generation, can = facts.opened, facts.generation, facts.model.capabilities
+    if facts.agent.reasoning or facts.plans:
+        can = replace(can, prefill=False)  # Claude refuses a begun answer while it reasons, and one in a plan's form
     participant = ParticipantTurn(
         turn=opened.turn,
         trigger=opened.trigger,
@@ -304,7 +307,7 @@ async def _read_transcript(
         agents=tuple(_fit_transcript(agent, generation.models) for agent in generation.agents.values()),
         is_archived=generation.archive.enabled and opened.owed is not None,
         room_tokens=free_tokens - sum(map(count_tokens, notes)),
-        can=facts.model.capabilities,
+        can=can,
         is_over=past is not None,
     )
     history, speakers, pauses_s = await load_transcript(store, participant, texts)

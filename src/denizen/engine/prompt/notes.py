@@ -13,7 +13,7 @@ forgotten where it came from is gone from here too. Made with `system_prompt.tra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.conversation import Place
@@ -23,6 +23,7 @@ from denizen.domain.memory import Memory, RecallPolicy, plan_recall
 from denizen.domain.message import join_text
 from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage, Stability
+from denizen.domain.record import record
 from denizen.domain.room import Post
 from denizen.domain.subject import BODY_CHARS, Subject, subject_from_json
 from denizen.domain.taint import with_taint
@@ -169,7 +170,7 @@ async def load_subject_note(store: Store, opened: OpenTurn) -> list[PromptMessag
     return [with_taint(transient_note(text, "subject"), Taint.OTHERS)]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecalledNotes:
     """The notes, and the ids of the memories in them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, Tex
 from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
+from denizen.domain.record import record
 from denizen.domain.room import Attachment
 from denizen.domain.transcript import TranscriptBudget, TranscriptLine, join_words, limit_lines
 from denizen.domain.turn import ReplyTarget, Turn
@@ -84,7 +85,7 @@ PICTURES_WITHIN = 100
 """Among so many of the newest posts pictures are looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ParticipantTurn:
     """A turn that a participant is to take. `owed` is None away from platforms, `is_archived` says whether what is said
     there is kept; `room_tokens` is what the model has room for. `is_over` when it is only looked at again: then nothing
@@ -103,7 +104,7 @@ class ParticipantTurn:
     is_over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Cuts:
     """Nothing from before these times is read, in the room and in its parent."""
 

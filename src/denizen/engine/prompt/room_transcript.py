@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 from denizen.domain.room import Post, is_newer
 from denizen.domain.trace import sha256_hex
 from denizen.domain.transcript import (
@@ -35,7 +36,7 @@ REMEMBERED = 32
 _log = logging.getLogger("denizen.transcript")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClosedBlock:
     """A block with its lines."""
 
@@ -43,7 +44,7 @@ class ClosedBlock:
     lines: tuple[TranscriptLine, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockRenewal:
     """A block that is not what it was; None when nothing of it is left."""
 
@@ -153,7 +154,7 @@ async def write_renewals(store: Store, place: Place, renewals: Sequence[BlockRen
 PAGE = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptRequest:
     """A request for a room's transcript. `shared` is the largest budget of those who share its blocks, `own` that of
     the agent; `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there, as
@@ -172,7 +173,7 @@ class TranscriptRequest:
         return self.place.thread or self.place.channel
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RoomTranscript:
     """The transcript that an agent sees: blocks of the parent, of the room itself, and the tail in order."""
 

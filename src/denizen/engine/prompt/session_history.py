@@ -25,6 +25,7 @@ from denizen.domain.agent import Agent, SummaryPolicy
 from denizen.domain.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, parts_from_json
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens, drop_dead_images, shorten_to_read, to_prompt_messages
+from denizen.domain.record import record
 from denizen.domain.summary import Summary, covered_until, find_gap
 from denizen.engine.intake.opening import OpenTurn
 from denizen.ports.store import Store
@@ -41,7 +42,7 @@ USED = "input_tokens"
 """In the meta of a stored message: the input of the request that gave it, where that was large."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HistoryEntry:
     """A message, where it stands in its session (0 for a message of none), and the input of the request that gave it,
     where that was large.
@@ -52,7 +53,7 @@ class HistoryEntry:
     used_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HistoryWindow:
     """`has_moved`: something was left out now that was there at the question before."""
 
@@ -239,7 +240,7 @@ _TOLD = "[Messages {reference} of this conversation, summed up: {text}]"
 _log = logging.getLogger("denizen.history")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HistoryCutoff:
     """For a turn that is run again: the sequence at which its session ended then, and the time that it is now."""
 
@@ -247,7 +248,7 @@ class HistoryCutoff:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TokenBudget:
     """In tokens: for history, what is left of the model's window, and what of it goes to notes of this turn alone."""
 
@@ -255,7 +256,7 @@ class TokenBudget:
     notes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionHistory:
     """`messages` end with the question. `read` are the stored ones, the question included. `overdue` is what should be
     summed up soon.

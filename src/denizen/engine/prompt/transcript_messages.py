@@ -7,7 +7,7 @@ cached of that is read, not paid anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import groupby
 
@@ -16,11 +16,12 @@ from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Part, Role, TextPart, ThinkingPart, join_text
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.domain.prompt_messages import time_mark
+from denizen.domain.record import record
 from denizen.domain.transcript import TranscriptLine
 from denizen.ports.model import Capabilities, ModelReply
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranscriptStyle:
     """How one agent is shown a transcript: as it is configured, and as its model can take it. The agents of a room
     share the blocks; what one of them reads follows from a block's lines and its manner alone, so it keeps its bytes.

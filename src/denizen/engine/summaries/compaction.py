@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 import anyio
 
@@ -18,6 +17,7 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
 from denizen.domain.prompt_messages import count_tokens, to_prompt_messages
+from denizen.domain.record import record
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.turn import TurnStatus
 from denizen.engine.budget.budgets import Payer, TurnBudget
@@ -42,7 +42,7 @@ OPEN_TURNS = 10_000
 _log = logging.getLogger("denizen.compaction")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompactionReport:
     """The result of a compaction. `messages_before` counts those with words, of people and the agent; of these
     `left_out`, the oldest, are not in the summary. Tokens are estimates of what a model is sent.

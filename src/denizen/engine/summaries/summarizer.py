@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, cast
 
 from denizen.domain.agent import Agent
@@ -24,6 +23,7 @@ from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, Tex
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.names import format_name
 from denizen.domain.prompt import CHARS_PER_TOKEN, PromptMessage, Segment, estimate_tokens
+from denizen.domain.record import record
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
 from denizen.engine.budget.budgets import TurnBudget
@@ -62,7 +62,7 @@ TakeStep = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]
 """As `ports.durable.StepRunner.step`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SummaryWriter:
     """Who writes the summary, with whose money, and how a request is made once only."""
 
@@ -78,7 +78,7 @@ class SummaryWriter:
         return min(max(tokens * CHARS_PER_TOKEN // SHARE_OF_HISTORY, MIN_CHARS), MAX_CHARS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SummaryRange:
     """A range of a session to sum up: the messages from sequence `first` to `last` as they were read, together with the
     earlier summaries `merged`. `known` are all that the session has.
@@ -98,7 +98,7 @@ class SummaryRange:
         return hashlib.sha256(repr(rows).encode(errors="surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrittenSummary:
     """`left_out` messages, the oldest, were too much for the model."""
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
 from denizen.ports.model import RAW_ARGS
@@ -164,7 +165,7 @@ class _Patience:
     left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Checker:
     validator: Validator
     patience: _Patience

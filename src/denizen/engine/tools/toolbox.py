@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import cast
 
@@ -22,6 +22,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.ranking import telling_words
+from denizen.domain.record import record
 from denizen.domain.taint import find_call_taint
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.configuration.generation import Runtime
@@ -84,6 +85,11 @@ def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
     question = stems(" ".join(telling_words(words)))
     about = {spec.name: stems(f"{spec.name.replace('_', ' ')} {_about(spec)}") for spec in specs}
     return [name for name in rank_tools(specs, words) if question & about[name]]
+
+
+def names_tool(question: str, tool: str) -> bool:
+    """Whether a word of the tool's name stands in the question: "remind me" names `set_reminder`."""
+    return not stems(" ".join(telling_words(question))).isdisjoint(stems(tool.replace("_", " ")))
 
 
 def select_tools(
@@ -174,7 +180,7 @@ def _about(spec: ToolSpec) -> str:
     return f"{spec.description} {' '.join(properties).replace('_', ' ')}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Toolbox:
     """Tools by name, in the order in which they are offered. `chosen` are those that the session keeps, where a choice
     had to be made.
@@ -213,7 +219,7 @@ async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, B
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolRequest:
     """A turn's request for tools: `words` are what is asked, `kept` what its session was offered before, `calls`
     the calls of this turn so far. `limit` 0 is that of the agent. Without `finder` the others cannot be looked up.
@@ -224,6 +230,8 @@ class ToolRequest:
     calls: Sequence[ToolCallPart] = ()
     limit: int = 0
     finder: bool = True
+    first: tuple[str, ...] = ()
+    """Names of tools that are offered whatever is asked, as far as the agent has them, beside those that it pins."""
 
 
 async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolRequest | None = None) -> Toolbox:
@@ -236,7 +244,8 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
         return Toolbox(tools if limit else {})
     specs = [tool.spec for tool in tools.values()]
     room = limit - 1 if wish.finder else limit
-    base = select_tools(specs, wish.words, limit=room, pinned=agent.tool_access.pinned_tools, kept=wish.kept)
+    pinned = (*wish.first, *agent.tool_access.pinned_tools)
+    base = select_tools(specs, wish.words, limit=room, pinned=pinned, kept=wish.kept)
     if not wish.finder:
         return Toolbox({name: tools[name] for name in base})
     finder = FindTools(specs, base)
@@ -244,7 +253,7 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
     offered = base
     if len(base) + len(found) > room:
         among = [spec for spec in specs if spec.name in base]
-        offered = select_tools(among, wish.words, limit=room - len(found), pinned=agent.tool_access.pinned_tools)
+        offered = select_tools(among, wish.words, limit=room - len(found), pinned=pinned)
     shown = {name: tools[name] for name in offered} | {FIND_TOOLS: BoundTool(finder.spec, finder)}
     return Toolbox(shown | {name: tools[name] for name in found}, base)
 

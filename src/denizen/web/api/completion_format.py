@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.record import record
 from denizen.domain.usage import Usage
 from denizen.web.http.request import JsonBody, field_error, read_flag, read_number, read_text
 
@@ -31,7 +31,7 @@ _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 _CHAT_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompletionRequest:
     """A request for a completion. `model` names an agent, empty for the default one; `history` is the conversation
     before the last message, as the client sent it; `session` is empty unless the body's metadata name one.

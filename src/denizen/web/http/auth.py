@@ -14,7 +14,7 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.record import record
 
 MIN_KEY_CHARS = 16
 """The length from which a key holds against guessing by others than this machine."""
@@ -79,7 +80,7 @@ SECURITY_HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApiKey:
     """A key, stored as the sha256 of its text."""
 
@@ -116,7 +117,7 @@ def read_credentials(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key", "").strip()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _LoginSession:
     digest: bytes
     ends_at: datetime
@@ -156,7 +157,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exposure:
     """Who can reach the server. `allowed_hosts` are names besides the loopback names that a loopback server answers to;
     `allowed_origins` are origins (`https://host`) of other pages whose scripts may use the API.
@@ -167,7 +168,7 @@ class Exposure:
     allowed_origins: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AccessRules:
     """The keys, the sign-ins and the reach of the server. `keys` is called at every request, so that a key that was
     taken out of the configuration ends at once.

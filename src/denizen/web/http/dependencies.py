@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingProgress
+from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
@@ -32,7 +33,7 @@ async def find_no_problems() -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WebTiming:
     """`keep_alive_s` is how long a stream may be silent. `chat_start_s` is when the stream of a chat begins at the
     latest, so that its reader learns the turn's id. `tools_deadline_s` bounds counting the tools for `/health`.
@@ -43,7 +44,7 @@ class WebTiming:
     tools_deadline_s: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EnabledChannels:
     """The channels that the configuration enables: the pages with their chat, the OpenAI-compatible API."""
 
@@ -51,7 +52,7 @@ class EnabledChannels:
     api: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
     `assistant` none that change how an agent answers.
@@ -66,7 +67,7 @@ class EngineEntryPoints:
     assistant: AgentSettingsOverlay | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KnowledgeServices:
     """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
     changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index,
@@ -83,7 +84,7 @@ class KnowledgeServices:
     embedding: Callable[[], Awaitable[EmbeddingProgress | None]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GapServices:
     """The report of unanswered questions, and the review of answers that people proposed."""
 
@@ -91,7 +92,7 @@ class GapServices:
     learning: ProposalReviews
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
     which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.

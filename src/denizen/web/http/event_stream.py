@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -17,12 +16,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 
 KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SseComment:
     """A comment, which clients skip. It does not begin the stream."""
 
@@ -40,7 +40,7 @@ def encode_sse(event: str, row: Mapping[str, Any]) -> bytes:
     return f"event: {event}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamOptions:
     """The options of a stream. `on_error` turns a late error into the stream's last bytes; `on_gone` is called if the
     reader leaves before the end.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import field, is_dataclass
 from types import GenericAlias
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from denizen.domain.record import record
 from denizen.web.http.auth import HEALTH_PATH, READY_PATH
 from denizen.web.http.problems import STATUS
 from denizen.web.http.request import QueryParameter
@@ -49,7 +50,7 @@ def list_schema(item: Schema) -> Schema:
     return {"type": "array", "items": item}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation:
     """The description of one route.
 

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.record import record
 
 MAX_BODY_BYTES = 20_000_000
 """Enough for a few pictures as data URLs."""
@@ -35,7 +36,7 @@ TURN_HEADER = "X-Denizen-Turn"
 JsonBody = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class QueryParameter:
     """A query parameter with its description, from which the OpenAPI document is made.
 

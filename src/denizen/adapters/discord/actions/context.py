@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import discord
@@ -21,6 +20,7 @@ from denizen.adapters.discord.messages.conversion import get_channel
 from denizen.domain.action import OnBehalfOf
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import derive
+from denizen.domain.record import record
 from denizen.ports.channel import EnterRoom
 
 GuildPlace: TypeAlias = discord.abc.GuildChannel | discord.Thread
@@ -29,7 +29,7 @@ GuildPlace: TypeAlias = discord.abc.GuildChannel | discord.Thread
 _NONCE_CHARS = 25
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ActionContext:
     """The guild in which an action was asked for, the member who asked, and the account as a member.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio
@@ -24,6 +23,7 @@ from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate
 from denizen.adapters.discord.messages.content import LABEL_LIMIT
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 Style = Literal["buttons", "menu"]
 
@@ -36,7 +36,7 @@ _PICK_MENU = "pick"
 _ABOUT_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordMenuOption:
     """One option of a menu. `description` appears in menus only, not on buttons."""
 
@@ -45,7 +45,7 @@ class DiscordMenuOption:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordMenuChoice:
     """The labels that somebody chose, and the beginning of the message that offered them."""
 

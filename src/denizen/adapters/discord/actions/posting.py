@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import discord
@@ -24,6 +24,7 @@ from denizen.domain.delivery import EmbedCard
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.pings import link_pings
+from denizen.domain.record import record
 
 TEXT_CHARS = 2000
 
@@ -35,7 +36,7 @@ _DEFUSED = re.compile("@\u200b(?=everyone|here)", re.IGNORECASE)
 _MAX_PINGS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PreparedText:
     """A text as it is sent, and whom it may ping."""
 
@@ -43,7 +44,7 @@ class PreparedText:
     pings: discord.AllowedMentions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutgoingMessage:
     """The content of one message."""
 

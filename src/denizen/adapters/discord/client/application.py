@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import cast
 
 import anyio
@@ -17,6 +16,7 @@ import discord
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, explain_refused_token, translate_errors
 from denizen.adapters.discord.client.settings import PORTAL_URL, DiscordAccountSettings
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.record import record
 
 NEEDED_PERMISSIONS = {
     "view_channel": "View Channel",
@@ -79,7 +79,7 @@ MESSAGE_CONTENT = "Message Content Intent"
 SERVER_MEMBERS = "Server Members Intent"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordApplication:
     """An application as Discord describes it. `content` and `members` are the intents that the portal has enabled.
 

@@ -5,9 +5,10 @@ The composition root fills them from `channels.discord`; `account` and `check` r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from denizen.domain.ids import AgentName
+from denizen.domain.record import record
 
 PLATFORM = "discord"
 
@@ -20,7 +21,7 @@ API_URL = "https://discord.com/api/v10"
 PORTAL_URL = "https://discord.com/developers/applications"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordEndpoints:
     """The REST address with its version, and the websocket address. Without a `gateway_url` the REST side names it."""
 
@@ -33,7 +34,7 @@ class DiscordEndpoints:
         return self.api_url.rstrip("/") != API_URL
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DiscordAccountSettings:
     """The settings of one login of one agent.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
@@ -32,6 +31,7 @@ from denizen.adapters.discord.messages.conversion import (
 from denizen.adapters.discord.messages.wording import is_conversation
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import fresh
+from denizen.domain.record import record
 from denizen.domain.room import Room
 from denizen.ports.channel import ChannelListener
 from denizen.ports.pdf import ReadPdf
@@ -41,7 +41,7 @@ _log = logging.getLogger("denizen.discord")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerError:
     """A call of the listener that failed, in words for the person who caused it. Internal errors show only a reference
     for a bug report.

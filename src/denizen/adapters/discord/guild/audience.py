@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import anyio
@@ -48,6 +47,7 @@ from denizen.adapters.discord.guild.visibility import (
 )
 from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 
 __all__ = ["find_names", "find_roles", "list_visible_rooms", "may_moderate", "may_write", "parse_user_id"]
@@ -185,7 +185,7 @@ async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int)
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ReaderGroups:
     """Readers who must be able to see a room, grouped by permission profile."""
 

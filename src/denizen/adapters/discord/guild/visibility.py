@@ -8,9 +8,10 @@ channels with the same overwrites share one answer. Pure, and tested to equal di
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import discord
+
+from denizen.domain.record import record
 
 VIEW = discord.Permissions(view_channel=True).value
 HISTORY = discord.Permissions(read_message_history=True).value
@@ -29,7 +30,7 @@ GuildRoom = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | 
 """A channel that can hold messages or threads: every channel of a guild but categories."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OverwriteBits:
     """The permissions that a channel allows and denies to one role or member."""
 
@@ -38,7 +39,7 @@ class OverwriteBits:
     deny: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChannelOverwrites:
     """The overwrites of one channel, reduced to what decides about reading. Equal overwrites compare equal."""
 
@@ -59,7 +60,7 @@ class ChannelOverwrites:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PermissionProfile:
     """Everything about a member that decides what they may do: members with equal profiles may do the same everywhere.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 import anyio
@@ -25,6 +25,7 @@ from denizen.adapters.discord.messages.wording import (
     quote_replied_message,
 )
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
+from denizen.domain.record import record
 from denizen.ports.pdf import MAX_PDF_BYTES, ReadPdf
 
 MAX_IMAGES = 10
@@ -62,7 +63,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _AttachmentContent:
     """The content of one attachment. `note` says what could not be read, and why."""
 

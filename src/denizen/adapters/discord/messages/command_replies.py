@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ER
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
+from denizen.domain.record import record
 
 # Flags of messages by their documented bits.
 EPHEMERAL = 1 << 6
@@ -32,7 +33,7 @@ _ORIGINAL = "/webhooks/{webhook_id}/{webhook_token}/messages/@original"
 _FOLLOW_UPS = "/webhooks/{webhook_id}/{webhook_token}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandTicket:
     """The right to answer a command. `created_at` is when the command was given."""
 
@@ -56,7 +57,7 @@ def parse_ticket(text: str) -> CommandTicket | None:
     return CommandTicket(application_id, token, datetime.fromtimestamp(int(seconds), UTC))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandAnswer:
     """A message that answers a command. `is_loading` means that it still shows "is thinking"."""
 

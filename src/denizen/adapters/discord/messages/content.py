@@ -10,7 +10,6 @@ import io
 import mimetypes
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import discord
@@ -18,6 +17,7 @@ from discord.http import MultipartParameters, handle_message_parameters
 
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 from denizen.domain.words import truncate
 
 ID_LIMIT = 100
@@ -55,7 +55,7 @@ def to_custom_id(position: int, button: MessageButton) -> str:
     return custom_id if len(custom_id) <= ID_LIMIT else f"say#{position}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ButtonAction:
     """The action of a pressed button. With `asks_why` a form opens first, whose answer has the same id."""
 

@@ -4,15 +4,15 @@ Data only. Whatever the way, the sha256 decides. `weights` gets the bytes, `runt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from denizen.domain.errors import NotFound
+from denizen.domain.record import record
 
 HUB_URL = "https://huggingface.co"
 """The model hub with the official files; everything that downloads takes another `hub_url`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HubFile:
     """A file in a repository of the model hub."""
 
@@ -21,7 +21,7 @@ class HubFile:
     revision: str = "main"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WeightsPart:
     """A pinned Python package that carries a slice of the weights file as one of its members."""
 
@@ -34,7 +34,7 @@ class WeightsPart:
         return f"{self.package}=={self.version}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WeightsPackages:
     """Some weights as packages: they are the concatenation of `parts` in order, and `size_bytes` long."""
 
@@ -44,7 +44,7 @@ class WeightsPackages:
     parts: Sequence[WeightsPart]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WeightsFile(WeightsPackages):
     """A weights file, which is the same in its packages and on the hub."""
 
@@ -52,7 +52,7 @@ class WeightsFile(WeightsPackages):
     hub: HubFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WeightsEntry:
     """One model: its file, and how to run it.
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 
@@ -23,6 +22,7 @@ from anyio.abc import Process
 from denizen.adapters.models.embedded.server import NO_RUNTIME, ServerSettings
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.installation import build_install_command
+from denizen.domain.record import record
 
 _BASIC = frozenset(
     {
@@ -60,7 +60,7 @@ def pick_environment(environ: Mapping[str, str], *, for_packages: bool = False) 
     return {name: value for name, value in environ.items() if allowed(name)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RestartPolicy:
     """When a child that keeps dying may be restarted: the first time at once, later after a growing pause, and no more
     after `limit` deaths within `window_s`, until enough of them are older than the window.
@@ -95,7 +95,7 @@ _TAIL_LINES = 12
 _Answer: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ServerProcess:
     """A server that answers requests on `port` of the loopback address."""
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.record import record
 
 MAGIC = b"GGUF"
 
@@ -41,7 +41,7 @@ _FORMATS: Mapping[int, str] = {
 _VERSIONS = (2, 3)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GgufHeader:
     """Scalar metadata by key, for example `general.architecture` or `tokenizer.chat_template`."""
 

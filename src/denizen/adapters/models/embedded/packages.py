@@ -17,7 +17,6 @@ import sys
 import zipfile
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -29,11 +28,12 @@ from denizen.adapters.models.embedded.child_process import pick_environment
 from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress
 from denizen.adapters.models.embedded.stored import storing
 from denizen.domain.errors import Unavailable
+from denizen.domain.record import record
 
 _CHUNK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartLocation:
     """The place of one part: a file, or a member of a wheel."""
 
@@ -51,7 +51,7 @@ class PartLocation:
                 yield file
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartsSearch:
     """The result of a search: the parts in order, and the pins of packages that are missing."""
 
@@ -118,7 +118,7 @@ _DEADLINE_S = 3 * 3600
 _TAIL_LINES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PackageTool:
     """The program that fetches packages. `environ` is the process's environment, with proxies and index settings. `uv`
     is the path of uv; None looks for it on PATH, and falls back to the pip of `python`.

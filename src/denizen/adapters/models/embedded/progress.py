@@ -4,15 +4,16 @@ Reports are always made in the event loop's thread, also by work that runs in a 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from anyio import from_thread, to_thread
 
+from denizen.domain.record import record
+
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadProgress:
     """The work that is done, and how many bytes of how many (None: not known)."""
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -20,11 +20,12 @@ from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadPr
 from denizen.adapters.models.embedded.server import ServerSettings
 from denizen.adapters.models.embedded.weights import Weights, WeightsPlaces, load_weights
 from denizen.domain.errors import Unavailable
+from denizen.domain.record import record
 
 _MOST_THREADS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EmbeddedSettings:
     """How the embedded model runs. `environ` is the process's environment; the child sees a small part of it.
 
@@ -50,7 +51,7 @@ class EmbeddedSettings:
         return self.places.home / "logs" / "embedded.log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EmbeddedEndpoint:
     """The address of the running child: `base_url` ends in `/v1`. Port and key change with every start."""
 

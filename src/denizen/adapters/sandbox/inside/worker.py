@@ -32,6 +32,7 @@ from denizen.adapters.sandbox.inside.expansion import DeadlineError, Expander
 from denizen.adapters.sandbox.inside.grammar import parse_commands
 from denizen.adapters.sandbox.inside.isolation import BindMount, IsolationSpec, isolate_process
 from denizen.adapters.sandbox.inside.pipeline import OUT_OF_MEMORY, REFUSED, ProgramLauncher
+from denizen.adapters.sandbox.inside.reading import sum_up
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 MAX_CHARS = 50_000
@@ -57,6 +58,7 @@ def main() -> NoReturn:
         environ=told["environ"],
         null=null,
         top=top,
+        top_path=spec.top,
         control=requests,
         kill=_make_killer(spec.tier),
     )
@@ -80,6 +82,7 @@ class _Worker:
     environ: dict[str, str]
     null: int
     top: int
+    top_path: str
     control: int
     kill: Callable[[], None]
 
@@ -87,7 +90,12 @@ class _Worker:
         started = time.monotonic()
         output, is_refused = CapturedOutput(), False
         launcher = ProgramLauncher(
-            self.programs, self.environ, null=self.null, top=self.top, report=output.reports.append
+            self.programs,
+            self.environ,
+            null=self.null,
+            top=self.top,
+            top_path=self.top_path,
+            report=output.reports.append,
         )
         runner = CapturingRunner(launcher, output, deadline, self.control, self.kill)
         try:
@@ -119,6 +127,7 @@ class _Worker:
             "exit_code": REFUSED if is_refused else code,
             "refused": is_refused,
             "duration_ms": round(took_ms),
+            "read": sum_up(path for report in output.reports for path in report.get("read", ())),
         }
 
     def _evaluate(self, text: str, runner: Runner, deadline: float) -> int:

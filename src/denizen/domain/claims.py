@@ -1,0 +1,452 @@
+"""Whether lines of a document hold what a sentence says by them: its numbers, its quotations, its names. Pure.
+
+It looks for contradiction, not for proof: a sentence is doubted for what stands in it and not in the lines, where that
+is plain. Lines beside the cited ones, headings above them, other places that the sentence cites, and what follows from
+them by a plain calculation count as said. A sentence in another language than its lines is judged by numbers alone.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from math import isclose, log
+
+from denizen.domain.citation import CitationFault
+from denizen.domain.numbers import WrittenNumber, find_numbers, find_values, guess_language
+from denizen.domain.ranking import cut_word, telling_words
+from denizen.domain.words import split_words
+
+NEAR = 2
+"""So many lines beside the cited ones count as cited."""
+MAX_LINES = 20_000
+MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
+"""Shorter words in quotation marks are a manner of speaking."""
+MAX_OPERANDS = 20
+ROUNDED = 2e-3
+"""A computed figure may be rounded by so much."""
+MIN_OPERANDS = 2
+ELSEWHERE_SHARE = 0.34
+"""Lines that hold less of a sentence's telling words than this share of what others of the file hold are the wrong
+ones.
+"""
+RARE_SHARE, RARE_LINES = 0.05, 3
+"""A word that stands in no more of the lines is rare."""
+MAX_LEVEL = 6
+
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{3,600})[\"”“»]|「([^「」\n]{6,600})」")
+_LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
+_TODAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|heute|morgen|gestern|hoy|aujourd.hui|oggi|vandaag)\b")
+_NOT_SAID = re.compile(
+    r"(?im)^\s*(?:[-*>#|]+\s*)*\(?\d{1,3}[.):]\s"
+    r"|\[\^?\d{1,3}(?:[,;-] ?\d{1,3})*\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
+    r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
+    r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
+    r"|§) {0,2}\d+(?:[.:/-]\d+)*"
+    rf"|{_TODAY.pattern.removeprefix('(?i)')}[^.\n\d]{{0,25}}\d+(?:[.:/-]\d+)*"
+)
+"""Numbers that count or name something of the answer's own: steps of a list, footnotes, pages, today's date."""
+_CODE = re.compile(r"`[^`\n]*`")
+_COMPUTED = re.compile(
+    r"(?i)\b(?:total|together|sum|altogether|in all|overall|difference|more|less|cheaper|fewer|left|remain\w*"
+    r"|average|save\w*|insgesamt|zusammen|gesamt\w*|summe|mehr|weniger|billiger|tout|totale?|différence|suma|totaal|samen|всего|итого"
+    r"|вместе)\b|=|\d ?[+×*÷] ?\d|\d x \d"
+)
+_HOURS = re.compile(r"(?i)\b(?:hours?|stunden|heures|horas|ore|uur|часов)\b")
+_ARITHMETIC = re.compile(r"\d ?[+×*÷x/-] ?\d.*=|=.*\d ?[+×*÷x/-] ?\d|\d ?[+×*÷] ?\d")
+_HALF = re.compile(r"(?i)\b(?:hal[fv]\w*|double\w*|twice|hälfte|halb\w*|doppelt\w*|moitié|mitad|metà|helft|половин\w*)")
+_HALF_DAY = re.compile(
+    r"(?i)\b(?:morning|noon|afternoon|evening|night|midnight|morgens|mittags|abends|nachts|matin|soir|après-midi|mañana"
+    r"|tarde|noche|mattina|sera|ochtend|middag|avond|утра|вечера|дня)"
+)
+_NEGATED = re.compile(
+    r"(?i)\b(?:not?|never|nor|cannot|only|instead|nein|nicht|keine?n?|nur|sondern|non|ne|pas|no|nunca|solo|niet|geen|нет|не)\b"
+    r"|n['’]t\b"
+)
+_YEAR = r"(?i)\b(?:years?|jahre?n?|ans?|années?|años?|ann[io]|jaar|jaren|год\w*|лет)\b"
+_MONTH = r"(?i)\b(?:months?|monate?n?|mois|mes(?:es)?|mesi|maanden?|месяц\w*)\b"
+_WEEK = r"(?i)\b(?:weeks?|wochen?|semaines?|semanas?|settiman[ae]|week|weken|недел\w+)\b|周|星期"
+_DAY = r"(?i)\b(?:days?|tage?n?|jours?|días?|giorn[io]|dag|dagen|д(?:ень|ня|ней))\b|天|日"
+_HOUR = r"(?i)\b(?:hours?|hrs?|h|stunden?|heures?|horas?|or[ae]|uur|uren|час\w*)\b|小时"
+_MINUTE = r"(?i)\b(?:min\w*|минут\w*)\b|分钟"
+_SECOND = r"(?i)\b(?:s|sec\w*|sek\w*|secondes?|segundos?|secondi)\b|秒"
+_COIN = r"(?i)[¢%]|\b(?:cents?|ct|pence|p|øre|cm|prozent|per ?cent|pour cent|por ciento)\b"
+_WHOLE = r"(?i)[€$£]|\b(?:euros?|eur|dollars?|usd|pounds?|kroner?|kr|m|met(?:re|er)s?|metern?|mètres?|metros?)\b"
+_THOUSAND = r"(?i)\b(?:km|kg|kilo\w*|gb|kb|s|sec\w*|l|lit(?:re|er)s?|litros?|tb|kw)\b"
+_ONE = r"(?i)\b(?:m|met(?:re|er)s?|metern?|g|gr\w*|mb|b\w*|ms|milli\w*|ml|w|watts?)\b"
+_UNITS: Sequence[tuple[float, re.Pattern[str], re.Pattern[str]]] = [
+    (factor, re.compile(larger), re.compile(smaller))
+    for factor, larger, smaller in (
+        (12, _YEAR, _MONTH),
+        (365, _YEAR, _DAY),
+        (52, _YEAR, _WEEK),
+        (30, _MONTH, _DAY),
+        (7, _WEEK, _DAY),
+        (24, _DAY, _HOUR),
+        (60, _HOUR, _MINUTE),
+        (60, _MINUTE, _SECOND),
+        (100, _WHOLE, _COIN),
+        (1000, _THOUSAND, _ONE),
+        (1024, _THOUSAND, _ONE),
+    )
+]
+"""How many of a smaller unit make a larger one."""
+_NO_CLOCK = re.compile(
+    "|".join(f"(?:{each.removeprefix('(?i)')})" for each in (_YEAR, _MONTH, _WEEK, _DAY, _WHOLE)), re.IGNORECASE
+)
+"""Behind a number that is no time of the day."""
+_NAME = re.compile(r"(?<=[a-zß-öø-ÿ,] )[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}(?![\w:*])")
+_DATES = (
+    re.compile(
+        r"(?i)\b(?:january|february|march|april|june|july|august|september|october|november|december|januar|februar|märz"
+        r"|juni|juli|oktober|dezember|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
+        r"|enero|febrero|marzo|abril|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
+    ),
+    re.compile(
+        r"(?i)\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:montag|dienstag|donnerstag|freitag|samstag|sonntag)s?"
+        r"|mittwochs?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado"
+        r"|domingo)\b"
+    ),
+)
+_NUMBERED = re.compile(r"\b([A-Za-z]+-?[A-Z]+|[A-Z]+-?)(?:\d+)\b")
+"""A name that ends with a number: SHA-256, A4."""
+_CALENDAR = frozenset(
+    "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - readable
+)
+_COPIED_SHARE = 0.6
+"""A sentence that shares so many of its words with the lines says them again, and no other name fits there."""
+
+
+class DocumentLines:
+    """The lines of a document, looked at as often as it is cited."""
+
+    def __init__(self, path: str, lines: Sequence[str]) -> None:
+        self.path = path
+        self.lines = lines[:MAX_LINES]
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """The lines that each stem stands in, counted from 0."""
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines):
+            for stem in find_stems(line):
+                found.setdefault(stem, []).append(number)
+        return found
+
+
+class CitedLines:
+    """A part of a document that a sentence cites. Without a first line it is all of it."""
+
+    def __init__(self, document: DocumentLines, first: int = 0, last: int = 0) -> None:
+        self.document = document
+        self.first = max(first - 1 - NEAR, 0) if first else 0
+        self.end = last + NEAR if first else len(document.lines)
+
+    @cached_property
+    def text(self) -> str:
+        """The lines with those beside them."""
+        return "\n".join(self.document.lines[self.first : self.end])
+
+    @cached_property
+    def context(self) -> str:
+        """The headings that the lines stand under, and the name of the file."""
+        headings: list[str] = []
+        level = MAX_LEVEL + 1
+        for line in reversed(self.document.lines[: self.first]):
+            depth = len(line) - len(line.lstrip("#"))
+            if 0 < depth < level:
+                headings, level = [line, *headings], depth
+        return "\n".join([self.document.path, *self.document.lines[:1], *headings])
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Returns the telling words of a text in the form in which they are compared: numbers are values."""
+    words = {cut_word(word) for word in telling_words(text) if not word.isdigit()}
+    return frozenset(words | {f"{value:g}" for number in find_numbers(text) for value in number.values})
+
+
+def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> CitationFault | None:
+    """Returns what speaks against the claim; None where nothing does. `cited` are all places that its sentence cites,
+    of which the claim may take from any; `asked` is the question that is answered.
+    """
+    said = "\n".join(each.text for each in cited)
+    context = "\n".join([*(each.context for each in cited), asked])
+    if not all(_is_quoted(words, said, context) for words in _quotations(claim)):
+        return CitationFault.NOT_SAID
+    plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
+    if not _has_numbers(plain, said, context, asked) or _has_other_date(plain, said, f"{context}\n{asked}"):
+        return CitationFault.OTHERWISE
+    if _has_other_name(plain, said, context, asked):
+        return CitationFault.OTHERWISE
+    if len(cited) == 1 and _stands_elsewhere(plain, cited[0]):
+        return CitationFault.ELSEWHERE
+    return None
+
+
+# --- quotations ---
+
+
+def _quotations(claim: str) -> Iterator[str]:
+    for found in _QUOTED.finditer(claim):
+        words = (found[1] or found[2]).strip()
+        if len(words) >= MIN_QUOTED_CHARS and (len(words.split()) >= MIN_QUOTED_WORDS or not words.isascii()):
+            yield words
+
+
+def _is_quoted(words: str, said: str, context: str) -> bool:
+    where = f"{_flat(said)}\n{_flat(context)}"
+    parts = filter(None, map(_flat, _LEFT_OUT.split(words)))
+    return all(part in where for part in parts)
+
+
+def _flat(text: str) -> str:
+    """Without what quoting changes: case, spaces, marks of emphasis, the kind of apostrophes, and stops at the end."""
+    plain = text.translate(_SAME).casefold()
+    return " ".join(plain.split()).strip(" .,;:!?…")
+
+
+_SAME = str.maketrans(
+    {"*": "", "_": "", "`": "", "\\": "", "’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-"}
+)
+
+
+# --- numbers ---
+
+
+def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
+    """Whether the lines have the numbers that the claim states, or all follows from them that they do not have."""
+    plain = _NOT_SAID.sub(" ", claim)
+    stated = find_numbers(plain)
+    if not stated:
+        return True
+    wanted, written = find_values(asked), find_numbers(said)
+    known = find_values(said)
+    beside = known | (find_values(context) - wanted)
+    open_ = [number for number in stated if not _is_in(number, beside, plain, written, said)]
+    if _ARITHMETIC.search(plain) and len(stated) - len(open_) >= MIN_OPERANDS:
+        return True  # written out, so that everybody sees it
+    has_years = any(number.is_year for number in written)
+    others = {value for number in open_ for value in number.values}
+    sums = _Sums(plain, said, written, {value for number in find_numbers(asked) for value in number.values})
+    left = [
+        number
+        for number in open_
+        if not (number.is_year and not has_years)
+        and not _counts_items(number, said, claim)
+        and not sums.give(number, (wanted | others) - number.values)
+    ]
+    is_supported = len(left) < len(stated)
+    if is_supported or not known or _NEGATED.search(claim):
+        left = [number for number in left if number.values.isdisjoint(wanted)]
+    return not left
+
+
+def _is_in(
+    number: WrittenNumber, known: Collection[float], claim: str, written: Sequence[WrittenNumber], said: str
+) -> bool:
+    """Whether the number is one of these, or one of those written in the lines in another unit."""
+    around = _around(number, claim)
+    clock = {value for each in written if each.is_time for value in each.values}
+    clock -= {value for each in written if not each.is_time for value in each.values}
+    comparable = set(known) - clock if _NO_CLOCK.search(around) and not number.is_time else known
+    if any(_is_near(value, each) for value in number.values for each in comparable):
+        return True
+    is_hour = any(0 < value <= 12 for value in number.values) and not _NO_CLOCK.search(around)
+    if number.is_time or _HALF_DAY.search(_around(number, claim, 30)):
+        is_hour = True
+        clock = set(known)
+    if is_hour:
+        shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
+        if any(_is_near(value, each) for value in shifted for each in clock):
+            return True
+    return any(
+        _is_near(value * factor, each)
+        for own, other, values, others in (
+            (around, _around(line, said), number.values, line.values) for line in written
+        )
+        for factor in _find_factors(own, other)
+        for value in values
+        for each in others
+    )
+
+
+def _find_factors(own: str, other: str) -> Iterator[float]:
+    """Yields by how much a figure has to be multiplied to be in the unit of the other one."""
+    for factor, larger, smaller in _UNITS:
+        if larger.search(own) and smaller.search(other):
+            yield factor
+        if smaller.search(own) and larger.search(other):
+            yield 1 / factor
+
+
+def _around(number: WrittenNumber, text: str, behind: int = 16) -> str:
+    """The number with what stands beside it: its unit, or the sign of a currency before it."""
+    before = text[max(number.start - 2, 0) : number.start]
+    return (before if not any(map(str.isalnum, before)) else "") + text[number.start :][: len(number.text) + behind]
+
+
+def _is_near(one: float, other: float) -> bool:
+    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _counts_items(number: WrittenNumber, said: str, claim: str) -> bool:
+    """Whether a small number may count what is listed."""
+    if not all(value <= 12 and value.is_integer() for value in number.values):
+        return False
+    lines = [line for line in said.split("\n") if line.strip()]
+    listed = [
+        len(re.split(r",|;|\band\b|\bor\b|\bund\b|\boder\b|\bet\b|\by\b|\be\b|\ben\b|、", text))
+        for text in (*lines, claim)
+    ]
+    bullets = sum(line.lstrip().startswith(("-", "*", "+", "|")) or line.lstrip()[:1].isdigit() for line in lines)
+    counts = {float(count) for count in (*listed, bullets) if count > 1}
+    return not number.values.isdisjoint(counts)
+
+
+class _Sums:
+    """Figures that follow from those of the lines: with one of the question's or of the sentence's own, in another
+    unit, or from two of the lines where the sentence says, or the question asks, that something is computed.
+    """
+
+    def __init__(self, claim: str, said: str, written: Sequence[WrittenNumber], wanted: Collection[float]) -> None:
+        self._known = sorted(find_values(said))[:MAX_OPERANDS]
+        self._wanted = wanted
+        self._is_percent = "%" in claim or "%" in said
+        self._is_coin = _UNITS[-3][1].search(claim) is not None and _UNITS[-3][2].search(said) is not None
+        self._lines = [
+            (line, sorted({value for number in find_numbers(line) for value in number.values})[:MAX_OPERANDS])
+            for line in said.split("\n")
+        ]
+        self._made = {made for line, known in self._lines for made in _convert(claim, line, known)}
+        self._of_two: set[float] = set()
+        is_computed = _COMPUTED.search(claim) is not None
+        for one in self._known:
+            for other in self._known:
+                self._of_two |= {one + other, abs(one - other), one * other}
+                if is_computed:
+                    self._made |= {one + other, abs(one - other), one * other, one * (other + 1)}
+                    self._made |= {one / other} if other else set()
+                if self._is_percent:
+                    self._made |= set(_percents(one, other))
+                if self._is_coin and other:
+                    self._made.add(100 * one / other)
+        if _HALF.search(f"{claim} {said}"):
+            self._made |= {one / 2 for one in self._known}
+        if _HALF.search(claim):
+            self._made |= {one * 2 for one in self._known}
+        if _HOURS.search(claim):
+            times = [value for number in written if number.is_time for value in number.values]
+            self._made |= {(one - other) % 24 for one in times for other in times}
+
+    def give(self, number: WrittenNumber, rest: Collection[float]) -> bool:
+        """Whether the number is one of them. `rest` are the figures of the question, and others of the sentence."""
+        made = set(self._made)
+        if self._wanted and number.values.isdisjoint(self._wanted):
+            made |= self._of_two
+        for other in sorted(rest)[:MAX_OPERANDS]:
+            for one in self._known:
+                made |= {one + other, abs(one - other), one * other, one / other if other else one}
+                made |= set(_percents(one, other)) if self._is_percent else set()
+                made |= {one * other / 100} if self._is_coin else set()
+            for _, known in self._lines:  # in proportion
+                made |= {one * other / each for one in known for each in known if each}
+        return any(isclose(value, each, rel_tol=ROUNDED) for value in number.values for each in made)
+
+
+def _convert(claim: str, line: str, known: Collection[float]) -> Iterator[float]:
+    """Yields figures of a line in units of the claim: 24 euros a year are 2 a month, each third month is 4 a year."""
+    for factor, larger, smaller in _UNITS:
+        if (larger.search(claim) and smaller.search(line)) or (smaller.search(claim) and larger.search(line)):
+            for one in known:
+                yield from (one * factor, one / factor, factor / one if one else one)
+
+
+def _percents(one: float, other: float) -> Iterator[float]:
+    yield one * other / 100
+    yield one * (1 - other / 100)
+    yield one * (1 + other / 100)
+    if other:
+        yield 100 * one / other
+        yield 100 - 100 * one / other
+
+
+# --- names and words ---
+
+
+def _has_other_date(claim: str, said: str, context: str) -> bool:
+    """Whether the sentence names another month, or another day of the week, than the only one of the lines."""
+    if _TODAY.search(claim):
+        return False
+    for pattern in _DATES:
+        theirs = {found[0].casefold()[:3] for found in pattern.finditer(said)}
+        mine = {found[0].casefold()[:3] for found in pattern.finditer(claim)}
+        known = theirs | {found[0].casefold()[:3] for found in pattern.finditer(context)}
+        if len(theirs) == 1 and mine and mine.isdisjoint(known) and guess_language(claim) == guess_language(said):
+            return True
+    return False
+
+
+def _has_other_name(claim: str, said: str, context: str, asked: str) -> bool:
+    """Whether the sentence says the lines again with another name in the place of theirs: of two names with a number
+    only that differs, or of a person or place. Not in German, where every noun looks like one.
+    """
+    theirs_numbered = {found[1].casefold(): found[0] for found in _NUMBERED.finditer(said)}
+    for found in _NUMBERED.finditer(claim):
+        if found[1].casefold() in theirs_numbered and found[0] not in f"{said}\n{context}\n{asked}":
+            return True
+    if guess_language(claim) == "de" or guess_language(said) == "de":
+        return False
+    around = {*_stems(said), *_stems(context)}
+    names = {name for name in _NAME.findall(claim) if name[:3].casefold() not in _CALENDAR}
+    strange = {name for name in names if not set(_stems(name)) <= around}
+    mine = set(_stems(claim))
+    theirs = {name for name in _NAME.findall(said) if set(_stems(name)).isdisjoint(mine)}
+    if not strange or not theirs:
+        return False
+    words = {*_stems(" ".join(telling_words(claim)))} - {stem for name in names for stem in _stems(name)}
+    return len(words) >= MIN_QUOTED_WORDS - 1 and len(words & around) >= _COPIED_SHARE * len(words)
+
+
+def _stems(text: str) -> list[str]:
+    return [cut_word(word) for word in split_words(text)]
+
+
+def _stands_elsewhere(claim: str, cited: CitedLines) -> bool:
+    """Whether other lines of the document hold the telling words of the sentence, and these hold next to none."""
+    document = cited.document
+    if cited.end - cited.first >= len(document.lines):
+        return False
+    places = document.places
+    stems = [stem for stem in find_stems(claim) - find_stems(cited.context) if stem in places]
+    weights = {stem: log(1 + len(document.lines) / len(places[stem])) for stem in stems}
+    here = {stem for stem in stems if _is_between(places[stem], cited.first, cited.end)}
+    rare = [stem for stem in stems if len(places[stem]) <= max(RARE_LINES, RARE_SHARE * len(document.lines))]
+    best = _best_window([(at, stem) for stem in rare for at in places[stem]], weights, cited.end - cited.first)
+    strange = best - here
+    enough = 2 if not here else 3
+    held = sum(weights[stem] for stem in here)
+    return len(strange) >= enough and held < ELSEWHERE_SHARE * sum(weights[stem] for stem in best)
+
+
+def _is_between(numbers: Sequence[int], first: int, end: int) -> bool:
+    at = bisect_left(numbers, first)
+    return at < len(numbers) and numbers[at] < end
+
+
+def _best_window(standing: Iterable[tuple[int, str]], weights: dict[str, float], size: int) -> frozenset[str]:
+    """Returns the stems that stand together in so many lines, where they weigh most."""
+    ordered = sorted(standing)
+    held: Counter[str] = Counter()
+    best, most, start = frozenset[str](), 0.0, 0
+    for at, stem in ordered:
+        held[stem] += 1
+        while ordered[start][0] <= at - size:
+            held[ordered[start][1]] -= 1
+            start += 1
+        now = frozenset(each for each, count in held.items() if count > 0)
+        weight = sum(weights[each] for each in now)
+        if weight > most:
+            best, most = now, weight
+    return best
