@@ -110,25 +110,22 @@ class SnapshotPublisher:
             now_s, changes = self._clock.monotonic_s(), self._changes
             if self._status is not None and now_s - self._status[0] < STATUS_S:
                 return self._status[1]
-            status = await self._find_status()
+            async with self._store.work(write=False) as work:
+                sources, states = await _load_sources(work)
+                ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
+            made, current = await self._library.list_snapshots(), await self._library.current()
+            is_there = self._library.current_folder() is not None  # somebody may have removed it
+            now = current.id if current is not None and is_there else ""
+            status = SnapshotStatus(
+                current=now,
+                latest=made[0].id if made else "",
+                latest_at=made[0].created_at if made else None,
+                last_sync_at=max(ended, default=None),
+                why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
+            )
             if changes == self._changes:  # otherwise it may be of before the change
                 self._status = now_s, status
             return status
-
-    async def _find_status(self) -> SnapshotStatus:
-        async with self._store.work(write=False) as work:
-            sources, states = await _load_sources(work)
-            ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
-        made, current = await self._library.list_snapshots(), await self._library.current()
-        is_there = self._library.current_folder() is not None  # somebody may have removed it
-        now = current.id if current is not None and is_there else ""
-        return SnapshotStatus(
-            current=now,
-            latest=made[0].id if made else "",
-            latest_at=made[0].created_at if made else None,
-            last_sync_at=max(ended, default=None),
-            why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
-        )
 
     def forget_status(self) -> None:
         self._status = None
