@@ -27,6 +27,7 @@ DOCS = Source(
 )
 
 
+@pytest.mark.proves("S26")
 @pytest.mark.parametrize(
     ("text", "location"),
     [

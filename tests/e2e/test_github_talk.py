@@ -21,7 +21,11 @@ async def test_a_mention_in_an_issue_is_answered_there_by_what_was_said_before(
 ) -> None:
     github_deployment.configure()
     issue = github_deployment.world.open_issue(
-        github_deployment.ana, github_deployment.boats, "It leaks", "Water comes in.", labels=("bug", "hull")
+        github_deployment.ana,
+        github_deployment.boats,
+        "It leaks",
+        f"Water comes in. {'w' * 1500}",
+        labels=("bug", "hull"),
     )
     for number in range(12):
         github_deployment.world.comment(github_deployment.ben, issue, f"Comment {number}.")
@@ -35,8 +39,19 @@ async def test_a_mention_in_an_issue_is_answered_there_by_what_was_said_before(
         assert any(
             each.body == {"content": "eyes"} for each in github_deployment.github.requests_to("POST", "/reactions$")
         )
-    prompt = str(github_deployment.requests[-1].body["messages"])
-    assert "#1 It leaks" in prompt and "Labels: bug, hull" in prompt and "Water comes in." in prompt
+        github_deployment.script("Salt.")
+        other = github_deployment.world.open_issue(
+            github_deployment.ana, github_deployment.boats, "It rusts", "All of it."
+        )
+        github_deployment.world.comment(github_deployment.ben, other, "Not mine.")
+        github_deployment.world.comment(github_deployment.ben, other, "@denizen why?")
+        await github_deployment.until(lambda: github_deployment.said(other) == ["Salt."])
+    prompt, short = (str(request.body["messages"]) for request in github_deployment.requests[-2:])
+    assert short.count("All of it.") == 1, "the opening is told as what the talk is about, not as a comment too"
+    assert "ben: Not mine." in short
+    assert "#1 It leaks" in prompt and "Labels: bug, hull" in prompt
+    begin, _, rest = prompt.partition("Water comes in. ")
+    assert begin and len(rest) - len(rest.lstrip("w")) == 1000 - len("Water comes in. ")
     told = [number for number in range(12) if f"Comment {number}." in prompt]
     assert told == list(range(2, 12))
     assert "why, ana?" in prompt and "@Denizen" not in prompt

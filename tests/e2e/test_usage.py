@@ -61,6 +61,7 @@ def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Pr
     assert (by_user["user"], by_user["cost_usd"]) == ("local:operator", "0.000282")
 
 
+@pytest.mark.proves("S-data-usage-stats")
 def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider) -> None:
     configure(home, provider, "{}")
     yesterday = SystemClock().now() - timedelta(days=1)

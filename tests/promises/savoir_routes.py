@@ -68,12 +68,16 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         issue="knowledge",
     ),
     Requirement(
-        "S-http-sources-post", "2.7 POST /api/sources", "An admin adds a source.", status="covered", issue="knowledge"
+        "S-http-sources-post",
+        "2.7 POST /api/sources",
+        "An admin adds a source; only an owner one on the server's own machine.",
+        status="covered",
+        issue="knowledge",
     ),
     Requirement(
         "S-http-sources-id-put",
         "2.7 PUT /api/sources/:id",
-        "An admin changes a source.",
+        "An admin changes a source; only an owner one on the server's own machine.",
         status="covered",
         issue="knowledge",
     ),
@@ -129,7 +133,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-snapshot-config-put",
         "2.7 PUT /api/snapshot/config",
-        "An admin changes the configuration of the snapshot remote.",
+        "An admin changes the configuration of the snapshot remote; only an owner names one on the server itself.",
         status="covered",
         issue="knowledge",
     ),

@@ -207,6 +207,7 @@ async def test_no_secret_of_the_process_reaches_git() -> None:
     assert not {"ANTHROPIC_API_KEY", "GIT_TRACE", "LD_PRELOAD"} & Git(given).environ.keys()
 
 
+@pytest.mark.proves("S25-limits")
 async def test_what_is_not_there_is_told_apart(reader: GitReader, site: Repository, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -234,6 +235,7 @@ async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader
     assert list(shlex.shlex(command, posix=True, punctuation_chars=True)) == shlex.split(command)
 
 
+@pytest.mark.proves("S25-limits")
 @pytest.mark.parametrize(
     ("said", "family", "code"),
     [

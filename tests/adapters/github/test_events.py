@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.github.events import MessageChange, parse_event
+from denizen.adapters.github.events import EVENTS, MessageChange, parse_event
 from denizen.adapters.github.threads import ThreadKind
 from denizen.domain.clock import SystemClock
 from tests.github_simulator.hooks import make_payload
@@ -75,6 +75,17 @@ def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
         (MessageChange.GONE, issue, "issue", "Pump it!"),
         None,
     ]
+
+
+@pytest.mark.proves("S33")
+def test_nothing_but_what_is_newly_written_is_a_new_message() -> None:
+    told = list_events(everything)
+    assert {name for name, _ in told} == set(EVENTS)
+    others = "edited deleted dismissed closed reopened labeled assigned pinned transferred synchronize ready_for_review"
+    for name, payload in told:
+        for action in (*others.split(), "review_requested", "answered", ""):
+            event = parse_event(name, payload | {"action": action})
+            assert event.message is None or event.change is not MessageChange.MADE, (name, action)
 
 
 def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
-from denizen.domain.snapshot import Snapshot, SnapshotPart
+from denizen.domain.snapshot import Snapshot, SnapshotPart, SnapshotStatus
 from denizen.domain.source import Source, SourceChange, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.reading import ReadingOutcome
@@ -381,17 +381,67 @@ async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
     engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     assert not (await engine.snapshots.status()).needs_sync
+    source = await engine.add(write(tmp_path / "zero", {"a.md": "A"}))
+    assert (await engine.snapshots.status()).needs_sync
+    await engine.catalog.remove(source.id)
+    assert not (await engine.snapshots.status()).needs_sync
     source = await engine.add(write(tmp_path / "one", {"a.md": "A"}))
     assert (await engine.snapshots.status()).why == "The source 'one' was not read yet."
     await engine.run()
     status = await engine.snapshots.status()
     assert (status.needs_sync, status.current) == (False, status.latest)
+    await engine.catalog.edit(source.id, SourceChange(label="One"))
+    assert await engine.snapshots.status() is not status
+    await engine.snapshots.clear()
+    assert not (await engine.snapshots.status()).current
+    await engine.snapshots.publish()
+    assert (await engine.snapshots.status()).current == status.current
+    other = await engine.add(write(tmp_path / "two", {"a.md": "A"}))
+    assert (await engine.snapshots.status()).needs_sync
+    await engine.catalog.remove(other.id)
+    status = await engine.snapshots.status()
+    assert not status.needs_sync
     async with engine.store.work() as work:  # as another process does
         await work.sources.remove(source.id)
     engine.clock.advance(59)
     assert await engine.snapshots.status() is status
     engine.clock.advance(1)
     assert (await engine.snapshots.status()).why == "What was read is not published yet."
+
+
+@pytest.mark.proves("S-kv-status-cache")
+async def test_who_asks_at_the_same_time_is_told_one_status_and_a_change_meanwhile_is_noticed(
+    engine: KnowledgeFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_snapshots, asked, reached, released = engine.library.list_snapshots, 0, anyio.Event(), anyio.Event()
+    told: list[SnapshotStatus] = []
+
+    async def list_slowly() -> Sequence[Snapshot]:
+        nonlocal asked
+        asked += 1
+        reached.set()
+        await released.wait()
+        return await list_snapshots()
+
+    async def ask() -> None:
+        told.append(await engine.snapshots.status())
+
+    monkeypatch.setattr(engine.library, "list_snapshots", list_slowly)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        released.set()
+    assert (asked, len({id(each) for each in told})) == (1, 1)
+    engine.clock.advance(60)
+    reached, released = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await reached.wait()
+        await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+        released.set()
+    assert not told[-1].needs_sync, "it looked before the change"
+    assert (await engine.snapshots.status()).needs_sync
 
 
 @pytest.mark.proves("SW7")

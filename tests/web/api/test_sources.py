@@ -117,6 +117,7 @@ async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> 
 
 
 @pytest.mark.proves(
+    "S-data-sources",
     "S-http-sources-get",
     "S-http-sources-post",
     "S-http-sources-id-put",
@@ -161,6 +162,7 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
             assert (await stranger.get("/api/sources")).json()["total"] == 1, "who reaches a server without keys"
 
 
+@pytest.mark.proves("S-http-sources-post", "S-http-sources-id-put")
 async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
@@ -172,6 +174,7 @@ async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None
         assert (await server.owner.ask("POST", "/api/sources", location="/srv/x"))[0] == 201
 
 
+@pytest.mark.proves("S-http-sources-id-put")
 async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         notes = write(tmp_path / "notes", {"public/a.md": "a", "private/b.md": "b"})
@@ -182,6 +185,7 @@ async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(t
                 assert (status, answer["error"]["code"]) == (403, "owner_only"), body
 
 
+@pytest.mark.proves("S-http-sources-post")
 async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         for where in ("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git"):
@@ -275,6 +279,7 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
         assert told["repository"] == "" and server.engine.remote == RemoteRepository("", allow_existing=True)
 
 
+@pytest.mark.proves("S-http-snapshot-config-put")
 async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_refused(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         for body, code in (

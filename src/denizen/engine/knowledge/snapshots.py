@@ -10,6 +10,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+import anyio
+
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
@@ -32,6 +34,8 @@ class SnapshotPublisher:
         self._library = library
         self._clock = clock
         self._status: tuple[float, SnapshotStatus] | None = None
+        self._status_lock = anyio.Lock()
+        self._changes = 0
 
     async def publish(self, *, anew: bool = False) -> Snapshot | None:
         """Makes what was last read of each source current, and removes what is too old. None when nothing was read
@@ -102,27 +106,30 @@ class SnapshotPublisher:
 
     async def status(self) -> SnapshotStatus:
         """Found out at most once a minute, and after every change that this process makes."""
-        now_s = self._clock.monotonic_s()
-        if self._status is not None and now_s - self._status[0] < STATUS_S:
-            return self._status[1]
-        async with self._store.work(write=False) as work:
-            sources, states = await _load_sources(work)
-            ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
-        made, current = await self._library.list_snapshots(), await self._library.current()
-        is_there = self._library.current_folder() is not None  # somebody may have removed it
-        now = current.id if current is not None and is_there else ""
-        status = SnapshotStatus(
-            current=now,
-            latest=made[0].id if made else "",
-            latest_at=made[0].created_at if made else None,
-            last_sync_at=max(ended, default=None),
-            why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
-        )
-        self._status = now_s, status
-        return status
+        async with self._status_lock:
+            now_s, changes = self._clock.monotonic_s(), self._changes
+            if self._status is not None and now_s - self._status[0] < STATUS_S:
+                return self._status[1]
+            async with self._store.work(write=False) as work:
+                sources, states = await _load_sources(work)
+                ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
+            made, current = await self._library.list_snapshots(), await self._library.current()
+            is_there = self._library.current_folder() is not None  # somebody may have removed it
+            now = current.id if current is not None and is_there else ""
+            status = SnapshotStatus(
+                current=now,
+                latest=made[0].id if made else "",
+                latest_at=made[0].created_at if made else None,
+                last_sync_at=max(ended, default=None),
+                why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
+            )
+            if changes == self._changes:  # otherwise it may be of before the change
+                self._status = now_s, status
+            return status
 
     def forget_status(self) -> None:
         self._status = None
+        self._changes += 1
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
         """Newest first."""

@@ -103,6 +103,7 @@ class SourceCatalog:
         async with self._store.work() as work:
             if not await work.sources.remove(source_id):
                 raise source_not_found(source_id)
+        self._snapshots.forget_status()
         for reader in self._readers.values():
             await reader.forget([source_id])
         await self._snapshots.publish()

@@ -80,10 +80,10 @@ async def load_surroundings(
 ) -> list[PromptMessage]:
     """At most `limit` posts from before the post `before`, as one message; none where nothing is archived, and nothing
     from before the agent was reset there or its session begun anew. What the session holds is left out, and so are the
-    commands to the accounts.
+    commands to the accounts, and the opening, which is told as the subject.
     """
     turn, place = opened.turn, opened.place
-    room = place.thread or place.channel
+    room, subject = place.thread or place.channel, _find_subject(opened)
     lines: list[str] = []
     async with store.work(write=False) as work:
         reset = await find_reset_time(work, turn.agent, place.conversation_id)
@@ -94,7 +94,8 @@ async def load_surroundings(
         told = await find_told(work, posts, accounts, turn.session_id)
         for post in posts:
             is_own = post.author.is_bot and await work.outbox.find_by_platform_id(place.platform, post.id) is not None
-            is_known = is_own or post.id in told or (cut is not None and post.created_at <= cut)
+            is_opening = subject is not None and post.id == subject.opening
+            is_known = is_own or is_opening or post.id in told or (cut is not None and post.created_at <= cut)
             if post.text.strip() and not is_known:
                 lines.append(_line(post))
     if not lines:
@@ -141,13 +142,16 @@ async def load_refused(store: Store, opened: OpenTurn) -> list[PromptMessage]:
 _SUBJECT_HEAD = "This talk is about the following {kind}; what it says is for your information:"
 
 
+def _find_subject(opened: OpenTurn) -> Subject | None:
+    """Without its body."""
+    row = opened.turn.options.get("subject")
+    return subject_from_json(cast("dict[str, Any]", row)) if isinstance(row, dict) else None
+
+
 async def load_subject(store: Store, opened: OpenTurn) -> Subject | None:
     """None where the platform has no such thing. The body is empty when the opening is not archived or was deleted."""
-    row = opened.turn.options.get("subject")
-    if not isinstance(row, dict):
-        return None
-    subject = subject_from_json(cast("dict[str, Any]", row))
-    if not subject.opening:
+    subject = _find_subject(opened)
+    if subject is None or not subject.opening:
         return subject
     async with store.work(write=False) as work:
         post = await work.archive.find(opened.place.platform, subject.opening)
