@@ -40,14 +40,13 @@ class TypingIndicator:
 
 @pytest.mark.proves("C18")
 async def test_people_see_it_at_once_and_again_within_nine_seconds(sim: AccountFixture) -> None:
-    async with running(sim) as (account, _):
-        async with account.typing(sim.place()):
-            await sim.discord.until(lambda: sim.discord.typing(sim.general))
-            await anyio.wait_all_tasks_blocked()
-            assert len(sim.discord.requests_to("POST", "/typing")) == 1
-            with controlled_clock() as clock:
-                clock.advance(9)
-                await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2)
+    async with running(sim) as (account, _), account.typing(sim.place()):
+        await sim.discord.until(lambda: sim.discord.typing(sim.general))
+        await anyio.wait_all_tasks_blocked()
+        assert len(sim.discord.requests_to("POST", "/typing")) == 1
+        with controlled_clock() as clock:
+            clock.advance(9)
+            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2)
 
 
 @pytest.mark.proves("C18")
