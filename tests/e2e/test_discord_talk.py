@@ -117,6 +117,23 @@ async def test_guilds_mentions_and_direct_messages_that_are_not_wanted_are_left_
     assert len(deployment.requests) == 1
 
 
+@pytest.mark.proves("C-config-channels", "C14")
+async def test_a_channel_that_is_listed_is_answered_in_as_are_its_threads_and_no_other(
+    deployment: DiscordDeployment,
+) -> None:
+    lobby = deployment.guild.add_channel("lobby")
+    inside, outside = (
+        deployment.world.open_thread(deployment.ana, each, "plans") for each in (deployment.general, lobby)
+    )
+    deployment.configure(conduct=[f"channels: ['{deployment.general.id}']"])
+    deployment.script("Here.", "Here.")
+    async with deployment.run():
+        for room in (lobby, outside, deployment.general, inside):
+            deployment.ask(deployment.ben, "and here?", room)
+        await deployment.until(lambda: (deployment.said(), deployment.said(inside)) == (["Here."], ["Here."]))
+    assert len(deployment.requests) == 2
+
+
 async def test_a_direct_message_needs_no_mention(deployment: DiscordDeployment) -> None:
     deployment.configure()
     direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)

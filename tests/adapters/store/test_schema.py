@@ -406,7 +406,7 @@ async def check_upgraded_memory(url: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("P8")
+@pytest.mark.proves("P8", "V4")
 async def test_memories_of_the_first_schema_are_there_after_the_upgrade_with_the_time_of_their_text(
     tmp_path: Path,
 ) -> None:
@@ -418,7 +418,7 @@ async def test_memories_of_the_first_schema_are_there_after_the_upgrade_with_the
 
 @on_postgres
 @pytest.mark.anyio
-@pytest.mark.proves("P8")
+@pytest.mark.proves("P8", "V4")
 async def test_memories_of_the_first_schema_are_there_after_the_upgrade_on_postgres(postgres_url: str) -> None:
     write_old_memory(PostgresDialect(sa.make_url(postgres_url)))
     await check_upgraded_memory(postgres_url)

@@ -66,6 +66,7 @@ async def test_people_who_ask_take_turns() -> None:
     ]
 
 
+@pytest.mark.proves("X-busy")
 async def test_nobody_takes_all_the_places_of_a_queue() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))

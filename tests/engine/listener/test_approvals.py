@@ -23,7 +23,7 @@ from denizen.engine.gate.approvals import ASKED_OF_OTHERS
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
 from tests.engine.engine_fixture import ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
@@ -289,7 +289,13 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
         await fixture.until(lambda: any("waits for approval of `write`" in text for text in list_posts(fixture.world)))
         assert not any("used `write`" in text for text in list_posts(fixture.world))
         await fixture.until(lambda: not fixture.ada.typing_in)
+        typed = len(fixture.ada.typed)
+        gate = ReplyGate()
+        fixture.model.script(ScriptedReply("Done.", before=gate))
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
+        await gate.reached.wait()
+        await fixture.until(lambda: len(fixture.ada.typed) == typed + 1 and bool(fixture.ada.typing_in))
+        gate.open.set()
         await fixture.settled()
         assert len(list_posts(fixture.world)) == 2
         assert "Done." in list_posts(fixture.world)

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 from denizen.adapters.discord.messages.sending import RENEWED_AFTER_S, show_typing
 from denizen.domain.errors import Unavailable
 from tests.adapters.discord.account_fixture import AccountFixture, running
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -38,12 +38,15 @@ class TypingIndicator:
                 await self._changed.wait()
 
 
-async def test_people_see_it_at_once(sim: AccountFixture) -> None:
-    async with running(sim) as (account, _):
-        async with account.typing(sim.place()):
-            await sim.discord.until(lambda: sim.discord.typing(sim.general))
-        requests = sim.discord.requests_to("POST", "/typing")
-    assert len(requests) == 1
+@pytest.mark.proves("C18")
+async def test_people_see_it_at_once_and_again_within_nine_seconds(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _), account.typing(sim.place()):
+        await sim.discord.until(lambda: sim.discord.typing(sim.general))
+        await anyio.wait_all_tasks_blocked()
+        assert len(sim.discord.requests_to("POST", "/typing")) == 1
+        with controlled_clock() as clock:
+            clock.advance(9)
+            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2)
 
 
 @pytest.mark.proves("C18")
