@@ -60,7 +60,7 @@ def find_period(text: str, *, now: datetime, zone: tzinfo) -> PeriodMention | No
     """
     line = " ".join(text.split())
     for pattern in (_RANGE, _BOUND, _FREE):
-        for found in pattern.finditer(line):
+        for found in re.finditer(pattern, line, re.IGNORECASE):
             period = _read_mention(found, now, zone)
             if period is not None and (period.since is None or period.since <= now):
                 rest = f"{line[: found.start()]} {line[found.end() :]}"
@@ -105,7 +105,7 @@ def _read(text: str, now: datetime, zone: tzinfo) -> Period | None:
     """Reads a whole expression; None for anything else, and for what has the form of a day and is none."""
     here = now.astimezone(zone)
     for pattern, read in _EXPRESSIONS:
-        if found := pattern.fullmatch(text.lower()):
+        if found := re.fullmatch(pattern, text.lower()):
             try:
                 first, end = read(found, here)
                 return Period(_to_utc(first, zone), _to_utc(end, zone))
@@ -282,7 +282,8 @@ _VAGUE: tuple[tuple[str, _Read], ...] = (
     (rf"(?P<last>){_MONTH}(?P<year>)", _read_month),
     (_YEAR, _read_year),
 )
-_EXPRESSIONS = [(re.compile(text), read) for text, read in (*_CLEAR, *_VAGUE)]
+# Patterns are texts, which `re` compiles when a question first needs them: that takes 12 ms.
+_EXPRESSIONS = (*_CLEAR, *_VAGUE)
 _THE = r"(?:the (?!last|past|previous|day before))?"
 _PREFIX = re.compile(rf"^(?:(?:in|on|at|during|since|from|after|before|until|till) )?{_THE}", re.IGNORECASE)
 
@@ -292,16 +293,14 @@ def _find_any(expressions: Iterable[tuple[str, _Read]]) -> str:
     return "|".join(re.sub(r"\(\?P<\w+>", "(?:", text) for text, _ in expressions)
 
 
-_ANY = _find_any((*_CLEAR, *_VAGUE))
+_ANY = _find_any(_EXPRESSIONS)
 _EDGE, _END = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
-_RANGE = re.compile(
+_RANGE = (
     rf"{_EDGE}(?:between {_THE}(?P<when>{_ANY}) and|from {_THE}(?P<from>{_ANY}) (?:to|till|until))"
-    rf" {_THE}(?P<end>{_ANY}){_END}",
-    re.IGNORECASE,
+    rf" {_THE}(?P<end>{_ANY}){_END}"
 )
-_BOUND = re.compile(
+_BOUND = (
     rf"{_EDGE}(?P<bound>in|on|during|over|within|at|around|since|from|after|(?<!day )before|until|till|by)"
-    rf" {_THE}(?P<when>{_ANY}){_END}",
-    re.IGNORECASE,
+    rf" {_THE}(?P<when>{_ANY}){_END}"
 )
-_FREE = re.compile(rf"{_EDGE}(?P<when>{_find_any(_CLEAR)}){_END}", re.IGNORECASE)
+_FREE = rf"{_EDGE}(?P<when>{_find_any(_CLEAR)}){_END}"

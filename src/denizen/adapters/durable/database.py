@@ -11,8 +11,9 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 from dbos._error import DBOSException
 from dbos._migration import get_migration_versions, get_sqlite_migration_versions
@@ -22,9 +23,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
-
-if TYPE_CHECKING:
-    import psycopg
 
 _REFUSALS = {"authentication failed": "28P01", "no pg_hba.conf entry": "28000", "does not exist": "3D000"}
 
@@ -43,8 +41,6 @@ def explain(error: BaseException) -> DenizenError:
     detail = {"detail": str(cause)}
     if isinstance(cause, sqlite3.Error):
         return _explain_sqlite(getattr(cause, "sqlite_errorname", ""), detail)
-    import psycopg  # nobody on SQLite waits for it
-
     if isinstance(cause, psycopg.Error):
         return _explain_postgres(cause.sqlstate or _guess_state(cause), detail)
     if isinstance(fault, (OperationalError, PoolTimeoutError)):
@@ -212,7 +208,7 @@ class DurableDatabase:
             self._refuse_when_closed()
             try:
                 connection = dialect.connect(*args, **options)
-            except dialect.loaded_dbapi.OperationalError as error:
+            except psycopg.OperationalError as error:
                 if not self._patient:
                     raise
                 if not self._away:
