@@ -66,14 +66,16 @@ commands: {motto: {description: Says the motto., prompt: Say the motto.}}
 
 
 @pytest.mark.proves("T6")
-def test_generations_are_built_in_one_place() -> None:
-    made = [
-        path.relative_to(SOURCE).as_posix()
+def test_generations_and_the_models_and_tools_in_them_are_built_in_one_place() -> None:
+    built = ("Generation", "build_models", "load_builtin_skills", "load_own_tools")
+    made = {
+        (node.func.id, path.relative_to(SOURCE).as_posix())
         for path in SOURCE.rglob("*.py")
+        if not path.is_relative_to(SOURCE / "testing")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Generation"
-    ]
-    assert [path for path in made if not path.startswith("testing/")] == ["app/generation.py"]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in built
+    }
+    assert made == {(name, "app/models.py" if name == "build_models" else "app/generation.py") for name in built}
 
 
 @pytest.mark.proves("T4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 
 import pytest
 
@@ -129,7 +130,16 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
     assert (errors[0], len(errors)) == (head, 3)
 
 
-@pytest.mark.proves("TW3")
+@pytest.mark.proves("T-config-server")
+def test_a_server_asks_for_the_configured_port_of_loopback(home: Home, provider: Provider) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        home.configure(provider.server.openai_url, rest=f"server: {{port: {port}}}\n")
+        ended = home.do("run")
+    assert (ended.code, ended.told[-3]) == (2, f"error: Denizen cannot listen on 127.0.0.1 port {port}.")
+
+
+@pytest.mark.proves("TW3", "T-config-server")
 def test_a_server_beyond_loopback_does_not_start_without_a_key(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest="server: {host: 0.0.0.0}\n")
     refused = home.do("run", "--port", "0")

@@ -245,6 +245,7 @@ async def test_style_language_and_sampling_reach_the_request() -> None:
         prompt = "\n".join(segment.text for segment in model.requests[0].segments)
         for words in ("You are Ada.", "warmly", "'it'", "footnotes", "Mention cats.", "Search twice."):
             assert words in prompt
+        assert prompt.index("You are Ada.") < prompt.index("Mention cats."), "it is appended"
         assert model.requests[0].sampling.temperature == 0.3
         await engine.say("y", temperature=0.9)
         assert model.requests[1].sampling.temperature == 0.9
@@ -364,7 +365,7 @@ async def test_an_image_in_the_history_stays_a_message_of_its_conversation() -> 
         assert stored.parts[1] == ImagePart("data:image/png;base64,AAAA")
 
 
-@pytest.mark.proves("X-max-output-tokens")
+@pytest.mark.proves("X-max-output-tokens", "C-config-max-tokens", "C-config-agent-limits")
 async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_says_otherwise() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_engine(model) as engine:

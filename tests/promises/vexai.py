@@ -106,8 +106,8 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V10",
         "1.2",
-        "Within one turn a repeated call of a read-only tool with equal arguments returns the cached result, and the "
-        "next turn starts with an empty cache.",
+        "Within one turn a repeated call of a read-only tool with equal arguments returns the cached result until a "
+        "tool that writes has run, and the next turn starts with an empty cache.",
         status="covered",
         issue="foundation",
     ),

@@ -117,14 +117,15 @@ async def test_calls_without_an_id_of_their_own_get_one(server: ModelServer, bui
 
 @each_wire()
 @pytest.mark.proves("S12")
-async def test_arguments_that_are_no_object_are_kept_as_text(
+async def test_arguments_within_a_string_are_parsed_and_those_that_are_no_object_are_kept_as_text(
     server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:
     broken = '{"at": "the mo'
-    server.script(ModelAnswer(calls=[ModelCall("look", broken), ModelCall("look", '["at"]'), ModelCall("look", "")]))
+    written = (json.dumps('{"at": "x"}'), broken, '["at"]', "")
+    server.script(ModelAnswer(calls=[ModelCall("look", args) for args in written]))
     models = build(wire)
     heard = await read_stream(models.get(wire.name), make_request("hi", tools=(LOOK,)))
-    assert [call.args for call in heard.calls] == [{RAW_ARGS: broken}, {RAW_ARGS: '["at"]'}, {}]
+    assert [call.args for call in heard.calls] == [{"at": "x"}, {RAW_ARGS: broken}, {RAW_ARGS: '["at"]'}, {}]
 
 
 @each_wire()

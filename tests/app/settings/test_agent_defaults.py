@@ -67,7 +67,7 @@ def test_a_model_with_what_replaces_it_and_instructions_hold_for_every_agent_tha
     assert build_models(home, settings).get(ada.model).name == "lab/one"
 
 
-@pytest.mark.proves("T-agent-instructions")
+@pytest.mark.proves("T-agent-instructions", "T-config-agent-defaults")
 def test_an_agents_instructions_replace_the_global_ones(home: Home) -> None:
     text = (
         "agent_defaults: {style: {extra_instructions: Be kind., response: friendly}}\n"
@@ -81,6 +81,7 @@ def test_an_agents_instructions_replace_the_global_ones(home: Home) -> None:
     assert "Be brief." in prompt and "Be kind." not in prompt
 
 
+@pytest.mark.proves("T-config-merge")
 def test_an_agents_own_preset_takes_precedence_over_what_holds_for_all(home: Home) -> None:
     text = (
         "agent_defaults: {preset: small, limits: {max_tools: 9}, tools: [time, web_*]}\n"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from denizen.app.home.files import edit_lock
-from denizen.app.settings import load_settings, parse_path, remove_value, set_value
+from denizen.app.settings import load_settings, parse_path, remove_value, set_secret, set_value
 from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
@@ -247,12 +247,24 @@ def remove_level(home: Path) -> None:
     remove_value(home, {}, ("logging", "level"))
 
 
+def set_key(home: Path) -> None:
+    set_secret(home, {}, ("knowledge", "youtube", "api_key"), ("YOUTUBE_KEY", "a-key"))
+
+
+LEVEL = "logging: {level: debug}\n"
+
+
 @pytest.mark.proves("T7")
 @pytest.mark.parametrize(
-    ("edit", "written"), [(set_port, "logging: {level: debug}\nserver:\n  port: 1\n"), (remove_level, "logging: {}\n")]
+    ("edit", "written", "secrets"),
+    [
+        (set_port, LEVEL + "server:\n  port: 1\n", "OTHER=1\n"),
+        (remove_level, "logging: {}\n", "OTHER=1\n"),
+        (set_key, LEVEL + "knowledge:\n  youtube:\n    api_key: ${YOUTUBE_KEY}\n", "OTHER=1\nYOUTUBE_KEY=a-key\n"),
+    ],
 )
 def test_edits_wait_for_each_other(
-    home: Home, edit: Callable[[Path], None], written: str, monkeypatch: pytest.MonkeyPatch
+    home: Home, edit: Callable[[Path], None], written: str, secrets: str, monkeypatch: pytest.MonkeyPatch
 ):
     """The second editor has to see what the first one wrote, or one change would be lost."""
     waits, lock = threading.Event(), fcntl.flock
@@ -266,9 +278,11 @@ def test_edits_wait_for_each_other(
         other = threading.Thread(target=edit, args=(home.path,))
         other.start()
         assert waits.wait(HANG_LIMIT_S)
-        home.write("logging: {level: debug}\n")
+        home.write(LEVEL)
+        home.add_file("secrets.env", "OTHER=1\n", mode=0o600)
     other.join(HANG_LIMIT_S)
     assert home.config.read_text(encoding="utf-8") == written
+    assert (home.path / "secrets.env").read_text(encoding="utf-8") == secrets
 
 
 KEYS = st.sampled_from(["server", "agents", "rose", "limits", "gate", "tiers", "a b", "1", "x.y", "${X}", "#", "yes"])

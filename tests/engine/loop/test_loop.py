@@ -84,17 +84,19 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
 
 
 @pytest.mark.proves("V10", "V9")
-async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
+async def test_a_read_after_another_step_is_answered_from_the_cache_when_its_arguments_are_equal() -> None:
+    looks = [replace(LOOK, parameters={"type": "object"}), replace(LOOK, name="see", parameters={"type": "object"})]
+    again = [call("look", at=1, q="a"), call("look", q="b", at=1), call("look", q="a"), call("see", q="a", at=1)]
     model = ScriptedModel(
-        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done")
+        ScriptedReply(calls=[call("look", q="a", at=1)]), ScriptedReply(calls=again), ScriptedReply("done")
     )
-    async with open_engine(model) as engine:
+    async with open_engine(model, ToolsetFixture(looks)) as engine:
         done = await engine.say("twice")
-        assert len(engine.tools.calls) == 1
         async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
-        assert [r.cached for r in records] == [False, True]
-        assert records[1].outcome.result.text == records[0].outcome.result.text == "found a"
+        assert [r.cached for r in records] == [False, True, False, False, False]
+        assert len(engine.tools.calls) == 4
+        assert [r.outcome.result.text for r in records] == [f"found {q}" for q in "aabaa"]
 
 
 @pytest.mark.proves("V10")

@@ -133,6 +133,7 @@ async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None
         assert "found Oslo" in get_last_text(model.requests[3]) and "found Madrid" in get_last_text(model.requests[3])
 
 
+@pytest.mark.proves("T15")
 async def test_the_same_call_again_ends_the_planning() -> None:
     model = ScriptedModel(plan("look", q="a"), plan("look", q="a"), ScriptedReply("a it is"), capabilities=LARGE)
     async with open_engine(model) as engine:

@@ -312,11 +312,13 @@ async def test_a_turn_that_fails_before_its_first_word_has_the_status_of_its_fam
     assert failure.fix in caught.value.message
 
 
+@pytest.mark.proves("S-http-errors")
 async def test_a_turn_that_fails_in_the_middle_ends_the_stream_with_an_error() -> None:
-    broken = ScriptedReply("Hello there,", error=Unavailable("The line broke.", code="line"))
+    error = Unavailable("The line broke.", code="line", why="a mole bit it", fix="Ask again.")
+    broken = ScriptedReply("Hello there,", error=error)
     async with open_web(ScriptedModel(otherwise=broken)) as web, official(web) as client:
         stream = await client.chat.completions.create(model="denizen", messages=HI, stream=True)
-        with pytest.raises(openai.APIError, match="The line broke"):
+        with pytest.raises(openai.APIError, match=r"The line broke\. \(a mole bit it\) Ask again\."):
             await read(stream)
         text = (await web.client().post(PATH, json={**BODY, "stream": True})).text
     assert text.endswith("data: [DONE]\n\n")

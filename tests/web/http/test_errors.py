@@ -148,6 +148,7 @@ def test_ends_without_a_family_have_a_status_too(end: TurnStatus, failure: TurnF
     assert describe_problem(restore_error(end, failure)).status == status
 
 
+@pytest.mark.proves("S-http-errors")
 async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError("the secret is 1234")
@@ -165,11 +166,13 @@ async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: p
         await ErrorBoundary(broken)({"type": "http", "path": "/api/x", "method": "GET", "headers": []}, receive, send)
     body = json.loads(bytes(sent[1]["body"]))["error"]  # pyright: ignore[reportArgumentType]
     assert sent[0]["status"] == body["status"] == 500
+    assert body["message"] and body["why"] and body["fix"]
     assert "1234" not in json.dumps(body)
     assert body["reference"].startswith("err_")
     assert [getattr(record, "reference", "") for record in caplog.records] == [body["reference"]]
 
 
+@pytest.mark.proves("S-http-errors")
 async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     def broken(_: object) -> ScriptedReply:
         raise RuntimeError("the secret is 1234")
