@@ -487,3 +487,20 @@ async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_aga
         fixture.world.platform.say(fixture.world.general, "ana", "@ada and now?")
         await fixture.settled()
     assert ["fox.png" in str(request.messages) for request in model.requests] == [True, True, False]
+
+
+@pytest.mark.proves("L9")
+@pytest.mark.usefixtures("immediate_previews")
+@pytest.mark.parametrize("cut", [" The end.", ""])
+async def test_a_preview_shows_no_marker_and_no_data(cut: str) -> None:
+    gate = ReplyGate()
+    marker = '🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}'
+    model = ScriptedModel(ScriptedReply(f"Look: ![a fox]({DATA_URI}) {marker}{cut}", halfway=gate))
+    async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await gate.reached.wait()
+        await fixture.until(lambda: bool(fixture.ada.sent) and "Look" in fixture.ada.sent[0].content.text)
+        shown = fixture.ada.sent[0].content.text
+        gate.open.set()
+        await fixture.settled()
+    assert "SPRITE" not in shown and "base64" not in shown

@@ -6,6 +6,7 @@ All of it is best effort. It ends with the turn, however that ends.
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ import anyio
 
 from denizen.domain.attention import ReplyStyle
 from denizen.domain.conversation import Place
+from denizen.domain.data_uri import extract_data_uris, strip_markers
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import (
     ApprovalDecided,
@@ -39,6 +41,8 @@ PREVIEW_AFTER_S = 3.0
 PREVIEW_EVERY_S = 1.2
 """Platforms accept about one edit a second."""
 PREVIEW_CHARS = 1500
+_BEGUN_MARKER = re.compile("\U0001f5bc\ufe0f?[A-Z0-9_]*\\Z")
+"""A result marker of which the model has not written the end."""
 REMOVAL_TIME_S = 5.0
 """How long taking a sign away may take when Denizen stops."""
 
@@ -92,7 +96,7 @@ class _PreviewState:
         used = [tool for tool in dict.fromkeys(self.tools) if tool not in self.waiting.values()]
         if used:
             lines.append("-# used " + ", ".join(f"`{tool}`" for tool in used))
-        text = self.text.strip()
+        text = extract_data_uris(_BEGUN_MARKER.sub("", strip_markers(self.text).text)).text.strip()
         if len(text) > PREVIEW_CHARS:
             text = "…" + text[-PREVIEW_CHARS:]
         lines.append(f"{text} …" if text else "-# thinking …")

@@ -51,6 +51,7 @@ PLAN_MESSAGES = 5
 """How much of the conversation a plan sees, its question included."""
 RESULT_CHARS = 4000
 NONE = "none"
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z])")
 
 # Owners may replace these two by files of their own, with the same placeholders. Braces mean nothing else in them.
 _PLAN = """You decide which tool, if any, is needed to answer the user's last message.
@@ -225,13 +226,15 @@ def _form(properties: JsonObject) -> JsonObject:
 
 
 def describe(spec: ToolSpec) -> str:
-    """One line: `name(argument: type, optional?: type): what it does`."""
+    """One line: `name(argument: type, optional?: type): what it does`, the first sentence of its description. The others
+    tell how to answer from it, which a plan does not.
+    """
     properties = cast("dict[str, dict[str, Json]]", spec.parameters.get("properties", {}))
     required = cast("list[str]", spec.parameters.get("required", []))
     args = ", ".join(
         f"{name}{'' if name in required else '?'}: {schema.get('type', 'any')}" for name, schema in properties.items()
     )
-    return f"- {spec.name}({args}): {spec.description.splitlines()[0]}"
+    return f"- {spec.name}({args}): {_SENTENCE_END.split(spec.description.splitlines()[0], maxsplit=1)[0]}"
 
 
 def parse_plan(text: str) -> list[tuple[str, JsonObject]]:

@@ -28,7 +28,7 @@ from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import WebTiming
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
 from denizen.web.http.openapi import ApiRoute, Operation
-from denizen.web.http.problems import describe_problem
+from denizen.web.http.problems import describe_problem, fill_in
 from denizen.web.http.request import (
     IDEMPOTENCY_HEADER,
     TURN_HEADER,
@@ -116,7 +116,7 @@ class ChatRoutes:
         )
         turn = turn_id_for(turn_request)
         options = StreamOptions(
-            on_error=lambda error: _encode_event(TurnFailedEvent(turn, describe_problem(error))),
+            on_error=lambda error: _encode_event(TurnFailedEvent(turn, fill_in(describe_problem(error)))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,

@@ -29,7 +29,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.gate.approval_card import mask_secrets
 from denizen.engine.inspection.queries import RecordedCall, ToolInfo, TurnTrace
 from denizen.ports.model import ModelInfo, Models
-from denizen.web.http.problems import STATUS, describe_problem
+from denizen.web.http.problems import STATUS, describe_problem, fill_in
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.turns import (
     MAX_RESULT_CHARS,
@@ -118,7 +118,7 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
                 )
             ]
         case TurnFinished():
-            problem = describe_problem(restore_error(event.status, event.failure))
+            problem = fill_in(describe_problem(restore_error(event.status, event.failure)))
             usage = usage_to_wire(event.usage)
             return [TurnFailedEvent(event.turn_id, problem, event.status, usage, event.reasoning)]
 
@@ -184,7 +184,7 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         opened_at=turn.opened_at.isoformat(),
         closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
         usage=usage_to_wire(turn.result.usage),
-        error=describe_problem(restore_error(turn.status, turn.result.failure)) if has_no_answer else None,
+        error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure))) if has_no_answer else None,
         question=trace.question,
         citations=tuple(_citation_to_wire(citation) for citation in trace.citations),
         trace=TraceInfo(

@@ -25,7 +25,7 @@ from denizen.web.http.auth import SYNC_WEBHOOKS, require_admin
 from denizen.web.http.dependencies import KnowledgeServices, WebTiming
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
 from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, list_schema, object_schema
-from denizen.web.http.problems import describe_problem
+from denizen.web.http.problems import describe_problem, fill_in
 from denizen.web.http.request import (
     JsonBody,
     WebhookBodyReader,
@@ -142,7 +142,7 @@ class SyncRoutes:
         """
         require_admin(request)
         options = StreamOptions(
-            on_error=lambda error: encode_sse("error", asdict(describe_problem(error))),
+            on_error=lambda error: encode_sse("error", asdict(fill_in(describe_problem(error)))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
