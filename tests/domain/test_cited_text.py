@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, CitationFault, DocumentRef
-from denizen.domain.cited_text import UNKNOWN, UNPROVED, CitationMark, CitationReader, CitationWriter, UnmarkedText
+from denizen.domain.cited_text import (
+    MAX_CLAIM_CHARS,
+    UNKNOWN,
+    UNPROVED,
+    CitationMark,
+    CitationReader,
+    CitationWriter,
+    UnmarkedText,
+)
 
 LINK = "https://github.com/ada/guide/blob/c0ffee/a.md?plain=1#L3-L9"
 
@@ -182,6 +190,26 @@ def test_of_several_places_in_one_the_proved_ones_stay() -> None:
 )
 def test_a_place_has_to_prove_its_part_of_the_sentence(text: str, claims: list[str]) -> None:
     assert [mark.claim for mark in marks(text)] == claims
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Total " + "12 euros " * 888 + ". Source: docs/a.md:3",
+        "b" * 500 + '."' + " " * 450 + "Source: docs/a.md:3",
+        "x " * 300 + '."' + " " * 450 + "[docs/a.md:3]",
+        "x " * 300 + " " * 450 + "y docs/a.md:3",
+    ],
+)
+def test_the_longest_claim_is_the_end_of_its_sentence_in_whatever_pieces_it_comes(text: str) -> None:
+    def claims(size: int) -> list[str]:
+        reader = CitationReader()
+        pieces = [piece for at in range(0, len(text), size) for piece in reader.feed(text[at : at + size])]
+        return [piece.claim for piece in (*pieces, *reader.finish()) if isinstance(piece, CitationMark)]
+
+    [claim] = claims(len(text))
+    assert MAX_CLAIM_CHARS - 1 <= len(claim) <= MAX_CLAIM_CHARS
+    assert claims(20) == claims(7) == claims(1) == [claim]
 
 
 def test_a_place_knows_what_else_its_sentence_cites() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 
 from denizen.domain.citation import CitationFault
@@ -98,3 +101,27 @@ def test_the_lines_of_all_places_that_a_sentence_cites_count() -> None:
 def test_all_of_a_document_may_be_cited() -> None:
     assert find_fault("A berth is 10 euros, music is in the sail loft", [CitedLines(DOCUMENT)]) is None
     assert find_fault("A berth is 77 euros", [CitedLines(DOCUMENT)]) is CitationFault.OTHERWISE
+
+
+@pytest.mark.parametrize(
+    "claim", ["33 " * 133, "12 euros " * 8000, "1\n" * 8000, "[1," * 8000, "a." * 16_000, '"a b c d e f" ' * 1000]
+)
+def test_the_work_stays_small_whatever_a_claim_and_its_lines_are_made_of(claim: str) -> None:
+    count = 0
+
+    def note(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    cited = [CitedLines(DocumentLines("docs/a.md", [("12 euros " * 12)[:100]] * 300), 1, 300)]
+    sys.setprofile(note)
+    try:
+        find_fault(claim, cited)
+    finally:
+        sys.setprofile(None)
+    assert count < 1_500_000
+
+
+def test_what_stands_behind_the_longest_claim_is_not_judged() -> None:
+    assert fault("A berth costs 10 euros" + " now" * 300 + " or 77 euros", 3) is None
+    assert fault("A berth costs 10 euros" + " now" * 200 + " or 77 euros", 3) is CitationFault.OTHERWISE

@@ -155,7 +155,8 @@ class CitationReader:
 
 
 _BETWEEN_MARKS = " \t,;"
-_SENTENCE_END = re.compile(r"[.!?…][\"')*_”’»]*(?=\s)|[。！？\n]")
+_SENTENCE_END = re.compile(r"[.!?…][\"')*_”’»]{0,20}(?=\s)|[。！？\n]")
+_BLANKS = re.compile(r"[ \t]+")
 _LEAD_IN = re.compile(
     r"(?i)(?:[\s>*+\-#|.:(\[^\],]|\d{1,3}(?=[.)\]])|(?:according|to|as|in|see|per|from|sources?|under|laut|siehe|gem[aä]ß"
     r"|nach|selon|seg[uú]n|voir|zie|volgens|secondo|согласно|根据|the|file|document|page|die|datei)(?!\w))*"
@@ -186,22 +187,23 @@ class _Sentence:
         self.named: list[DocumentRef] = []
 
     def take(self, text: str) -> None:
-        self._text += text
+        self._text = _BLANKS.sub(" ", self._text + text)
         # A mark right behind the end of a sentence belongs to it.
         said = len(self._text.rstrip(" \t"))
         start = 0
         for found in _SENTENCE_END.finditer(self._text):
             is_line = found[0] == "\n"
             if is_line or found.end() < said:
-                sentence = self._text[start : found.end()].strip()
+                sentence = self._text[start : found.end()][-MAX_CLAIM_CHARS:].strip()
                 self._before = [] if is_line else [*self._before[-1:], *([sentence] if sentence else [])]
                 self.named = []
                 start = found.end()
-        self._text = self._text[start:][-MAX_CLAIM_CHARS:]
+        # With the space that may stand behind the end of a sentence.
+        self._text = self._text[start:][-MAX_CLAIM_CHARS - 1 :]
 
     def claim(self) -> str:
         """Returns nothing where there are only words that lead to a place, such as "According to"."""
-        return "" if _LEAD_IN.fullmatch(self._text) else self._text.strip()
+        return "" if _LEAD_IN.fullmatch(self._text) else self._text.strip()[-MAX_CLAIM_CHARS:].strip()
 
     def only_before(self) -> str:
         """Returns the sentence before in the line, if there is one only: "It is so. Source: docs/a.md:3"."""

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isclose, log
 
 from denizen.domain.citation import CitationFault
@@ -22,6 +22,10 @@ from denizen.domain.words import split_words
 NEAR = 2
 """So many lines beside the cited ones count as cited."""
 MAX_LINES = 20_000
+MAX_CLAIM_CHARS = 1_100
+"""A sentence with the text of its link; what stands behind that is not judged."""
+MAX_STATED, MAX_WRITTEN = 40, 500
+"""So many numbers of a sentence are looked at, and so many different ones of the lines for their units."""
 MIN_QUOTED_CHARS, MIN_QUOTED_WORDS = 12, 3
 """Shorter words in quotation marks are a manner of speaking."""
 MAX_OPERANDS = 20
@@ -41,7 +45,7 @@ _LEFT_OUT = re.compile(r"\s*(?:\[(?:…|\.\.\.)\]|…|\.\.\.)\s*")
 _TODAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|heute|morgen|gestern|hoy|aujourd.hui|oggi|vandaag)\b")
 _NOT_SAID = re.compile(
     r"(?im)^\s*(?:[-*>#|]+\s*)*\(?\d{1,3}[.):]\s"
-    r"|\[\^?\d{1,3}(?:[,;-] ?\d{1,3})*\]|\b[\w.-]+@[\w.-]+|https?://\S+|#\d+"
+    r"|\[\^?\d{1,3}(?:[,;-] ?\d{1,3})*\]|(?<![\w.-])[\w.-]{1,64}@[\w.-]{1,255}|https?://\S+|#\d+"
     r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
     r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
     r"|§) {0,2}\d+(?:[.:/-]\d+)*"
@@ -171,9 +175,11 @@ def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> Cita
     """Returns what speaks against the claim; None where nothing does. `cited` are all places that its sentence cites,
     of which the claim may take from any; `asked` is the question that is answered.
     """
+    claim = claim[:MAX_CLAIM_CHARS]
     said = "\n".join(each.text for each in cited)
     context = "\n".join([*(each.context for each in cited), asked])
-    if not all(_is_quoted(words, said, context) for words in _quotations(claim)):
+    quotations = list(_quotations(claim))
+    if quotations and not _are_quoted(quotations, f"{_flat(said)}\n{_flat(context)}"):
         return CitationFault.NOT_SAID
     plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
     if not _has_numbers(plain, said, context, asked) or _has_other_date(plain, said, f"{context}\n{asked}"):
@@ -195,10 +201,9 @@ def _quotations(claim: str) -> Iterator[str]:
             yield words
 
 
-def _is_quoted(words: str, said: str, context: str) -> bool:
-    where = f"{_flat(said)}\n{_flat(context)}"
-    parts = filter(None, map(_flat, _LEFT_OUT.split(words)))
-    return all(part in where for part in parts)
+def _are_quoted(quotations: Iterable[str], where: str) -> bool:
+    parts = (part for words in quotations for part in map(_flat, _LEFT_OUT.split(words)))
+    return all(part in where for part in parts if part)
 
 
 def _flat(text: str) -> str:
@@ -218,23 +223,26 @@ _SAME = str.maketrans(
 def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     """Whether the lines have the numbers that the claim states, or all follows from them that they do not have."""
     plain = _NOT_SAID.sub(" ", claim)
-    stated = find_numbers(plain)
+    stated = _take_different(find_numbers(plain), plain, MAX_STATED)
     if not stated:
         return True
     wanted, written = find_values(asked), find_numbers(said)
     known = find_values(said)
-    beside = known | (find_values(context) - wanted)
-    open_ = [number for number in stated if not _is_in(number, beside, plain, written, said)]
+    figures = _Figures(known | (find_values(context) - wanted), written, said)
+    open_ = [number for number in stated if not figures.have(number, plain)]
     if _ARITHMETIC.search(plain) and len(stated) - len(open_) >= MIN_OPERANDS:
         return True  # written out, so that everybody sees it
+    if not open_:
+        return True
     has_years = any(number.is_year for number in written)
     others = {value for number in open_ for value in number.values}
     sums = _Sums(plain, said, written, {value for number in find_numbers(asked) for value in number.values})
+    counts = _count_items(said, claim)
     left = [
         number
         for number in open_
         if not (number.is_year and not has_years)
-        and not _counts_items(number, said, claim)
+        and not _counts_items(number, counts)
         and not sums.give(number, (wanted | others) - number.values)
     ]
     is_supported = len(left) < len(stated)
@@ -243,66 +251,98 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     return not left
 
 
-def _is_in(
-    number: WrittenNumber, known: Collection[float], claim: str, written: Sequence[WrittenNumber], said: str
-) -> bool:
-    """Whether the number is one of these, or one of those written in the lines in another unit."""
-    around = _around(number, claim)
-    clock = {value for each in written if each.is_time for value in each.values}
-    clock -= {value for each in written if not each.is_time for value in each.values}
-    comparable = set(known) - clock if _NO_CLOCK.search(around) and not number.is_time else known
-    if any(_is_near(value, each) for value in number.values for each in comparable):
-        return True
-    is_hour = any(0 < value <= 12 for value in number.values) and not _NO_CLOCK.search(around)
-    if number.is_time or _HALF_DAY.search(_around(number, claim, 30)):
-        is_hour = True
-        clock = set(known)
-    if is_hour:
-        shifted = {value + 12 for value in number.values} | {value - 12 for value in number.values}
-        if any(_is_near(value, each) for value in shifted for each in clock):
+def _take_different(numbers: Iterable[WrittenNumber], text: str, most: int) -> list[WrittenNumber]:
+    """Returns the first numbers that differ, or that other units stand beside."""
+    different: dict[tuple[str, frozenset[float]], WrittenNumber] = {}
+    for number in numbers:
+        different.setdefault((_around(number, text, 30), number.values), number)
+        if len(different) == most:
+            break
+    return list(different.values())
+
+
+class _Figures:
+    """The numbers of the lines, and of what stands above them, made ready to be compared with many others."""
+
+    def __init__(self, known: Collection[float], written: Sequence[WrittenNumber], said: str) -> None:
+        clock = {value for each in written if each.is_time for value in each.values}
+        clock -= {value for each in written if not each.is_time for value in each.values}
+        self._known, self._clock, self._no_clock = sorted(known), sorted(clock), sorted(set(known) - clock)
+        self._in_units: dict[_Units, list[float]] = {}
+        for units, value in {
+            (_find_units(_around(number, said)), value)
+            for number in _take_different(written, said, MAX_WRITTEN)
+            for value in number.values
+        }:
+            self._in_units.setdefault(units, []).append(value)
+        for values in self._in_units.values():
+            values.sort()
+
+    def have(self, number: WrittenNumber, claim: str) -> bool:
+        """Whether the number is one of these, or one of those written in the lines in another unit."""
+        around = _around(number, claim)
+        is_no_clock = _NO_CLOCK.search(around) is not None
+        comparable = self._no_clock if is_no_clock and not number.is_time else self._known
+        if any(_is_among(value, comparable) for value in number.values):
             return True
-    return any(
-        _is_near(value * factor, each)
-        for own, other, values, others in (
-            (around, _around(line, said), number.values, line.values) for line in written
+        is_hour, clock = any(0 < value <= 12 for value in number.values) and not is_no_clock, self._clock
+        if number.is_time or _HALF_DAY.search(_around(number, claim, 30)):
+            is_hour, clock = True, self._known
+        if is_hour and any(_is_among(value + shift, clock) for value in number.values for shift in (12, -12)):
+            return True
+        own = _find_units(around)
+        return any(
+            _is_among(value * factor, values)
+            for other, values in self._in_units.items()
+            for factor in _find_factors(own, other)
+            for value in number.values
         )
-        for factor in _find_factors(own, other)
-        for value in values
-        for each in others
-    )
 
 
-def _find_factors(own: str, other: str) -> Iterator[float]:
-    """Yields by how much a figure has to be multiplied to be in the unit of the other one."""
-    for factor, larger, smaller in _UNITS:
-        if larger.search(own) and smaller.search(other):
-            yield factor
-        if smaller.search(own) and larger.search(other):
-            yield 1 / factor
+_Units = tuple[frozenset[int], frozenset[int]]
+"""Of which rows of _UNITS a text has the larger unit, and of which the smaller one."""
+
+
+@lru_cache(maxsize=2_048)
+def _find_units(text: str) -> _Units:
+    larger = frozenset(row for row, (_, pattern, _) in enumerate(_UNITS) if pattern.search(text))
+    return larger, frozenset(row for row, (_, _, pattern) in enumerate(_UNITS) if pattern.search(text))
+
+
+@lru_cache(maxsize=2_048)
+def _find_factors(own: _Units, other: _Units) -> frozenset[float]:
+    """Returns by how much a figure has to be multiplied to be in the unit of the other one."""
+    up = {_UNITS[row][0] for row in own[0] & other[1]}
+    return frozenset(up | {1 / _UNITS[row][0] for row in own[1] & other[0]})
 
 
 def _around(number: WrittenNumber, text: str, behind: int = 16) -> str:
     """The number with what stands beside it: its unit, or the sign of a currency before it."""
     before = text[max(number.start - 2, 0) : number.start]
-    return (before if not any(map(str.isalnum, before)) else "") + text[number.start :][: len(number.text) + behind]
+    end = number.start + len(number.text) + behind
+    return (before if not any(map(str.isalnum, before)) else "") + text[number.start : end]
 
 
-def _is_near(one: float, other: float) -> bool:
-    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+def _is_among(value: float, ordered: Sequence[float], tolerance: float = 1e-9, least: float = 1e-9) -> bool:
+    """Whether the value is one of these, nearly: then it is one of the two that it stands between."""
+    at = bisect_left(ordered, value)
+    return any(isclose(value, each, rel_tol=tolerance, abs_tol=least) for each in ordered[max(at - 1, 0) : at + 1])
 
 
-def _counts_items(number: WrittenNumber, said: str, claim: str) -> bool:
-    """Whether a small number may count what is listed."""
-    if not all(value <= 12 and value.is_integer() for value in number.values):
-        return False
+def _count_items(said: str, claim: str) -> frozenset[float]:
+    """Returns how many items the lines, or the claim, may be said to list."""
     lines = [line for line in said.split("\n") if line.strip()]
     listed = [
         len(re.split(r",|;|\band\b|\bor\b|\bund\b|\boder\b|\bet\b|\by\b|\be\b|\ben\b|、", text))
         for text in (*lines, claim)
     ]
     bullets = sum(line.lstrip().startswith(("-", "*", "+", "|")) or line.lstrip()[:1].isdigit() for line in lines)
-    counts = {float(count) for count in (*listed, bullets) if count > 1}
-    return not number.values.isdisjoint(counts)
+    return frozenset(float(count) for count in (*listed, bullets) if count > 1)
+
+
+def _counts_items(number: WrittenNumber, counts: Collection[float]) -> bool:
+    """Whether a small number may count what is listed."""
+    return all(value <= 12 and value.is_integer() for value in number.values) and not number.values.isdisjoint(counts)
 
 
 class _Sums:
@@ -319,7 +359,9 @@ class _Sums:
             (line, sorted({value for number in find_numbers(line) for value in number.values})[:MAX_OPERANDS])
             for line in said.split("\n")
         ]
-        self._made = {made for line, known in self._lines for made in _convert(claim, line, known)}
+        claimed = _find_units(claim)
+        self._made = {made for line, known in self._lines if known for made in _convert(claimed, line, known)}
+        self._ratios = sorted({one / each for _, known in self._lines for one in known for each in known if each})
         self._of_two: set[float] = set()
         is_computed = _COMPUTED.search(claim) is not None
         for one in self._known:
@@ -350,17 +392,19 @@ class _Sums:
                 made |= {one + other, abs(one - other), one * other, one / other if other else one}
                 made |= set(_percents(one, other)) if self._is_percent else set()
                 made |= {one * other / 100} if self._is_coin else set()
-            for _, known in self._lines:  # in proportion
-                made |= {one * other / each for one in known for each in known if each}
-        return any(isclose(value, each, rel_tol=ROUNDED) for value in number.values for each in made)
+            if other and any(_is_among(value / other, self._ratios, ROUNDED, 0) for value in number.values):
+                return True  # in proportion
+        ordered = sorted(made)
+        return any(_is_among(value, ordered, ROUNDED, 0) for value in number.values)
 
 
-def _convert(claim: str, line: str, known: Collection[float]) -> Iterator[float]:
+def _convert(claimed: _Units, line: str, known: Collection[float]) -> Iterator[float]:
     """Yields figures of a line in units of the claim: 24 euros a year are 2 a month, each third month is 4 a year."""
-    for factor, larger, smaller in _UNITS:
-        if (larger.search(claim) and smaller.search(line)) or (smaller.search(claim) and larger.search(line)):
-            for one in known:
-                yield from (one * factor, one / factor, factor / one if one else one)
+    written = _find_units(line)
+    for row in (claimed[0] & written[1]) | (claimed[1] & written[0]):
+        factor = _UNITS[row][0]
+        for one in known:
+            yield from (one * factor, one / factor, factor / one if one else one)
 
 
 def _percents(one: float, other: float) -> Iterator[float]:

@@ -139,6 +139,7 @@ async def test_a_refusal_says_why_and_what_is_allowed(best_tier: str, documents:
         "cat $HOME/x": ("`HOME` is not set", "f=docs/a.md"),
         "x=1 ls": ("for one program", "NAME=VALUE; COMMAND"),
         "awk 'BEGIN { system(\"id\") }'": ("awk may not have `system(`", "computes and prints"),
+        "awk '{ print length / 2 }' README.md": ("`/` right behind `length`", "length($0)"),
         "jq -f x README.md": ("jq may not have the option `-f`", "not read from files"),
         "sed -i s/a/b/ README.md": ("sed may not have the option `-i", "never to a file"),
         "rg -r x foo": ("rg may not have the option `-r`", "sed"),

@@ -147,7 +147,10 @@ def check_awk(script: str) -> None:
 def _awk_tokens(script: str) -> Iterator[tuple[str, str]]:
     at = 0
     is_value = False  # whether a value comes before, behind which / divides
+    last = ""
     while at < len(script):
+        if script[at] == "/" and last == "length":  # some awks divide, others begin a regular expression
+            raise CommandRefusedError("awk may not have `/` right behind `length`", "Write length() or length($0).")
         found = None if script[at] == "/" and not is_value else _AWK_TOKEN.match(script, at)
         if found is None:
             found = _AWK_REGEX.match(script, at)
@@ -156,6 +159,7 @@ def _awk_tokens(script: str) -> Iterator[tuple[str, str]]:
         kind, text, at = found.lastgroup or "regex", found.group(), found.end()
         if kind != "blank":
             yield kind, text
+            last = text
             is_value = kind in {"number", "string", "regex"} or text in {")", "]", "++", "--"}
             is_value = is_value or (kind == "name" and text not in _AWK_KEYWORDS)
 
