@@ -49,10 +49,13 @@ _NOT_SAID = re.compile(
     r"|(?:\b(?:steps?|sections?|chapters?|pages?|p\.|lines?|items?|rules?|options?|points?|parts?|levels?|versions?|figures?"
     r"|tables?|questions?|articles?|no\.|nr\.|schritte?|abschnitt|kapitel|seiten?|zeilen?|punkt|ligne|étape|página|paso)"
     r"|§) {0,2}\d+(?:[.:/-]\d+)*"
-    rf"|{_TODAY.pattern.removeprefix('(?i)')}[^.\n\d]{{0,25}}\d+(?:[.:/-]\d+)*"
+    rf"|{_TODAY.pattern.removeprefix('(?i)')}[^.\n\d]{{0,25}}(?<![€$£])(?<![€$£] )\d++(?:[.:/-]\d+)*+"
+    r"(?! ?(?:[€$£%¢]|(?:euros?|eur|dollars?|usd|pounds?|kroner?|cents?|percent|prozent|km|kg|kilo\w*|met(?:re|er)s?"
+    r"|years?|months?|weeks?|days?|hours?|minutes?|jahre?n?|monate?n?|wochen?|tage?n?|stunden?|minuten)\b))"
 )
 """Numbers that count or name something of the answer's own: steps of a list, footnotes, pages, today's date."""
-_CODE = re.compile(r"`[^`\n]*`")
+_CODE = re.compile(r"`(?:([€$£]? ?\d[\d.,: ]*(?: ?[€$£%]| [^\W\d]{1,10})?)|[^`\n]*)`")
+"""A number is one in backticks too."""
 _COMPUTED = re.compile(
     r"(?i)\b(?:total|together|sum|altogether|in all|overall|difference|more|less|cheaper|fewer|left|remain\w*"
     r"|average|save\w*|insgesamt|zusammen|gesamt\w*|summe|mehr|weniger|billiger|tout|totale?|différence|suma|totaal|samen|всего|итого"
@@ -181,7 +184,7 @@ def find_fault(claim: str, cited: Sequence[CitedLines], asked: str = "") -> Cita
     quotations = list(_quotations(claim))
     if quotations and not _are_quoted(quotations, f"{_flat(said)}\n{_flat(context)}"):
         return CitationFault.NOT_SAID
-    plain = _QUOTED.sub(" ", _CODE.sub(" ", claim))
+    plain = _QUOTED.sub(" ", _CODE.sub(lambda code: code[1] or " ", claim))
     if not _has_numbers(plain, said, context, asked) or _has_other_date(plain, said, f"{context}\n{asked}"):
         return CitationFault.OTHERWISE
     if _has_other_name(plain, said, context, asked):
