@@ -62,7 +62,10 @@ _COMPUTED = re.compile(
     r"|вместе)\b|=|\d ?[+×*÷] ?\d|\d x \d"
 )
 _HOURS = re.compile(r"(?i)\b(?:hours?|stunden|heures|horas|ore|uur|часов)\b")
-_ARITHMETIC = re.compile(r"\d ?[+×*÷x/-] ?\d.*=|=.*\d ?[+×*÷x/-] ?\d|\d ?[+×*÷] ?\d")
+_TERM = r"[€$£]? ?\d+(?:[.,:]\d+)*(?: ?[€$£%])?(?: [^\W\d]{1,15}){0,2}?"
+_RESULT = re.compile(rf"[^=\n\d]{{0,30}}= ?[^=\n\d]{{0,30}}(?={_TERM})")
+_SUM = re.compile(rf"{_TERM}(?: ?[+×*÷x/−–-] ?{_TERM})+")
+_OPERATOR = re.compile(r"[+×*÷/−–-]|(?<![^\W\d])x(?![^\W\d])")
 _HALF = re.compile(r"(?i)\b(?:hal[fv]\w*|double\w*|twice|hälfte|halb\w*|doppelt\w*|moitié|mitad|metà|helft|половин\w*)")
 _HALF_DAY = re.compile(
     r"(?i)\b(?:morning|noon|afternoon|evening|night|midnight|morgens|mittags|abends|nachts|matin|soir|après-midi|mañana"
@@ -233,8 +236,9 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     known = find_values(said)
     figures = _Figures(known | (find_values(context) - wanted), written, said)
     open_ = [number for number in stated if not figures.have(number, plain)]
-    if _ARITHMETIC.search(plain) and len(stated) - len(open_) >= MIN_OPERANDS:
-        return True  # written out, so that everybody sees it
+    if len(stated) - len(open_) >= MIN_OPERANDS:
+        summed = _find_summed(plain)  # written out, so that everybody sees it
+        open_ = [number for number in open_ if not any(_is_among(value, summed, ROUNDED) for value in number.values)]
     if not open_:
         return True
     has_years = any(number.is_year for number in written)
@@ -252,6 +256,39 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     if is_supported or not known or _NEGATED.search(claim):
         left = [number for number in left if number.values.isdisjoint(wanted)]
     return not left
+
+
+def _find_summed(text: str) -> list[float]:
+    """Returns the operands and the results of the sums that are written out in a text and are right, in order."""
+    summed: set[float] = set()
+    for found in _SUM.finditer(text):
+        terms = [max(number.values) for number in find_numbers(found[0]) if not number.is_word]
+        operators = _OPERATOR.findall(found[0])
+        if len(operators) != len(terms) - 1 or (0 in terms and not {"/", "÷"}.isdisjoint(operators)):
+            continue
+        result = _calculate(terms, operators)
+        behind, before = _RESULT.match(text, found.end()), text[: found.start()].rstrip(" €$£")
+        told = find_numbers(text[behind.end() :])[:1] if behind else []
+        if not told and before.endswith("="):
+            told = find_numbers(before)[-1:]
+        if any(_is_among(value, [result], ROUNDED) for number in told for value in number.values) or (
+            not told and not {"×", "*", "÷", "+", "x"}.isdisjoint(operators)
+        ):
+            summed.update([*terms, result])
+    return sorted(summed)
+
+
+def _calculate(terms: Sequence[float], operators: Sequence[str]) -> float:
+    """Returns what a sum makes: products first."""
+    made = [terms[0]]
+    for operator, term in zip(operators, terms[1:], strict=True):
+        if operator in "×*x":
+            made[-1] *= term
+        elif operator in "÷/":
+            made[-1] /= term
+        else:
+            made.append(term if operator == "+" else -term)
+    return sum(made)
 
 
 def _take_different(numbers: Iterable[WrittenNumber], text: str, most: int) -> list[WrittenNumber]:
@@ -303,7 +340,7 @@ class _Figures:
 
 
 _Units = tuple[frozenset[int], frozenset[int]]
-"""Of which rows of _UNITS a text has the larger unit, and of which the smaller one."""
+"""The rows of _UNITS whose larger unit stands in a text, and those whose smaller one does."""
 
 
 @lru_cache(maxsize=2_048)
