@@ -81,7 +81,7 @@ ALWAYS_TOKENS = 1200
 
 TOKENS: Mapping[str, int] = {
     # only where there is a use for them
-    "archive": 430,
+    "archive": 450,
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
@@ -104,6 +104,7 @@ TOKENS: Mapping[str, int] = {
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "search_archive": 140,
     "search_docs": 135,
     "draw_table": 130,
     "draw_chart": 300,

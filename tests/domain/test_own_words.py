@@ -93,6 +93,164 @@ def test_what_is_not_surely_ones_own_fact_is_none(text: str, said: str) -> None:
     assert not is_own_statement(text, said, "Ignore-all-rules" if "display" in text else "Ana")
 
 
+DENIED_OR_QUOTED = [
+    ("User owns the server", "Eve's bio reads: hi. I own the server"),
+    ("User owns a boat", "Eve's bio reads: hi. I own a boat"),
+    ("User owns the server", "Sum up Eve's text!\nI own the server."),
+    ("User owns a boat", "Sum up Eve's text!\nI own a boat."),
+    ("User is a doctor", "Read what Eve wrote. I am a doctor"),
+    ("User is a vampire", "Let us play a role. I am a vampire."),
+    ("User likes cats", "Not true. I like cats."),
+    ("User likes cats", "Just kidding. I like cats"),
+    ("User likes cats", "I like cats. Just kidding"),
+    ("User likes cats", "I like cats. NOT!"),
+    ("User likes cats", "I like cats, don't remember that"),
+    ("User is a doctor", "is it true? I am a doctor"),
+    ("User is a doctor", "I am a doctor. Is it true?"),
+    ("User is a doctor", "remember that? I am a doctor"),
+    ("User likes cats", "don't remember the following. I like cats."),
+    ("User likes cats", "Eve sent me this poem!\nI like cats.\nI hate dogs."),
+    ("User hates dogs", "Eve sent me this poem!\nI like cats.\nI hate dogs."),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), DENIED_OR_QUOTED)
+def test_one_sentence_that_may_quote_or_deny_spoils_the_whole_message(text: str, said: str) -> None:
+    assert not is_own_statement(text, said, "Ana")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi! I like cats. Remember that, please!",
+        "Good morning. I like cats. I hate dogs. Thank you!",
+        "how are you? I like cats",
+        "Please remember this. I like cats.",
+    ],
+)
+def test_greetings_thanks_and_the_wish_to_remember_spoil_nothing(said: str) -> None:
+    assert is_own_statement("User likes cats", said, "Ana")
+
+
+COMMANDING = [
+    "deletion",
+    "deleting",
+    "deletes",
+    "ban",
+    "bans",
+    "banning",
+    "banned",
+    "kick",
+    "kicking",
+    "confirmation",
+    "confirming",
+    "approval",
+    "approving",
+    "unasked",
+    "silently",
+    "automatically",
+    "automatic",
+    "obedience",
+    "behaviour",
+    "behavior",
+    "procedure",
+    "procedures",
+    "autonomy",
+    "autonomous",
+    "superuser",
+    "super-user",
+    "superadmin",
+    "founder",
+    "co-founder",
+    "cofounder",
+    "server",
+    "servers",
+    "denizen",
+    "wallet",
+    "wallets",
+    "exec",
+    "shutdown",
+    "shut-down",
+    "sudo",
+    "sudoers",
+    "password",
+    "passwort",
+    "passwords",
+    "force",
+    "-rf",
+    "-delete",
+    "evil/1",
+    "evil:1",
+    "evil.1",
+    "12:345",
+    "admın",
+    "deléting",
+    "àdmin",
+    "đelete",
+    "ªdmin",
+    "rººt",
+]
+
+
+@pytest.mark.parametrize("word", COMMANDING)
+def test_words_of_commands_and_claims_are_nobodys_plain_facts(word: str) -> None:
+    assert not is_own_statement(f"User likes {word}", f"I like {word}", "Ana")
+    assert not is_own_statement(f"User is a {word}", f"I am a {word}", "Ana")
+
+
+@pytest.mark.parametrize("thing", ["bananas", "12:30", "2.5", "jazz bands", "café", "co-op games"])
+def test_harmless_words_that_resemble_refused_ones_are_let_through(thing: str) -> None:
+    assert is_own_statement(f"User likes {thing}", f"I like {thing}", "Ana")
+
+
+def test_who_owns_the_one_thing_of_its_kind_claims_a_right() -> None:
+    assert is_own_statement("User owns a house", "I own a house", "Ana")
+    assert not is_own_statement("User owns the house", "I own the house", "Ana")
+
+
+ABOUT_OTHERS = [
+    ("User likes bob cooking meth", "I like bob cooking meth"),
+    ("User likes bob cooking", "I like bob cooking"),
+    ("User hates bob from Oslo", "I hate bob from Oslo"),
+    ("User has an addicted teacher named bob", "I have an addicted teacher named bob"),
+    ("User has a teacher called bob", "I have a teacher called bob"),
+    ("User has a dealer selling", "I have a dealer selling"),
+    ("User is afraid of Bob", "I am afraid of Bob"),
+    ("User is afraid of bob", "I am afraid of bob"),
+    ("User speaks for Bob", "I speak for Bob"),
+    ("User speaks for bob", "I speak for bob"),
+    ("User uses bob as a slave", "I use bob as a slave"),
+    ("User supports bob stealing cars", "I support bob stealing cars"),
+    ("He likes cats", "I like cats"),
+    ("Her dog is called Bella", "My dog is called Bella"),
+    ("Bob likes cats", "I like cats"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), ABOUT_OTHERS)
+def test_what_tells_of_somebody_else_is_not_ones_own(text: str, said: str) -> None:
+    assert not is_own_statement(text, said, "Ana")
+
+
+@pytest.mark.parametrize(
+    "name", ["You", "Everyone", "Always", "ignore", "Denizen", "He", "Her", "They", "All", "Nobody", "Never", "Like"]
+)
+def test_a_display_name_that_is_a_word_does_not_stand_for_the_asker(name: str) -> None:
+    assert not is_own_statement(f"{name} likes cats", "I like cats", name)
+    assert not is_own_statement(f"{name}'s dog is called Bella", "My dog is called Bella", name)
+    assert is_own_statement("User likes cats", "I like cats", name)
+
+
+def test_one_may_name_ones_own_pet() -> None:
+    assert is_own_statement("User has a black cat named Bella", "I have a black cat named Bella", "Ana")
+
+
+def test_a_text_beyond_the_limit_is_no_statement() -> None:
+    text = " and ".join(["likes cats"] * 40)
+    assert is_own_statement(text[: text.index(" and ")], "I like cats", "Ana")
+    assert not is_own_statement(text, "I like cats", "Ana")
+
+
 SPOKEN = "I like tea Bob is a thief and my dog was called Rex remember that . , ? not : the user"
 WORDS = st.lists(st.sampled_from(re.split(" ", SPOKEN)), max_size=12).map(" ".join)
 

@@ -60,6 +60,7 @@ PREPARED: Mapping[str, Sequence[str]] = {
     "docs/how-to/see-why.md": (QUESTION,),
     "docs/how-to/use-the-shell-from-code.md": (
         r"mkdir ~/.denizen/knowledge && printf '# Visit\n\nOpening hours: 9 to 5\n' > ~/.denizen/knowledge/visit.md",
+        "mkdir -p ~/notes/docs && touch ~/notes/docs/a.md ~/notes/docs/b.md",
     ),
 }
 """What a page takes for granted beside an installed Denizen."""

@@ -92,7 +92,8 @@ def test_commands_that_set_up_and_serve_import_all_that_they_need_and_end_when_t
     with home.serve(anew=True) as server:
         assert get_completion_text(server.ask("Hello", key="m1")) == "Hello."
         ended = server.running.stop(signal.SIGTERM)
-    assert (ended.ending, ended.told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])
+    told = [line for line in ended.told if not line.startswith("[starting: ")]  # on a busy machine
+    assert (ended.ending, told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])
 
 
 @pytest.mark.proves("V3", "V1")

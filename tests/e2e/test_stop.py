@@ -52,7 +52,7 @@ def test_a_question_that_is_interrupted_leaves_nothing_in_the_way_of_the_next(ho
     with home.start("ask", "--session", "s", "--stream", "Tell me a story") as asking:
         asking.out.await_text("Once")
         ended = asking.stop(signal.SIGINT)
-        assert (ended.ending, ended.told[-1]) == ((130, "Once upo\n"), "Stopped.")
+        assert (ended.ending, ended.told[-1]) == ((130, "Once\n"), "Stopped.")
     asked = home.do("ask", "--session", "s", "Hello")
     assert (asked.ending, asked.told) == ((0, "Hello.\n"), [])
     assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.DONE, TurnStatus.CANCELLED]

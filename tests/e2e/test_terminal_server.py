@@ -152,7 +152,7 @@ def test_ctrl_c_stops_a_question_in_the_server_that_was_asked_beside_a_silent_pi
         asking.out.await_text("Once")
         ended = asking.stop(signal.SIGINT)
         [without_pipe, stopped] = ended.told
-        assert (ended.ending, stopped) == ((130, "Once upo\n"), "Stopped.")
+        assert (ended.ending, stopped) == ((130, "Once\n"), "Stopped.")
         assert without_pipe.startswith("[Nothing came through the pipe within 1 s")
         assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.CANCELLED]
 

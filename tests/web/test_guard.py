@@ -25,6 +25,7 @@ PROTECTED = [
     ("GET", "/api/approvals"),
     ("POST", "/api/approvals/apr_1"),
     ("POST", "/api/sandbox/shell"),
+    ("GET", "/api/docs/search"),
     ("POST", "/mcp"),
     ("POST", "/mcp/scribe"),
     ("GET", "/api/stats"),

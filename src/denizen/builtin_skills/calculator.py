@@ -289,7 +289,7 @@ async def calculator(
     context: ToolContext,  # noqa: ARG001
     expression: Annotated[str, "such as (2+3)**2 / sqrt(7)"],
 ) -> str:
-    """Calculates: plus, minus, times, / // % **, sqrt, log, sin (radians), round, min, max, factorial and more."""
+    """Calculates: plus, minus, times, / // % **, sqrt, log, sin (radians), round, min, max and more."""
     try:
         return format_number(calculate(expression))
     except CalculationError as error:

@@ -9,19 +9,22 @@ repeats a whole statement of their message, made by the first person about itsel
 All of it is a list of what is let through: English sentences of a few usual forms. Everything else is not recognised
 and people are asked as before: other languages, other people, what somebody heard or supposes, what reads like an
 order, a right or a rule, references ("that", "here") which other texts could fill with their meaning, links, quotations
-and any character beside letters, digits and simple punctuation.
+and any character beside letters, digits and simple punctuation. One sentence that is neither a statement nor a courtesy
+spoils the whole message, as it may quote, deny or play what the others say: "Just kidding. I like cats".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import unicodedata
 
 from denizen.domain.words import split_words
 
 MAX_WORDS = 14
 """The limit of one statement."""
 MAX_SAID_CHARS = 2000
+MAX_TEXT_CHARS = 300
+"""The limit of a sentence of the memory that is compared with what was said."""
 LAST_LETTER = "\u017f"
 """Letters beyond those of the languages of Europe that use the Latin alphabet may look like others."""
 
@@ -42,6 +45,15 @@ _CLOSING = re.compile(
     r"|don't forget(?: that| this| it)?)$",
     re.IGNORECASE,
 )
+_COURTESY = re.compile(
+    r"(?:(?:hey|hi|hello|good (?:morning|afternoon|evening)|ok|okay|thanks|thank you|please|pls)"
+    r"(?: there| all| everyone| again| a lot| so much)?|(?:please |pls |and )?"
+    r"(?:(?:remember|note|memorise|memorize|don't forget|do not forget)(?: that| this| it)?|"
+    r"keep (?:that|this|it) in mind)(?:,? (?:please|pls|thanks|thank you))?)[.!;]*"
+    r"|(?:(?:hey|hi|hello),? )?(?:what's up|how are you)\?",
+    re.IGNORECASE,
+)
+"""A whole sentence that greets, thanks or asks to remember what stands beside it, and changes nothing about it."""
 _SAYS_NOTHING = frozenset(split_words("now just recently currently really actually"))
 
 _CONTRACTIONS = {
@@ -92,17 +104,27 @@ _PEOPLE = (
     "manager team family enemy crush"
 )
 _REFUSED = frozenset(split_words(f"{_ORDERS} {_REFERENCES} {_PEOPLE}"))
+_REFUSED_STEM = re.compile(
+    r"delet|confirm|approv|unasked|silent|automat|obedien|behavio|procedur|autonom|superuser|superadmin|founder|server"
+    r"|denizen|wallet|shutdown|sudo|passwor[dt]|^kick|^exec|^forc(?:e|ing)|^(?:un)?ban(?:s|n\w*|ish\w*)?$"
+)
+"""Stems of the words of commands and of claims, whatever their ending."""
+_LOOKALIKES = str.maketrans({"ı": "i", "đ": "d", "ð": "d", "ø": "o", "ł": "l", "ħ": "h", "ŧ": "t", "ŋ": "n", "ĸ": "k"})
+"""Letters that look like those of English but do not decompose into them."""
 
-_SOME = r"[\w'-]+(?:[,:./]?\d+)?"
+_SOME = r"(?:\d{1,2}:\d{2}|\d+[.,]\d+|[^\W_][\w'-]*)"
 _AUXILIARIES = frozenset(split_words("am is are was were be been being have has had do does did can shall"))
 _BE = (
-    "allergic to|afraid of|scared of|interested in|good at|bad at|new to|fond of|from|based in|living in|learning|"
+    "allergic to|interested in|good at|bad at|new to|from|based in|living in|learning|"
     "studying|working (?:at|for|as|in)|into|a|an"
 )
 _STATES = (
     "vegan|vegetarian|pescatarian|single|married|divorced|widowed|engaged|diabetic|left-handed|right-handed|deaf|blind|"
     "colorblind|colour-blind|color-blind|pregnant|retired|lactose intolerant|gluten intolerant|dyslexic|autistic"
 )
+_PETS = r"dog|cat|rabbit|parrot|hamster|horse|pet|bird|tortoise|snake"
+_NOBODY_DOING = rf"(?!{_SOME} (?:.* )?[\w'-]+ing\b)"
+"""Whoever likes "Bob cooking" tells of Bob."""
 _COUNTS = r"a|an|no|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,3}"
 _STATEMENT = re.compile(
     rf"i (?:usually |mostly |only |also )?(?:"
@@ -113,43 +135,66 @@ _STATEMENT = re.compile(
     rf"|grew up in(?: {_SOME}){{1,3}}"
     rf"|(?:have )?(?:moved|relocated)(?: back)? to(?: {_SOME}){{1,4}}"
     rf"|(?:do not )?(?:live|work|study|reside) (?:in|at|near|for|as)(?: {_SOME}){{1,4}}"
-    rf"|(?:do not |can not )?(?:like|love|enjoy|hate|dislike|prefer|eat|drink|speak|play|use|own|drive|collect|study"
-    rf"|learn|grow|support)(?: {_SOME}){{1,5}}"
-    rf"|have (?:{_COUNTS})(?: {_SOME}){{1,2}}(?: (?:called|named)(?: {_SOME}){{1,2}})?"
+    rf"|(?:do not )?(?:like|love|enjoy|hate|dislike|prefer) {_NOBODY_DOING}{_SOME}(?: {_SOME})?"
+    rf"|(?:do not |can not )?(?:eat|drink|speak|play|use|own(?! the\b)|drive|collect|study|learn|grow|support)"
+    rf" (?!(?:.* )?(?:for|to|with|about|against|as)\b){_NOBODY_DOING}{_SOME}(?: {_SOME}){{0,4}}"
+    rf"|have (?:{_COUNTS}) (?!(?:.* )?(?:called|named)\b){_NOBODY_DOING}{_SOME}(?: {_SOME})?"
+    rf"|have (?:a|an) (?:{_SOME} )?(?:{_PETS}) (?:called|named) {_SOME}"
     rf"|(?:go by|prefer to be called) {_SOME}"
     rf")"
     rf"|my (?:(?:favou?rite|preferred)(?: {_SOME}){{1,2}}|(?:first |last |full |nick)?name|birthday|pronouns|"
     rf"time ?zone|home|home ?town|mother tongue|native language|language|job|profession|hobby|hobbies|instrument|sport|"
-    rf"diet|allergy|shoe size|car|bike|laptop|phone|dog|cat|rabbit|parrot|hamster|horse|pet|bird|tortoise|snake)"
+    rf"diet|allergy|shoe size|car|bike|laptop|phone|{_PETS})"
     rf" am (?:not )?(?:(?:called|named|in|on|at|a|an) )?(?:{_SOME} ){{0,3}}{_SOME}"
 )
+_COMMON = (
+    frozenset(_VERBS)
+    | _FIRST_PERSON.keys()
+    | _AUXILIARIES
+    | _SAYS_NOTHING
+    | frozenset(
+        split_words(
+            "a an the all any both each every everything few many most nobody none nothing some something another and "
+            "or but not no yes i my to of in on at for from as by with please remember note today tomorrow everywhere "
+            "community group guild channel chat team world god hi hello hey thanks"
+        )
+    )
+)
+"""Words that say something at the beginning of a sentence, so that nobody's display name may stand there as one."""
 _LEADS_TO_NAME = frozenset(
     split_words(
-        "in at to from on of near for as called named am speak learn play use drive study support own collect by a an "
+        "in at to from on near for as called named am speak learn play use drive study support own collect by a an "
         "the and or not"
     )
 )
 _BEHIND_NAME = _SAYS_NOTHING | frozenset(split_words("in at near since from to and or as on of"))
 
 
-def find_statements(said: str) -> Iterator[str]:
-    """Yields what somebody states about themselves in a message, in the first person and small letters."""
+def find_statements(said: str) -> list[str]:
+    """Finds what somebody states about themselves in a message, in the first person and small letters.
+
+    Empty as soon as a single sentence says anything else.
+    """
     plain = said.replace("’", "'")
     if len(plain) > MAX_SAID_CHARS or _FOREIGN.search(plain) or not _is_plain(plain.replace("\n", " ")):
-        return
+        return []
+    found: list[str] = []
     for sentence in _END.split(" ".join(plain.split())):
-        if sentence.endswith("?"):
+        if _COURTESY.fullmatch(sentence):
             continue
         for part in _ALSO.split(_strip(sentence)):
             clause = _strip(part)
             statement = _normalise(clause)
-            if not _is_statement(clause, statement):
-                break  # what stands behind may depend on it: "Eve says that I am late, and I owe her"
-            yield statement
+            if sentence.endswith("?") or not _is_statement(clause, statement):
+                return []
+            found.append(statement)
+    return found
 
 
 def is_own_statement(text: str, said: str, name: str) -> bool:
     """Whether all of `text` is what the asker, who is called `name`, has stated so in the message `said`."""
+    if len(text) > MAX_TEXT_CHARS:
+        return False
     stated = frozenset(find_statements(said))
     plain = text.replace("’", "'").strip().rstrip(".!")
     if not stated or not plain or not _is_plain(plain):
@@ -168,21 +213,28 @@ def _strip(clause: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isprintable() and all(char <= LAST_LETTER for char in text) and "@" not in text
+    """Whether no character may look like others or stands for them, as the signs of ordinals ("ª") and fractions do."""
+    return (
+        text.isprintable()
+        and all(char <= LAST_LETTER and unicodedata.category(char) not in ("Lo", "No") for char in text)
+        and "@" not in text
+    )
 
 
 def _is_statement(clause: str, statement: str) -> bool:
     words = statement.split()
-    if len(words) > MAX_WORDS or not _STATEMENT.fullmatch(statement) or not _REFUSED.isdisjoint(_bare(words)):
+    if len(words) > MAX_WORDS or not _STATEMENT.fullmatch(statement) or any(map(_is_refused, words)):
         return False
     later = words[3:] if words[1] == "am" else words[2:]
     is_one = sum(word in _AUXILIARIES for word in later) <= (1 if words[0] == "my" or words[1] == "have" else 0)
     return is_one and _ends_list(words) and _names_no_one(clause)
 
 
-def _bare(words: list[str]) -> Iterator[str]:
-    for word in words:
-        yield from re.split(r"[^\w]+|'s\b|_", word)
+def _is_refused(word: str) -> bool:
+    """Whether a word or a part of it belongs to orders, claims, references or other people, with any accents."""
+    decomposed = unicodedata.normalize("NFKD", word.casefold().translate(_LOOKALIKES))
+    parts = re.split(r"[^a-z0-9]+", decomposed.encode("ascii", "ignore").decode())
+    return any(part in _REFUSED or _REFUSED_STEM.search(part) for part in [*parts, "".join(parts)])
 
 
 def _ends_list(words: list[str]) -> bool:
@@ -223,21 +275,22 @@ def _normalise(clause: str) -> str:
 def _split_text(text: str) -> list[str]:
     """The sentence of a memory in parts, each with its own verb."""
     verbs = "|".join(sorted({*_FIRST_PERSON, "am", "have", "moved", "grew", "was", "do", *_VERBS}))
-    return re.split(rf",?\s+and\s+(?=(?:also |they |he |she |i )?(?:{verbs})\b)", text, flags=re.IGNORECASE)
+    return re.split(rf",?\s+and\s+(?=(?:also |i )?(?:{verbs})\b)", text, flags=re.IGNORECASE)
 
 
 def _to_first_person(part: str, name: str) -> str:
     """The sentence as the one whom it is about would say it."""
     words = [_CONTRACTIONS.get(word, word) for word in part.casefold().split()]
     words = " ".join(words).split()
-    called = [name.casefold()] if name.isalpha() and name.isascii() else []
+    is_name = name.isalpha() and name.isascii() and name.casefold() not in _COMMON and not _is_refused(name)
+    called = [name.casefold()] if is_name else []
     if words[:1] == ["the"] and words[1:2] in (["user"], ["user's"]):
         words = words[1:]
-    if words[:1] in (["user's"], ["their"], ["his"], ["her"], ["my"], *([f"{each}'s"] for each in called)):
+    if words[:1] in (["user's"], ["my"], *([f"{each}'s"] for each in called)):
         return " ".join(["my", *words[1:]])
-    if words[:1] in (["user"], ["i"], ["they"], ["he"], ["she"], *([each] for each in called)):
+    if words[:1] in (["user"], ["i"], *([each] for each in called)):
         words = words[1:]
-    elif words[:1] in (["allergic"], ["afraid"], ["vegan"], ["vegetarian"]):
+    elif words[:1] in (["allergic"], ["vegan"], ["vegetarian"]):
         words = ["am", *words]
     while words[:1] and words[0] in _SAYS_NOTHING:
         words = words[1:]

@@ -41,6 +41,7 @@ BAD = [
     ("rate", "gate: {rate_limits: {tool: {a: {calls: 1, per_s: 0}}}}\n", 1, "must be greater than 0", "bounds"),
     ("money", "budgets: {user: {per_day_usd: -1}}\n", 1, "budgets.user.per_day_usd", "bounds"),
     ("pattern", "gate: {rules: [{tool: a, action: deny, args: {x: '('}}]}\n", 1, "not a regular expression", "Correct"),
+    ("set", "gate: {rules: [{tool: a, action: deny, args: {x: '[[a]'}}]}\n", 1, "not a regular expression", "bracket"),
     ("agent name", "agents: {My Agent: {}}\n", 1, 'agents."My Agent"', "lower-case letters"),
     ("agent name as a path", "agents: {../up: {}}\n", 1, 'agents."../up"', "names a folder"),
     ("language", "agents: {a: {style: {language: klingonese}}}\n", 1, "not a language code", "pt-BR"),

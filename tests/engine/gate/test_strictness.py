@@ -92,7 +92,7 @@ class Situation:
         return await engine.decide(tool, call(args=args, origin=self.origin), at, self.policy, floor=self.floor)
 
 
-OWN_WORDS = "I like green tea, remember that. Bob owes me 5."
+OWN_WORDS = "I like green tea, remember that."
 OWN_FACT = "User likes green tea"
 
 KNOWN = ("", "10", "https://api.example.org/x")

@@ -6,6 +6,7 @@ A validator refuses with `refuse`, which carries the sentence and the remedy; `e
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, TypeVar, cast
@@ -193,9 +194,11 @@ def _not_empty(value: str) -> str:
 
 def _pattern(value: str) -> str:
     try:
-        re.compile(value)
-    except re.error:
-        fix = "Correct it; put it in single quotes, so that backslashes stay."
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # a set such as `[[`, which will mean something else
+            re.compile(value)
+    except (re.error, FutureWarning):
+        fix = "Correct it (a bracket in brackets is `\\[`); put it in single quotes, so that backslashes stay."
         raise refuse("this is not a regular expression.", fix) from None
     return value
 

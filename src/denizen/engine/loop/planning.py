@@ -226,8 +226,8 @@ def _form(properties: JsonObject) -> JsonObject:
 
 
 def describe(spec: ToolSpec) -> str:
-    """One line: `name(argument: type, optional?: type): what it does`, the first sentence of its description. The others
-    tell how to answer from it, which a plan does not.
+    """One line: `name(argument: type, optional?: type): what it does`. What it does is the first sentence of its
+    description; the others tell how to answer from it, which a plan does not.
     """
     properties = cast("dict[str, dict[str, Json]]", spec.parameters.get("properties", {}))
     required = cast("list[str]", spec.parameters.get("required", []))
