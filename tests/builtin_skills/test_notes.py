@@ -68,6 +68,7 @@ def test_what_is_in_a_note_may_be_of_anybody() -> None:
     assert reading == dict.fromkeys(("list_notes", "read_note", "search_notes"), frozenset({Taint.OTHERS}))
 
 
+@pytest.mark.proves("T-tool-memory")
 async def test_agents_do_not_share_notes(tmp_path: Path) -> None:
     ada, bob = NotesFixture(tmp_path), NotesFixture(tmp_path, "bob")
     await ada("append_note", {"name": "secret", "text": "42"})

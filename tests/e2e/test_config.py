@@ -69,6 +69,7 @@ READING = (
 """Commands that ask no model."""
 
 
+@pytest.mark.proves("L-config-required")
 def test_a_key_that_is_not_set_blocks_only_what_asks_a_model(home: Home, provider: Provider) -> None:
     home.write(UNSET.replace("${NOWHERE}", provider.server.openai_url).replace('"}', '", api_key: "${NO_KEY}"}'))
     ended = {command: home.do(*command) for command in READING}

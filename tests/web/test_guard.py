@@ -26,6 +26,9 @@ PROTECTED = [
     ("POST", "/api/approvals/apr_1"),
     ("POST", "/api/sandbox/shell"),
     ("GET", "/api/docs/search"),
+    ("GET", "/api/sources"),
+    ("POST", "/api/sync/notes"),
+    ("GET", "/api/gaps"),
     ("POST", "/mcp"),
     ("POST", "/mcp/scribe"),
     ("GET", "/api/stats"),
@@ -114,6 +117,7 @@ async def test_a_server_that_lost_its_keys_beyond_loopback_lets_nobody_in() -> N
         assert (await client.get("/health")).status_code == 200
 
 
+@pytest.mark.proves("T-http-auth")
 async def test_without_keys_on_loopback_this_machine_is_let_in() -> None:
     async with open_web() as web, web.client() as client:
         assert (await client.get("/api/agents")).status_code == 200

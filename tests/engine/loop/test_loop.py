@@ -135,7 +135,7 @@ async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_that_teach(
         assert engine.tools.calls == []
 
 
-@pytest.mark.proves("T9", "T8")
+@pytest.mark.proves("T9", "T8", "E8")
 async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
     tools = ToolsetFixture()
 
@@ -253,7 +253,7 @@ async def test_the_third_identical_round_ends_the_calls() -> None:
         ]
 
 
-@pytest.mark.proves("T15")
+@pytest.mark.proves("T15", "E8")
 async def test_only_three_rounds_in_a_row_with_the_very_same_calls_end_the_calls() -> None:
     same = [call("write", q="a")]
     others = [[call("write", q="b")], [call("look", q="a")], [*same, call("look", q="b")]]

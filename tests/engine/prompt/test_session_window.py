@@ -71,6 +71,7 @@ def test_a_call_that_never_got_its_result_is_closed_by_a_result_that_says_so() -
     assert closing.call_id == "2" and closing.is_error
 
 
+@pytest.mark.proves("E8")
 def test_a_result_without_its_call_is_left_out() -> None:
     assert window(results("9"), user("b")) == [user("b")]
 
@@ -146,7 +147,7 @@ parts: st.SearchStrategy[PromptMessage] = st.one_of(
 )
 
 
-@pytest.mark.proves("T10", "TW12")
+@pytest.mark.proves("T10", "TW12", "E8")
 @given(st.lists(parts, max_size=30), st.text(min_size=1, max_size=50), st.integers(0, 600), st.integers(0, 200))
 def test_no_window_splits_a_group_or_passes_its_budget_but_for_the_last_group(
     earlier: list[PromptMessage], question: str, budget: int, besides: int

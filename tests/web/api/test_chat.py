@@ -97,6 +97,7 @@ async def test_broken_json_is_named() -> None:
     assert (response.status_code, response.json()["error"]["code"]) == (400, "json_invalid")
 
 
+@pytest.mark.proves("T-store-reset")
 async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
     async with (
         open_web(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two."), ScriptedReply("Three."))) as web,

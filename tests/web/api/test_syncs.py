@@ -71,6 +71,7 @@ async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tm
         assert len(await wait_for_end(server, 2)) == 2
 
 
+@pytest.mark.proves("TW3")
 @pytest.mark.parametrize(
     ("source", "headers"),
     [
@@ -99,6 +100,7 @@ async def test_whoever_has_not_its_secret_gets_401_whatever_is_wrong(
         assert slow.looked == 0
 
 
+@pytest.mark.proves("TW3")
 async def test_a_webhook_opens_nothing_else(tmp_path: Path) -> None:
     async with open_slow_web(tmp_path) as (_, _, client):
         for method, path in (("POST", "/api/sync/notes"), ("GET", "/api/sync"), ("POST", "/api/sync")):
