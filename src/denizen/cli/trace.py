@@ -107,7 +107,7 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
     yield from _documents(trace)
-    yield f"steps: {len(trace.taken)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
+    yield f"steps: {len(trace.taken)}, {_name_tool_use(trace)}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)
@@ -140,8 +140,11 @@ def _said(head: str, text: str) -> str:
     return f"{head}: {text}" if len(lines) < 2 else "\n".join((f"{head}:", *(f"  | {line}" for line in lines)))
 
 
-def _is_planned(trace: TurnTrace) -> bool:
-    return any(step.purpose == "plan" for step in trace.steps)
+def _name_tool_use(trace: TurnTrace) -> str:
+    if any(step.purpose == "plan" for step in trace.steps):
+        return "planned"
+    has_tools = not trace.prompts or any(prompt.tools for prompt in trace.prompts)
+    return "with native tool calls" if has_tools else "without tools"
 
 
 def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:

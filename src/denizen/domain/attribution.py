@@ -82,14 +82,18 @@ def find_attributions(answer: str, read: Sequence[ReadLines], question: str) -> 
     return list(found.values())
 
 
+def is_refusal(sentence: str) -> bool:
+    """Whether it says that there is no answer."""
+    return bool(_REFUSAL.search(sentence) and _TOLD.search(sentence))
+
+
 def _sentences(answer: str) -> Iterator[str]:
     plain = _FENCED.sub("", answer)
     for count, found in enumerate(_SENTENCE.finditer(plain)):
         if count == MAX_SENTENCES:
             return
         sentence = found[0].strip()
-        is_refusal = _REFUSAL.search(sentence) and _TOLD.search(sentence)
-        if sentence and not sentence.endswith(("?", "？")) and not is_refusal:
+        if sentence and not sentence.endswith(("?", "？")) and not is_refusal(sentence):
             yield sentence
 
 

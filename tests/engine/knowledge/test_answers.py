@@ -27,6 +27,7 @@ from denizen.engine.configuration.generation import KnowledgeSettings
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver
+from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, open_engine
@@ -110,6 +111,26 @@ async def open_kit(
         )
         await engine.runtime.swap(made)
         yield AnswersFixture(engine, GapReport(engine.store, knowledge.clock), knowledge)
+
+
+@pytest.mark.parametrize("said", ["[[unknown]]", " [[unknown]].", "The harbour was built by [[unknown]]."])
+async def test_an_answer_that_is_the_mark_for_what_is_unknown_is_told_in_words(tmp_path: Path, said: str) -> None:
+    async with open_kit(tmp_path) as kit:
+        shown, reply = await kit.watch(SEARCH, ScriptedReply(said))
+        assert shown[-1] == reply == NOT_IN_SOURCES
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I do not know the price.",
+        "It opens at nine. Nothing is said of Sundays.",
+        "Ten euros [docs/guide/harbour.md:3]",
+    ],
+)
+async def test_an_answer_that_says_something_beside_the_mark_stays(tmp_path: Path, said: str) -> None:
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask(f"{said} [[unknown]]", SEARCH) == said
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:

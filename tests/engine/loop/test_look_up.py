@@ -203,6 +203,22 @@ async def test_who_answers_from_sources_answers_small_talk_and_what_they_say(que
     assert (await ask_guide(question, said, documents=reading))[0] == said
 
 
+@pytest.mark.parametrize(
+    ("said", "is_kept"),
+    [
+        ("The club was founded by a baker in 1953.", False),
+        ("They cost 14 euros.", False),
+        ("Board games are lent for seven days, so two of them in a row take 14.", True),
+        ("They are lent for a while.", True),
+    ],
+)
+async def test_who_answers_from_sources_tells_no_figures_of_which_none_was_read(said: str, is_kept: bool) -> None:
+    reading = Documents()
+    reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
+    reply, _ = await ask_guide(QUESTION, said, documents=reading)
+    assert reply == (said if is_kept else NOT_IN_SOURCES)
+
+
 async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:
     documents = Documents()
     documents.name = "mcp:somebody"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -21,7 +21,8 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.evidence import READ, ReadResult, describe_reading, places_from_json, read_places
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.numbers import WrittenNumber, find_values
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.ranking import telling_words
 from denizen.engine.configuration.generation import ReadOwn
@@ -356,6 +357,13 @@ class TurnEvidence:
             self.searches += 1
             self.found += found
         return describe_reading(places).get(READ)
+
+    def has_figure(self, figures: Iterable[WrittenNumber]) -> bool:
+        """Whether one of the numbers stands in the question, in a result or in what was said before."""
+        history = [part for message in self.history for part in message.parts]
+        told = [part.text for part in history if isinstance(part, TextPart | ToolResultPart)]
+        known = find_values("\n".join([self.question, *(result.text for result in self.results), *told]))
+        return any(not figure.values.isdisjoint(known) for figure in figures)
 
     def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""

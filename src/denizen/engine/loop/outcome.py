@@ -6,14 +6,17 @@ A question that the documents did not answer is stored as a gap. Called by `turn
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 
 from denizen.domain.agent import AnswersFrom
 from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
+from denizen.domain.attribution import is_refusal
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
+from denizen.domain.numbers import find_numbers
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.ranking import topic_words
@@ -45,18 +48,31 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
 
 NOT_IN_SOURCES = "I do not know. I found nothing about this in my sources."
 _SHORT_WORDS = 3
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +|\n+")
 
 
 def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer) -> ProvedAnswer:
-    """Returns the answer, or, for an agent that answers from its sources only, that it does not know where it has read
-    none. Small talk needs none.
+    """Returns the answer, or that the agent does not know: where its answer was the mark for that, or a sentence around
+    the mark; and for an agent that answers from its sources only, where it has read none, or nothing with any of the
+    figures that it tells. Small talk needs none.
     """
-    is_bound = context.agent.instructions.answers_from is AnswersFrom.SOURCES
-    if not is_bound or Taint.DOCUMENT in steps.taint or answer.is_unknown or answer.citations:
+    if any(each.doubt is None for each in answer.citations):
         return answer
+    if answer.is_unknown:
+        says_nothing = len(_SENTENCE_END.split(answer.text.strip())) == 1 and not is_refusal(answer.text)
+        return _deny_knowing(steps) if says_nothing else answer
     topic = topic_words(context.question)
-    if not topic or ("?" not in context.question and len(topic) < _SHORT_WORDS):
+    if context.agent.instructions.answers_from is not AnswersFrom.SOURCES or not topic:
         return answer
+    if Taint.DOCUMENT in steps.taint:
+        figures = find_numbers(answer.text)
+        return _deny_knowing(steps) if figures and not steps.evidence.has_figure(figures) else answer
+    if answer.citations or ("?" not in context.question and len(topic) < _SHORT_WORDS):
+        return answer
+    return _deny_knowing(steps)
+
+
+def _deny_knowing(steps: TurnSteps) -> ProvedAnswer:
     steps.replace_answer(NOT_IN_SOURCES)
     return ProvedAnswer(NOT_IN_SOURCES, is_unknown=True)
 

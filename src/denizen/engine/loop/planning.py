@@ -28,7 +28,7 @@ from denizen.domain.prompt_messages import agent_timezone, date_line
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
 from denizen.engine.loop.look_up import SEARCH
-from denizen.engine.loop.loop import APOLOGY
+from denizen.engine.loop.loop import APOLOGY, count_tool_steps
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
@@ -97,7 +97,7 @@ async def plan_then_act(
         toolbox = Toolbox({name: toolbox.tools[name] for name in named if name not in known})
     outcomes = list(looked_up or ())
     history = insert_notes_before_question(history, context.prompt.notes)
-    plans = min(MAX_PLANS, context.agent.limits.max_steps - 1) if toolbox.tools else 0
+    plans = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)) if toolbox.tools else 0
     for _ in range(plans):
         calls = await _plan(context, steps, history, toolbox, outcomes)
         done = {_identity(call) for call, _ in outcomes}
