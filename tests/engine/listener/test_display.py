@@ -114,7 +114,8 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult(f"done ![fox]({DATA_URI})")
 
-    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply(f"Look: ![a fox]({DATA_URI})"))
+    drawing = ScriptedReply(f"First a line: ![a line]({DATA_URI})", calls=[call("look", q="fox")])
+    model = ScriptedModel(drawing, ScriptedReply(f"Look: ![a fox]({DATA_URI})"))
     async with open_platform(model=model, tools=ToolsetFixture(run=draw)) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         sent = await fixture.sent()

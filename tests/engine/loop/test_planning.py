@@ -6,8 +6,8 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, AgentInstructions, ToolAccess, ToolPlanning
-from denizen.domain.errors import Unavailable
+from denizen.domain.agent import Agent, AgentInstructions, ToolAccess, ToolPlanning, TurnLimits
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
 from denizen.domain.events import TextAdded
 from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart, join_text
@@ -173,16 +173,36 @@ async def test_without_a_tool_the_answer_is_written_directly_from_the_talk() -> 
 
 
 @pytest.mark.parametrize(
-    "bad", [ScriptedReply("I think..."), ScriptedReply(""), ScriptedReply('{"tool": "fly"}'), Unavailable("down")]
+    "bad",
+    [
+        ScriptedReply("I think..."),
+        ScriptedReply(""),
+        ScriptedReply('{"tool": "fly"}'),
+        Unavailable("down"),
+        InvalidInput("no schemas here"),
+        NeedsAttention("the key is refused"),
+    ],
 )
 @pytest.mark.proves("L4", "L10", "E10")
-async def test_a_bad_plan_never_fails_the_chat(bad: ScriptedReply | Unavailable) -> None:
+async def test_a_bad_plan_never_fails_the_chat(bad: ScriptedReply | DenizenError) -> None:
     model = ScriptedModel(
         bad, otherwise=lambda r: ScriptedReply("" if r.output_schema else "Anyway."), capabilities=SMALL
     )
     async with open_engine(model) as engine:
         done = await engine.say("x")
         assert (done.status, done.reply) == (TurnStatus.DONE, "Anyway.")
+        assert engine.tools.calls == []
+
+
+@pytest.mark.proves("X-iteration-limit")
+async def test_a_plan_keeps_two_steps_for_the_answer_and_says_that_the_steps_were_used_up() -> None:
+    plans = (ScriptedReply(json.dumps({"tool": "look", "args": {"q": str(number)}})) for number in range(2))
+    model = ScriptedModel(*plans, ScriptedReply("Done."))
+    asked = Agent(NAME, tool_access=ToolAccess(planning=ToolPlanning.PLAN), limits=TurnLimits(max_steps=4))
+    async with open_engine(model, agent=asked) as engine:
+        reply = (await engine.say("x")).reply
+    assert [request.output_schema is not None for request in model.requests] == [True, True, False]
+    assert reply.startswith("Done.") and reply.endswith(LIMIT_NOTE)
 
 
 @pytest.mark.proves("L5")

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage, Stability
+from denizen.domain.prompt_messages import note_data_uris
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
@@ -71,7 +72,7 @@ async def run_loop(
                 nudges += 1
                 # The configured text is used on the last nudge only.
                 nudge = limits.nudge_text if limits.nudge_text and nudges == limits.nudges else _NUDGE
-                messages += [PromptMessage(Role.ASSISTANT, reply.parts), transient_note(nudge)]
+                messages += [PromptMessage(Role.ASSISTANT, note_data_uris(reply.parts)), transient_note(nudge)]
                 steps.retract()
                 continue
             if text or any(isinstance(part, ImagePart) for part in reply.parts):
@@ -140,7 +141,7 @@ async def _run_calls(
     steps.keep(Role.ASSISTANT, reply.parts)
     steps.keep(Role.TOOL, results)
     await steps.save()
-    return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.TOOL, results)]
+    return [PromptMessage(Role.ASSISTANT, note_data_uris(reply.parts)), PromptMessage(Role.TOOL, results)]
 
 
 def _leave_unrun(call: ToolCallPart) -> ToolResultPart:
