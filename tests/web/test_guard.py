@@ -184,6 +184,8 @@ async def test_an_open_server_takes_no_changes_from_other_pages(headers: dict[st
         for path in ("/api/chat", "/v1/chat/completions", "/api/turns/turn_1/cancel"):
             response = await client.post(path, json=CHAT)
             assert (response.status_code, response.json()["error"]["code"]) == (403, "origin_refused")
+        searched = await client.get("/api/docs/search?q=wifi")
+        assert (searched.status_code, searched.json()["error"]["code"]) == (403, "origin_refused")
         assert await web.turns() == []
 
 

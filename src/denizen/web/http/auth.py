@@ -3,8 +3,8 @@
 With keys, everything needs one except the answers about health and readiness, the page's own files and the sign-in.
 Without keys the server listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web
 page in the user's browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and
-a request that changes something must come from the server's own pages or from no browser at all (against request
-forgery).
+a request that changes something, and every one to the API, must come from the server's own pages or from no browser at
+all (against request forgery).
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _FORWARDING = (
 )
 """Beginnings of headers that proxies, load balancers and tunnels add."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_API = "/api/"
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
@@ -273,7 +274,9 @@ class AccessGuard:
         if not keys and not rules.exposure.listens_beyond_loopback:
             check_direct(headers)
             check_host(headers, rules.exposure)
-            if changes:
+            if changes or (
+                path.startswith(_API) and scope["method"] != "OPTIONS"
+            ):  # a search writes a log line and takes from the budget, too
                 check_origin(headers, rules.exposure)
             return OPEN_LOOPBACK
         if text := read_credentials(headers):
