@@ -101,6 +101,19 @@ def test_a_figure_of_the_question_that_is_only_agreed_with_is_doubted() -> None:
     assert fault("Yes, it is 25 euros", 3, asked="It is 25 euros, right?") is CitationFault.OTHERWISE
 
 
+@pytest.mark.parametrize(
+    ("claim", "asked", "is_doubted"),
+    [
+        ("The fee is 900 euros for 2 years.", "Is the fee 900 euros?", True),
+        ("No, the fee is not 900 euros but 4 euros.", "Is the fee 900 euros?", False),
+        ("4 memberships cost 8 euros for 4 years.", "What do 4 memberships cost for 4 years?", False),
+    ],
+)
+def test_a_figure_of_the_question_is_no_other_figure_of_the_lines(claim: str, asked: str, is_doubted: bool) -> None:
+    fees = DocumentLines("docs/fees.md", ["The fee is 4 euros per 2 years."])
+    assert (find_fault(claim, [CitedLines(fees, 1, 1)], asked) is CitationFault.OTHERWISE) is is_doubted
+
+
 def test_the_lines_of_all_places_that_a_sentence_cites_count() -> None:
     berths, keys = CitedLines(DOCUMENT, 3, 3), CitedLines(DOCUMENT, 15, 15)
     claim = "A berth is 10 euros and a key 20 euros"

@@ -64,6 +64,7 @@ _COMPUTED = re.compile(
 _HOURS = re.compile(r"(?i)\b(?:hours?|stunden|heures|horas|ore|uur|часов)\b")
 _TERM = r"[€$£]? ?\d+(?:[.,:]\d+)*(?: ?[€$£%])?(?: [^\W\d]{1,15}){0,2}?"
 _RESULT = re.compile(rf"[^=\n\d]{{0,30}}= ?[^=\n\d]{{0,30}}(?={_TERM})")
+_UNIT = re.compile(r" ?([^\W\d_]+|[€$£%])")
 _SUM = re.compile(rf"{_TERM}(?: ?[+×*÷x/−–-] ?{_TERM})+")
 _OPERATOR = re.compile(r"[+×*÷/−–-]|(?<![^\W\d])x(?![^\W\d])")
 _HALF = re.compile(r"(?i)\b(?:hal[fv]\w*|double\w*|twice|hälfte|halb\w*|doppelt\w*|moitié|mitad|metà|helft|половин\w*)")
@@ -254,8 +255,20 @@ def _has_numbers(claim: str, said: str, context: str, asked: str) -> bool:
     ]
     is_supported = len(left) < len(stated)
     if is_supported or not known or _NEGATED.search(claim):
-        left = [number for number in left if number.values.isdisjoint(wanted)]
+        units = {_find_unit(number, said) for number in written} - {""}
+        is_told = bool(_NEGATED.search(claim))  # "no, not 900 euros": the question's figure is denied
+        left = [
+            each
+            for each in left
+            if each.values.isdisjoint(wanted) or (not is_told and _find_unit(each, plain) in units)
+        ]
     return not left
+
+
+def _find_unit(number: WrittenNumber, text: str) -> str:
+    """Returns the word behind a number, as it is compared; empty where there is none."""
+    behind = _UNIT.match(text, number.start + len(number.text))
+    return cut_word(behind[1].casefold()) if behind else ""
 
 
 def _find_summed(text: str) -> list[float]:
