@@ -21,6 +21,8 @@ def main() -> None:
     # waits until there is much more than that. `open_denizen` sets it to its usual pace; a command that opens nothing,
     # such as a benchmark, may run for long, too.
     gc.set_threshold(START_OBJECTS, 5, 5)
+    # Pydantic would look through all that is installed for plugins, and run them in here.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # noqa: TID251 - pydantic reads it from there only
     from denizen.cli.main import run
 
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - it was closed by who started this

@@ -80,10 +80,13 @@ ACTS: tuple[Callable[[Any, Any], object], ...] = (
 )
 
 
+@pytest.mark.parametrize("few", [0, 100], ids=["compiled", "not compiled"])
 @pytest.mark.parametrize("number", range(len(ACTS)))
-def test_a_record_does_what_a_frozen_dataclass_does(number: int) -> None:
+def test_a_record_does_what_a_frozen_dataclass_does(number: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compared as they are shown, since no two classes have equal instances."""
-    assert repr(outcome(lambda: ACTS[number](*RECORDS))) == repr(outcome(lambda: ACTS[number](*STANDARD)))
+    monkeypatch.setattr("denizen.domain.record.FEW", few)
+    records = make_places(record, record(kw_only=True))
+    assert repr(outcome(lambda: ACTS[number](*records))) == repr(outcome(lambda: ACTS[number](*STANDARD)))
 
 
 @record

@@ -2,8 +2,8 @@
 
 `@record` does what `@dataclass(frozen=True, slots=True)` does, in a tenth of the time. The standard decorator compiles
 seven methods for each class, which takes half a millisecond; with some 500 records that was a quarter of the time in
-which a command starts. Here all records share their methods, and the `__init__` of each is compiled when its first
-instance is made. `fields`, `replace`, `asdict`, `match` and inheritance work as for every dataclass.
+which a command starts. Here all records share their methods, and the `__init__` of each is compiled when it has made a
+few instances. `fields`, `replace`, `asdict`, `match` and inheritance work as for every dataclass.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar, cast, dataclass_transform, overload
+
+FEW = 4
+"""So few instances of a class are not worth an `__init__`: most records of a short command are as rare."""
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -36,9 +39,18 @@ def record(cls: type | None = None, /, *, kw_only: bool = False) -> Any:
 
 
 def _plan_init(cls: type[object]) -> Callable[..., None]:
-    """Returns an `__init__` that compiles the real one when it is called, and puts it in its place."""
+    """Returns an `__init__` that sets the fields of the first instances one by one. Then it compiles the real one and
+    puts it in its place; that one also refuses arguments that do not fit.
+    """
+    made = 0
 
     def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
+        nonlocal made
+        made += 1
+        if made <= FEW and _set_fields(self, _fields(cls), args, kwargs):
+            if hasattr(cls, "__post_init__"):
+                cast("Any", self).__post_init__()
+            return
         source = _InitSource(cls)
         for each in _fields(cls):
             source.add(each)
@@ -47,6 +59,29 @@ def _plan_init(cls: type[object]) -> Callable[..., None]:
         compiled(self, *args, **kwargs)
 
     return __init__
+
+
+def _set_fields(
+    it: object, declared: tuple[Field[Any], ...], args: tuple[object, ...], given: dict[str, object]
+) -> bool:
+    """Returns False for arguments that do not fit."""
+    positional = [each.name for each in declared if each.init and not each.kw_only]
+    if len(args) > len(positional) or not given.keys().isdisjoint(positional[: len(args)]):
+        return False
+    values = {**given, **dict(zip(positional, args, strict=False))}
+    for each in declared:
+        if each.init and each.name in values:
+            value = values.pop(each.name)
+        elif each.default_factory is not MISSING:
+            value = each.default_factory()
+        elif each.default is not MISSING:
+            value = each.default
+        elif each.init:
+            return False
+        else:
+            continue  # `__post_init__` sets it
+        object.__setattr__(it, each.name, value)
+    return not values
 
 
 class _InitSource:

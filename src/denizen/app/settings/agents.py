@@ -14,7 +14,18 @@ from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from denizen.app.settings.fields import Language, Number, Section, SomeText, Text, Whole, Zone, copy_fields, refuse
+from denizen.app.settings.fields import (
+    Language,
+    Number,
+    Section,
+    SomeText,
+    Text,
+    Whole,
+    Zone,
+    copy_fields,
+    default_section,
+    refuse,
+)
 from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -310,7 +321,7 @@ class AgentSection(Section):
         description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the "
         "channel.",
     )
-    transcript: TranscriptSection = Field(default_factory=TranscriptSection)
+    transcript: TranscriptSection = default_section()
     planning: ToolPlanning = Field(
         default=ToolPlanning.AUTO,
         description="How it reaches tools: by native calls, by a plan, or as the model needs it.",
@@ -339,11 +350,11 @@ class AgentSection(Section):
         "tools, planning before acting, temperature 0.3; the newest 100 messages of a session are kept, and long ones "
         "are cut. Keys that are written take precedence. It is never chosen automatically, since it discards history.",
     )
-    summaries: SummariesSection = Field(default_factory=SummariesSection)
-    storing: StoringSection = Field(default_factory=StoringSection)
-    limits: LimitsSection = Field(default_factory=LimitsSection)
-    sampling: SamplingSection = Field(default_factory=SamplingSection)
-    style: StyleSection = Field(default_factory=StyleSection)
+    summaries: SummariesSection = default_section()
+    storing: StoringSection = default_section()
+    limits: LimitsSection = default_section()
+    sampling: SamplingSection = default_section()
+    style: StyleSection = default_section()
     session_scope: SessionScope = Field(
         default=_AGENT.history.session_scope,
         description="What one session spans on a platform: a `channel` with its threads, one `thread`, or one `user` "
@@ -356,7 +367,7 @@ class AgentSection(Section):
         le=100,
         description="How many recent messages around a question are shown to an agent that took no part in them.",
     )
-    timestamps: TimestampsSection = Field(default_factory=TimestampsSection)
+    timestamps: TimestampsSection = default_section()
     skip_global_context: bool = Field(
         default=False,
         description="Whether the prompt has only the agent's own context files, without those of `folders.context`.",
@@ -387,20 +398,24 @@ class AgentDefaultsSection(AgentSection):
         return frozenset(type(self).model_fields) - self.model_fields_set
 
 
-PRESETS: Mapping[AgentPreset, AgentSection] = {
+PRESETS: Mapping[AgentPreset, Mapping[str, object]] = {
     # For models of a few billion parameters on one's own machine.
-    AgentPreset.SMALL: AgentSection(
-        planning=ToolPlanning.PLAN,
-        limits=LimitsSection(max_history_tokens=2000, max_history_messages=10, max_tools=5),
-        sampling=SamplingSection(temperature=0.3),
-        storing=StoringSection(
-            max_messages=100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200
-        ),
-    )
+    AgentPreset.SMALL: {
+        "planning": ToolPlanning.PLAN,
+        "limits": {"max_history_tokens": 2000, "max_history_messages": 10, "max_tools": 5},
+        "sampling": {"temperature": 0.3},
+        "storing": {
+            "max_messages": 100,
+            "user_chars": 1000,
+            "agent_chars": 2000,
+            "tool_chars": 1000,
+            "prompt_tool_chars": 200,
+        },
+    }
 }
 
 
-_PARTICIPANT = AgentSection(sampling=SamplingSection(temperature=1))
+_PARTICIPANT = {"sampling": {"temperature": 1}}
 """Sent, and not left to the provider: some have another default, at which talk among several gets dull."""
 
 
@@ -412,11 +427,13 @@ def fill_agent(section: AgentSection, defaults: AgentSection) -> AgentSection:
     sampling = filled.sampling
     # Some models refuse a temperature beside `top_p`.
     is_open = sampling.temperature is None and sampling.top_p is None
-    return _fill(filled, _PARTICIPANT) if is_open and filled.context is ContextStrategy.TRANSCRIPT else filled
+    if is_open and filled.context is ContextStrategy.TRANSCRIPT:
+        return _fill(filled, AgentSection.model_validate(_PARTICIPANT))
+    return filled
 
 
 def _apply_preset(section: AgentSection) -> AgentSection:
-    return section if section.preset is None else _fill(section, PRESETS[section.preset])
+    return section if section.preset is None else _fill(section, AgentSection.model_validate(PRESETS[section.preset]))
 
 
 def _fill(own: SectionT, preset: SectionT) -> SectionT:

@@ -30,6 +30,7 @@ from denizen.app.settings.fields import (
     Whole,
     as_variable,
     at_most,
+    default_section,
     is_url,
     keep_template,
     read_digits,
@@ -183,7 +184,7 @@ class DiscordPolicySection(Section):
     preview: bool = Field(
         default=_MANNERS.style.preview, description="Whether a status message shows what it is doing, until the answer."
     )
-    reactions: ReactionsSection = Field(default_factory=ReactionsSection)
+    reactions: ReactionsSection = default_section()
     error_message: Annotated[Text, at_most(MESSAGE_CHARS)] = Field(
         default=_MANNERS.style.error_message,
         description="Told after a failure in place of the reason; a reference is added to it. Empty: the reason.",

@@ -12,7 +12,17 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from denizen.adapters.discord.client.settings import PLATFORM
-from denizen.app.settings.fields import Number, Pattern, Section, SomeText, Text, Whole, read_digits, refuse
+from denizen.app.settings.fields import (
+    Number,
+    Pattern,
+    Section,
+    SomeText,
+    Text,
+    Whole,
+    default_section,
+    read_digits,
+    refuse,
+)
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind, WhenExhausted
 from denizen.domain.conversation import Place
@@ -250,7 +260,7 @@ class GateSection(Section):
         default_factory=dict[str, tuple[RoleName, ...]],
         description="Roles by tool, of which the asker must have one. An owner has all of them.",
     )
-    rate_limits: RateLimitsSection = Field(default_factory=RateLimitsSection)
+    rate_limits: RateLimitsSection = default_section()
     destinations: tuple[SomeText, ...] | None = Field(
         default=None,
         description="Where tools may send besides the conversation that they are used in: places such as "
@@ -263,10 +273,8 @@ class GateSection(Section):
         description="Kinds of foreign text after which a turn needs a human to remember, plan, reveal, send elsewhere "
         "or use tools of tier 3. All are `on`; `off` trusts that kind.",
     )
-    observer: ObserverSection = Field(default_factory=ObserverSection)
-    approvals: DecidersSection = Field(
-        default_factory=DecidersSection, description="How people are asked, where a rule does not say otherwise."
-    )
+    observer: ObserverSection = default_section()
+    approvals: DecidersSection = default_section("How people are asked, where a rule does not say otherwise.")
     keep_results_minutes: Number = Field(
         default=30.0,
         ge=0,
@@ -335,13 +343,11 @@ class BudgetsSection(Section):
     """Limits of money. The most that a request may cost is reserved before it is sent."""
 
     currency: Literal["usd"] = Field(default="usd", description="The currency of the budgets.")
-    server: BudgetSection = Field(default_factory=BudgetSection, description="For everything together.")
-    guild: BudgetSection = Field(default_factory=BudgetSection, description="For each Discord server.")
-    channel: BudgetSection = Field(
-        default_factory=BudgetSection, description="For each channel; threads count by their channel."
-    )
-    user: BudgetSection = Field(default_factory=BudgetSection, description="For each user.")
-    agent: BudgetSection = Field(default_factory=BudgetSection, description="For each agent.")
+    server: BudgetSection = default_section("For everything together.")
+    guild: BudgetSection = default_section("For each Discord server.")
+    channel: BudgetSection = default_section("For each channel; threads count by their channel.")
+    user: BudgetSection = default_section("For each user.")
+    agent: BudgetSection = default_section("For each agent.")
     guilds: dict[Key, BudgetSection] = Field(
         default_factory=dict[str, BudgetSection], description="Other limits for single Discord servers, by id."
     )

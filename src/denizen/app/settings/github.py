@@ -25,6 +25,7 @@ from denizen.app.settings.fields import (
     Text,
     Whole,
     at_most,
+    default_section,
     keep_template,
     read_digits,
     read_short_account,
@@ -155,7 +156,7 @@ class GitHubPolicySection(Section):
         le=COMMENT_CHARS,
         description="Characters at which answers are split.",
     )
-    reactions: GitHubReactionsSection = Field(default_factory=GitHubReactionsSection)
+    reactions: GitHubReactionsSection = default_section()
     error_message: Annotated[Text, at_most(MESSAGE_CHARS)] = Field(
         default=_MANNERS.style.error_message,
         description="Told after a failure in place of the reason; a reference is added to it. Empty: the reason.",

@@ -25,6 +25,7 @@ from denizen.app.settings.fields import (
     SomeText,
     Text,
     Whole,
+    default_section,
     keep_template,
     refuse,
 )
@@ -143,7 +144,7 @@ class KnowledgeSection(Section):
         "archive are looked at twice an hour in any case.",
     )
 
-    youtube: YoutubeSection = Field(default_factory=YoutubeSection)
+    youtube: YoutubeSection = default_section()
     webhooks: dict[Name, Secret] = Field(
         default_factory=dict[str, Secret],
         description="By the id of a source: the secret with which `POST /api/sync/webhook/ID` has it read.",
@@ -154,8 +155,8 @@ class KnowledgeSection(Section):
         description="Servers from which repositories may be read over https although their addresses are private, such "
         "as `git.lan:443`, or networks such as `10.0.0.0/8`.",
     )
-    learning: LearningSection = Field(default_factory=LearningSection)
-    remote: RemoteSection = Field(default_factory=RemoteSection)
+    learning: LearningSection = default_section()
+    remote: RemoteSection = default_section()
 
     @property
     def sync_every(self) -> timedelta | None:

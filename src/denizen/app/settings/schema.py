@@ -17,7 +17,18 @@ from pydantic import Field, field_validator, model_validator
 from denizen.adapters.store import MAX_CONNECTIONS
 from denizen.app.settings.agents import AgentDefaultsSection, AgentSection
 from denizen.app.settings.discord import DiscordSection
-from denizen.app.settings.fields import AgentNameText, Name, Secret, Section, SomeText, StoreUrl, Text, Whole, refuse
+from denizen.app.settings.fields import (
+    AgentNameText,
+    Name,
+    Secret,
+    Section,
+    SomeText,
+    StoreUrl,
+    Text,
+    Whole,
+    default_section,
+    refuse,
+)
 from denizen.app.settings.gate import BudgetsSection, GateSection
 from denizen.app.settings.github import GitHubSection
 from denizen.app.settings.knowledge import (
@@ -134,12 +145,12 @@ class McpServingSection(Section):
 class ChannelsSection(Section):
     """Where agents can be talked to."""
 
-    terminal: TerminalSection = Field(default_factory=TerminalSection)
-    web: WebSection = Field(default_factory=WebSection)
-    api: ApiSection = Field(default_factory=ApiSection)
-    mcp: McpServingSection = Field(default_factory=McpServingSection)
-    discord: DiscordSection = Field(default_factory=DiscordSection)
-    github: GitHubSection = Field(default_factory=GitHubSection)
+    terminal: TerminalSection = default_section()
+    web: WebSection = default_section()
+    api: ApiSection = default_section()
+    mcp: McpServingSection = default_section()
+    discord: DiscordSection = default_section()
+    github: GitHubSection = default_section()
 
 
 class LoggingSection(Section):
@@ -155,21 +166,20 @@ class LoggingSection(Section):
 class Config(Section):
     """The whole file."""
 
-    store: StoreSection = Field(default_factory=StoreSection)
-    server: ServerSection = Field(default_factory=ServerSection)
-    models: ModelsSection = Field(default_factory=ModelsSection)
-    agent_defaults: AgentDefaultsSection = Field(
-        default_factory=AgentDefaultsSection,
-        description="Any key of an agent, such as `model`, `limits` or `style`: it holds for every agent that neither "
-        "says it itself nor has it from its own preset. Groups such as `limits` are joined key by key, lists replaced.",
+    store: StoreSection = default_section()
+    server: ServerSection = default_section()
+    models: ModelsSection = default_section()
+    agent_defaults: AgentDefaultsSection = default_section(
+        "Any key of an agent, such as `model`, `limits` or `style`: it holds for every agent that neither "
+        "says it itself nor has it from its own preset. Groups such as `limits` are joined key by key, lists replaced."
     )
     agents: dict[AgentNameText, AgentSection] = Field(default_factory=dict[str, AgentSection])
     default_agent: Text = Field(
         default="",
         description="Name of the agent that answers when nobody is named; unset: `denizen`, or the only one.",
     )
-    channels: ChannelsSection = Field(default_factory=ChannelsSection)
-    archive: ArchiveSection = Field(default_factory=ArchiveSection)
+    channels: ChannelsSection = default_section()
+    archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(
@@ -179,12 +189,12 @@ class Config(Section):
     custom_tools: dict[ToolName, CustomToolSection] = Field(
         default_factory=dict[str, CustomToolSection], description="Programs as tools of agents, by name."
     )
-    mcp: McpSection = Field(default_factory=McpSection)
-    gate: GateSection = Field(default_factory=GateSection)
-    budgets: BudgetsSection = Field(default_factory=BudgetsSection)
-    folders: FoldersSection = Field(default_factory=FoldersSection)
-    knowledge: KnowledgeSection = Field(default_factory=KnowledgeSection)
-    sandbox: SandboxSection = Field(default_factory=SandboxSection)
-    memory: MemorySection = Field(default_factory=MemorySection)
-    embeddings: EmbeddingsSection = Field(default_factory=EmbeddingsSection)
-    logging: LoggingSection = Field(default_factory=LoggingSection)
+    mcp: McpSection = default_section()
+    gate: GateSection = default_section()
+    budgets: BudgetsSection = default_section()
+    folders: FoldersSection = default_section()
+    knowledge: KnowledgeSection = default_section()
+    sandbox: SandboxSection = default_section()
+    memory: MemorySection = default_section()
+    embeddings: EmbeddingsSection = default_section()
+    logging: LoggingSection = default_section()
