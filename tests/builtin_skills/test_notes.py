@@ -342,5 +342,10 @@ async def test_notes_stay_where_they_were_made(tmp_path: Path) -> None:
     for number, where in enumerate((room, private, thread, key, other_key, operator)):
         assert (await run(toolset, "read_note", {"name": "secret"}, where)).text == f"of place {number}"
         assert (await run(toolset, "list_notes", {}, where)).text.count("secret") == 1
+    neighbour = replace(room, principal=Principal(PrincipalKind.PLATFORM_USER, "8", "Lee"))
+    assert (await run(toolset, "read_note", {"name": "secret"}, neighbour)).text == "of place 0"
+    assert (
+        await run(toolset, "read_note", {"name": "secret"}, replace(key, place=Place("web", "y")))
+    ).text == "of place 3"
     assert (tmp_path / "ada/notes/secret.md").read_text() == "of place 5\n"
     assert all(path.is_relative_to(tmp_path / "ada/notes") for path in tmp_path.rglob("secret.md"))

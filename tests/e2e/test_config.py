@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -145,6 +146,19 @@ def test_a_server_beyond_loopback_does_not_start_without_a_key(home: Home, provi
     home.configure(provider.server.openai_url, rest="server: {host: 0.0.0.0}\n")
     refused = home.do("run", "--port", "0")
     assert (refused.code, "server.api_keys" in refused.err) == (2, True)
+
+
+@pytest.mark.proves("TW3")
+def test_a_server_beyond_loopback_lets_nobody_in_when_its_keys_are_gone(home: Home, provider: Provider) -> None:
+    home.variables["CI_KEY"] = key = "a-long-key-of-the-continuous-integration"
+    keys = 'api_keys: [{name: ci, key: "${CI_KEY}"}]'
+    home.configure(provider.server.openai_url, rest=f"server: {{host: 0.0.0.0, {keys}}}\n")
+    with home.serve(token=key) as server:
+        stranger = replace(server, token="")
+        assert (server.get("/api/agents").status, stranger.get("/api/agents").status) == (200, 401)
+        home.configure(provider.server.openai_url)
+        wait_until(lambda: server.get("/api/agents").status == 401)
+        assert stranger.get("/api/agents").status == 401
 
 
 def test_a_home_folder_that_is_moved_while_it_is_used_is_told_until_it_is_back(home: Home, provider: Provider) -> None:

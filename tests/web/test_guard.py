@@ -119,9 +119,10 @@ async def test_a_server_that_lost_its_keys_beyond_loopback_lets_nobody_in() -> N
 
 @pytest.mark.proves("T-http-auth")
 async def test_without_keys_on_loopback_this_machine_is_let_in() -> None:
-    async with open_web() as web, web.client() as client:
+    async with open_web(make_hello_model()) as web, web.client() as client:
         assert (await client.get("/api/agents")).status_code == 200
         assert (await client.get("/api/agents", headers={"x-api-key": "whatever"})).status_code == 200
+        assert "Hello." in (await client.post("/api/chat", json=CHAT)).text
 
 
 # --- hosts and origins -----------------------------------------------------------------------------------------------
