@@ -171,7 +171,7 @@ async def test_a_name_that_turns_private_later_is_refused_later() -> None:
         assert isinstance(await fetch_refused(fetcher, "http://rebound.example/"), NotAllowed)
 
 
-@pytest.mark.proves("VW5")
+@pytest.mark.proves("VW5", "TW16")
 @pytest.mark.parametrize(
     "target",
     [

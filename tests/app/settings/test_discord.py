@@ -130,7 +130,7 @@ switchable: [denizen]""",
     assert usual == {"asks_here", "tells_refusals"}  # what the platform can do, and nobody configures
 
 
-@pytest.mark.proves("V12", "C-config-channels", "C21")
+@pytest.mark.proves("V12", "C-config-channels", "C15", "C21")
 def test_the_defaults_of_the_file_are_those_of_the_policy(home: Home):
     assert account_policy(home, "") == AccountPolicy()
     assert AccountPolicy().style.preview
