@@ -15,7 +15,7 @@ from denizen.domain.record import record
 
 K1 = 1.2
 """How soon further occurrences of a word stop to count."""
-LENGTH_WEIGHT = 0.5
+LENGTH_WEIGHT = 0.75
 """How much a long text is held against it, from 0 to 1."""
 COMMON_WEIGHT = 0.05
 """Keeps the order of words that half of the texts have, and of all words where there are only a few texts."""

@@ -219,6 +219,26 @@ async def test_who_answers_from_sources_tells_no_figures_of_which_none_was_read(
     assert reply == (said if is_kept else NOT_IN_SOURCES)
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "question", "said", "is_kept"),
+    [
+        (SMALL, QUESTION, "The club was founded by a baker in 1953.", False),
+        (SMALL, QUESTION, "For 7 days, and I asked 40 people.", True),
+        (SMALL, QUESTION, "One autumn day there was a board game.", True),
+        (SMALL, "In which year did Rome fall?", "In 476.", True),
+        (LARGE, QUESTION, "The club was founded by a baker in 1953.", True),
+    ],
+)
+async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_none_was_read(
+    capabilities: Capabilities, question: str, said: str, is_kept: bool
+) -> None:
+    reading = Documents()
+    reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
+    model = ScriptedModel(ScriptedReply(said), capabilities=capabilities)
+    async with open_engine(model, reading, agent=agent(LookUp.ALWAYS)) as engine:
+        assert (await engine.say(question)).reply == (said if is_kept else NOT_IN_SOURCES)
+
+
 async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:
     documents = Documents()
     documents.name = "mcp:somebody"

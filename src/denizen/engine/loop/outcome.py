@@ -53,8 +53,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) +|\n+")
 
 def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer) -> ProvedAnswer:
     """Returns the answer, or that the agent does not know: where its answer was the mark for that, or a sentence around
-    the mark; and for an agent that answers from its sources only, where it has read none, or nothing with any of the
-    figures that it tells. Small talk needs none.
+    the mark; for an agent that answers from its sources only, where it has read none; and for one of those, and a small
+    model that has passages before it, where nothing has any of the figures that it tells. Small talk needs none.
     """
     if any(each.doubt is None for each in answer.citations):
         return answer
@@ -62,14 +62,14 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
         says_nothing = len(_SENTENCE_END.split(answer.text.strip())) == 1 and not is_refusal(answer.text)
         return _deny_knowing(steps) if says_nothing else answer
     topic = topic_words(context.question)
-    if context.agent.instructions.answers_from is not AnswersFrom.SOURCES or not topic:
-        return answer
-    if Taint.DOCUMENT in steps.taint:
-        figures = find_numbers(answer.text)
+    is_bound = context.agent.instructions.answers_from is AnswersFrom.SOURCES
+    if topic and Taint.DOCUMENT in steps.taint:
+        # A small model would rather tell some year than none. It may write "one" and mean nothing by it.
+        invents = context.model.capabilities.small and steps.evidence.found > 0
+        figures = [each for each in find_numbers(answer.text) if is_bound or (invents and not each.is_word)]
         return _deny_knowing(steps) if figures and not steps.evidence.has_figure(figures) else answer
-    if answer.citations or ("?" not in context.question and len(topic) < _SHORT_WORDS):
-        return answer
-    return _deny_knowing(steps)
+    is_small_talk = not topic or ("?" not in context.question and len(topic) < _SHORT_WORDS)
+    return answer if is_small_talk or not is_bound or answer.citations else _deny_knowing(steps)
 
 
 def _deny_knowing(steps: TurnSteps) -> ProvedAnswer:
