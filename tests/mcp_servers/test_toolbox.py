@@ -108,11 +108,12 @@ async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, 
 
 
 @pytest.mark.proves("L-tool-generate-image")
-async def test_the_largest_order_is_taken(vendor: Vendor) -> None:
+@pytest.mark.parametrize(("chars", "n", "said"), [(4000, 10, "10 pictures"), (1, 1, "1 picture is")])
+async def test_the_largest_order_and_the_smallest_are_taken(vendor: Vendor, chars: int, n: int, said: str) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
     async with open_client(painter.painter_skill, sections={"painter": section}) as client:
-        result = await client.call_tool("generate_image", {"prompt": "x" * 4000, "n": 10})
-    assert "10 pictures" in get_text(result)
+        result = await client.call_tool("generate_image", {"prompt": "x" * chars, "n": n})
+    assert said in get_text(result)
 
 
 @pytest.mark.proves("L-config-required")

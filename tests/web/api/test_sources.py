@@ -308,6 +308,8 @@ async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path
         _, status = await server.admin.ask("GET", "/api/snapshot/status")
         assert status["current"] == "" != status["latest"]
         assert await server.admin.ask("POST", "/api/snapshot/sync") == (200, {"current": status["latest"]})
+        assert (await server.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == status["latest"]
+        assert server.engine.files() == {"docs/notes/a.md": "A"}
         await server.engine.snapshots.clear()
         run = await server.admin.sync("/api/sandbox/snapshot")
         assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])
