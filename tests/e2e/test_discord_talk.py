@@ -312,9 +312,9 @@ async def test_a_thread_sees_its_channel_as_people_left_it_without_the_copy_and_
 ) -> None:
     deployment.configure(agents={"ada": "context: transcript"})
     deployment.script("Gladly.")
+    world, ana, ben = deployment.world, deployment.ana, deployment.ben
+    world.pin(ana, world.say(ben, deployment.general, "it rains"))
     async with deployment.run():
-        world, ana, ben = deployment.world, deployment.ana, deployment.ben
-        world.say(ben, deployment.general, "it rains")
         first = world.say(ana, deployment.general, "shall we go inside?")
         world.pin(ana, first)
         thread = world.open_thread(ana, first, "inside")

@@ -167,7 +167,9 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture, "@ben well?")
     told = list_lines(request)
-    assert list_blocks(request) == [] and told[-1] == "Ana: @ben well?"
+    assert list_blocks(request) == []
+    said = [f"{('Ana', 'Bob')[number % 2]}: we talk about the weather {number}" for number in range(300)]
+    assert told == [*said[1 - len(told) :], "Ana: @ben well?"], "the oldest are dropped first"
     assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
 
 
