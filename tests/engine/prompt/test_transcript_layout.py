@@ -87,6 +87,29 @@ async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
     assert lines[marks[0] + 1] == "Ana: @ada one" and lines[marks[1] + 1] == "Ana: @ada two"
 
 
+@pytest.mark.proves("C13")
+@pytest.mark.parametrize("turns", [False, True])
+@pytest.mark.parametrize("separate_blocks", [False, True])
+async def test_the_zone_is_named_once_and_no_time_stands_between_what_follows_shortly(
+    *, turns: bool, separate_blocks: bool
+) -> None:
+    world, model = World(), make_model()
+    agent = make_agent(timestamps=TimestampPolicy(), turns=turns, separate_blocks=separate_blocks)
+    async with open_platform(world, model, agents={ADA: agent}) as fixture:
+        for _ in range(3):
+            for number in range(20):
+                world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
+            await ask(fixture, "@ada well?")
+            await ask(fixture, "@ada and?")
+            world.platform.skip(s=600)
+    request = model.requests[-1]
+    lines = "\n".join(list_texts(request)).split("\n")
+    marks = [place for place, line in enumerate(lines) if line.startswith("[")]
+    assert any(message.kind == "block" for message in request.messages)
+    assert [lines[place + 1] for place in marks] == ["Bob: we talk about the weather and so on 0"] * 3
+    assert ["UTC" in lines[place] for place in marks] == [True, False, False]
+
+
 @pytest.mark.proves("C-config-toggles")
 async def test_every_switch_is_off_by_default() -> None:
     agent = Agent(ADA)
