@@ -31,6 +31,7 @@ async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Ven
     assert vendor.paths == ["/v3/community/8.8.8.8", "/v3/community/9.9.9.9"]
     assert (known["seen"], known["classification"], known["is_common_service"]) == (False, "benign", True)
     assert known["metadata"]["name"] == "Google Public DNS"
+    assert set(known) == {"ip", "seen", "classification", "last_seen", "is_common_service", "metadata"}
     assert (unknown["seen"], unknown["classification"], unknown["last_seen"]) == (False, "unknown", None)
     assert greynoise.GreyNoiseSettings() == greynoise.GreyNoiseSettings(api_key="", base_url="https://api.greynoise.io")
 
