@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
 from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
 from denizen.domain.message import Role, join_text
-from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.transcript import TranscriptBudget, TranscriptLine
+from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.clock import NOON
 from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.engine.prompt.transcript_fixture import BEN, ask, list_texts, participant
 
@@ -108,6 +111,24 @@ async def test_the_zone_is_named_once_and_no_time_stands_between_what_follows_sh
     assert any(message.kind == "block" for message in request.messages)
     assert [lines[place + 1] for place in marks] == ["Bob: we talk about the weather and so on 0"] * 3
     assert ["UTC" in lines[place] for place in marks] == [True, False, False]
+
+
+@pytest.mark.proves("C13")
+async def test_a_pause_before_the_agents_own_turn_is_told_behind_it() -> None:
+    said = [("ada", 0), ("Bob", 1), ("ada", 21), ("Bob", 22), ("ada", 23), ("Bob", 24)]
+    lines = [
+        TranscriptLine(str(minute), name, f"{name}: Well.", NOON + timedelta(minutes=minute), is_bot=name == "ada")
+        for name, minute in said
+    ]
+    style = TranscriptStyle(TranscriptLayout(turns=True), TimestampPolicy())
+    assert [join_text(each.parts) for each in make_messages([lines[:1]], lines[1:], (), "ada", style)] == [
+        "Well.",
+        "[2026-11-21 12:01 UTC]\nBob: Well.",
+        "Well.",
+        "[2026-11-21 12:22]\nBob: Well.",
+        "Well.",
+        "Bob: Well.",
+    ]
 
 
 @pytest.mark.proves("C-config-toggles")

@@ -23,7 +23,9 @@ from denizen.ports.model import Capabilities, ModelReply
 
 @dataclass(slots=True)
 class TimeMarks:
-    """The lines that tell the time, in the order of the transcript. The first names the zone."""
+    """The lines that tell the time, in the order of the transcript. The first names the zone. `before` is the time of
+    the last line in front of which one could stand: none can in front of the model's own messages.
+    """
 
     policy: TimestampPolicy | None
     before: datetime | None = None
@@ -33,10 +35,6 @@ class TimeMarks:
         mark = time_mark(self.policy, line.at, self.before) if self.policy else ""
         self.before = line.at
         return mark
-
-    def skip(self, line: TranscriptLine) -> None:
-        """Passes a line in front of which no mark can stand."""
-        self.before = line.at if self.before else None
 
 
 @record
@@ -143,7 +141,6 @@ def _turns(
         if is_own:
             words = TextPart("\n".join(line_words(line) for line in part))
             told.append(PromptMessage(Role.ASSISTANT, (words,), kind))
-            marks.skip(part[-1])
         else:
             told.append(_said(manner.join_lines(part, marks), kind, Stability.TURN))
     last = max((place for place, each in enumerate(told) if each.role is Role.USER), default=-1)
