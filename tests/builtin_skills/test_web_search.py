@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.builtin_skills.web_search import BRAVE_URL, SearchSettings, skill
+from denizen.builtin_skills.web_search import SearchSettings, skill
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import CacheScope, Taint, Tier, ToolResult
@@ -136,7 +136,7 @@ async def test_blank_words_and_a_missing_provider_are_told(tmp_path: Path) -> No
 
 @pytest.mark.proves("T-tool-web-search")
 def test_braves_own_address_is_known() -> None:
-    assert SearchSettings("brave", KEY).base_url == BRAVE_URL
+    assert SearchSettings("brave", KEY).base_url == "https://api.search.brave.com/res/v1"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from denizen.testing.model_server import ModelAnswer
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -65,3 +65,17 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     assert home.do("memory", "forget", "--yes", key).ending == (0, "Forgotten: 1.\n")
     assert f"{key} (forgotten since)" in home.do("trace", "--last").out
     assert "by words only" in home.do("doctor", "--offline").out
+
+
+@pytest.mark.proves("V-skill-memory")
+def test_an_agent_finds_in_its_log_what_it_did_in_an_earlier_turn(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(
+        ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]),
+        ModelAnswer(text="42."),
+        ModelAnswer(calls=[ModelCall("search_log", {"words": "done"})]),
+        ModelAnswer(text="I calculated."),
+    )
+    for question in ("What is 6 * 7?", "What did you do?"):
+        assert home.do("ask", "--no-stream", "--session", "s", question).code == 0
+    assert "calculator: done" in json.dumps(provider.server.bodies[-1])

@@ -5,6 +5,7 @@ import pytest
 
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
 from denizen.web.pages import WRONG_KEYS
+from tests.rate_rows import count_rate_keys
 from tests.web_fixture import ANN, BEN, LOCAL, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
@@ -306,6 +307,7 @@ async def test_without_keys_what_a_proxy_passes_on_is_refused(header: str) -> No
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "proxy_without_keys")
 
 
+@pytest.mark.proves("X-rate-limit")
 async def test_who_guesses_keys_has_to_wait_and_who_knows_one_does_not() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         for _ in range(20):
@@ -313,6 +315,7 @@ async def test_who_guesses_keys_has_to_wait_and_who_knows_one_does_not() -> None
         tries = [await client.post("/login", data={"key": f"guess-{n}"}) for n in range(WRONG_KEYS.calls)]
         assert {answer.status_code for answer in tries} == {401}
         locked = await client.post("/login", data={"key": "key-of-ann"})
+        assert count_rate_keys(web.store) == 1
     assert locked.status_code == 429
     assert "Try again in 15 min" in locked.text
 

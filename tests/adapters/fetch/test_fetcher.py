@@ -171,7 +171,7 @@ async def test_a_name_that_turns_private_later_is_refused_later() -> None:
         assert isinstance(await fetch_refused(fetcher, "http://rebound.example/"), NotAllowed)
 
 
-@pytest.mark.proves("VW5")
+@pytest.mark.proves("VW5", "TW16")
 @pytest.mark.parametrize(
     "target",
     [
@@ -494,7 +494,8 @@ async def test_a_server_that_recovers_is_heard() -> None:
         assert (await local_fetcher(server).fetch(server.url("/"))).status == 200
 
 
-async def test_a_dropped_connection_is_tried_again_and_then_reported() -> None:
+@pytest.mark.proves("T-tool-web-fetch")
+async def test_a_dropped_connection_is_tried_twice_more_and_then_reported() -> None:
     def drop(exchange: Exchange) -> None:
         exchange.connection.shutdown(2)
 

@@ -202,6 +202,19 @@ async def test_no_field_reaches_a_shell(
     assert not marker.exists()
 
 
+@pytest.mark.proves("SW7-quoting")
+async def test_a_repository_whose_names_are_commands_is_read_and_runs_nothing(
+    reader: GitReader, tmp_path: Path
+) -> None:
+    marker = tmp_path / "trap"
+    trap = f"$(touch${{IFS}}{marker})"
+    repository = create_repository(tmp_path / trap, {f"{trap}/a.md": "A"})
+    repository.git("branch", "--move", trap)
+    _, files = await read(reader, source(repository, branch=trap, content_path=trap))
+    assert files == {"a.md": b"A"}
+    assert not marker.exists()
+
+
 async def test_no_secret_of_the_process_reaches_git() -> None:
     given = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk", "GIT_TRACE": "1", "LD_PRELOAD": "x"}
     assert not {"ANTHROPIC_API_KEY", "GIT_TRACE", "LD_PRELOAD"} & Git(given).environ.keys()

@@ -82,6 +82,7 @@ async def test_an_http_server_that_was_started_anew_is_called_as_before(tmp_path
     assert starts(tmp_path) == ["start", "start", "wipe"]
 
 
+@pytest.mark.proves("LW6")
 async def test_an_http_server_that_is_away_fails_the_call_and_is_back_for_the_next_one(tmp_path: Path):
     with hold_unused_port() as port, listening(port) as listener, running(listener, tmp_path):
         with anyio.fail_after(HANG_LIMIT_S):

@@ -35,7 +35,7 @@ def account_policy(home: Home, conduct: str) -> AccountPolicy:
     return login.account_policy
 
 
-@pytest.mark.proves("T-config-discord")
+@pytest.mark.proves("T-config-discord", "T34")
 def test_an_account_needs_a_token_only_and_answers_mentions_and_direct_messages_everywhere(home: Home):
     settings = home.load("channels: {discord: {accounts: {denizen: '${T}'}}}", T="token-1")
     assert settings.channels.discord.enabled is True
@@ -130,7 +130,7 @@ switchable: [denizen]""",
     assert usual == {"asks_here", "tells_refusals"}  # what the platform can do, and nobody configures
 
 
-@pytest.mark.proves("V12", "C-config-channels", "C21")
+@pytest.mark.proves("V12", "C-config-channels", "C15", "C21")
 def test_the_defaults_of_the_file_are_those_of_the_policy(home: Home):
     assert account_policy(home, "") == AccountPolicy()
     assert AccountPolicy().style.preview

@@ -17,8 +17,9 @@ from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
-from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.tool import Origin, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
+from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import Home
@@ -228,7 +229,7 @@ async def test_a_skill_gets_what_its_manifest_asks_for_and_nothing_else(home: Ho
         assert f"needs `{permission}` under permissions" in result.text
 
 
-@pytest.mark.proves("VW1", "V-skill-interface")
+@pytest.mark.proves("VW1", "V-skill-interface", "X-internal-calls")
 @pytest.mark.parametrize(
     ("tier", "tool", "args"),
     [(0, "download_file", {"url": "http://127.0.0.1:9/x"}), (2, "calculator", {"expression": "6 * 7"})],
@@ -248,8 +249,25 @@ async def test_what_a_skill_calls_passes_the_gate_with_the_strictest_tier_on_the
             bound = (await list_all(now.toolsets))["sly_say"]
             call, at = ToolCall(CallId("c"), "sly_say", {}), scope(agent="denizen")
             outcome = await denizen.services.gate.run(bound, call, at, now.policy)
+            *_, last = [entry.event async for entry in read_log(denizen.services.store)]
         assert outcome.verdict.decision is Decision.APPROVE
         assert outcome.result.text.startswith("Denied: ") is is_denied, outcome.result.text
+        decision = "deny" if is_denied else "approve"
+        assert (last.subject, last.details["origin"], last.details["decision"]) == (tool, "skill", decision)
+
+
+@pytest.mark.proves("V23")
+async def test_a_skill_that_calls_itself_gets_an_error_below_the_fifth_call(home: Home) -> None:
+    use = 'inner = await context.call_tool("deep_say", {})\n    return f"({inner.is_error} {inner.text})"'
+    manifest = "tier: 0\npermissions: [tools]"
+    write_skill(home, "deep", code=CODE.replace("return WORD + TAIL", use), manifest=manifest)
+    async with open_home(home, enable_skills(home, "deep")) as denizen:
+        now = denizen.runtime.current
+        bound = (await list_all(now.toolsets))["deep_say"]
+        call, at = ToolCall(CallId("c"), "deep_say", {}, Origin.API), scope(agent="denizen")
+        outcome = await denizen.services.gate.run(bound, call, at, now.policy)
+    refused = "(True Denied: tools may call each other at most 5 deep.)"
+    assert outcome.result.text == "(False " * 5 + refused + ")" * 5
 
 
 async def test_settings_of_a_skill_are_checked_by_it(home: Home) -> None:

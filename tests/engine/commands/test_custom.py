@@ -9,6 +9,7 @@ from denizen.domain.custom_command import CustomCommand
 from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
+from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.generation import CustomCommandSet
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.ports.toolset import CallScope
@@ -105,6 +106,9 @@ async def test_a_program_runs_through_the_gate_for_who_gave_the_command() -> Non
         assert (call.tool, call.args, call.origin) == ("command_status", {"input": "db; rm -rf /"}, Origin.COMMAND)
         assert (scope.agent, scope.principal.name, scope.place) == (ADA, "Ana", ROOM.place)
         assert scope.options.idempotency_key
+        log = [entry.event async for entry in read_log(engine.store)]
+    recorded = [(each.subject, each.details["origin"], each.details["state"]) for each in log]
+    assert recorded == [("command_status", "command", "begun"), ("command_status", "command", "done")]
 
 
 @pytest.mark.proves("T37", "TW2", "E1", "X-internal-calls")

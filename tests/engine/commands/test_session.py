@@ -37,7 +37,7 @@ async def find_agent(engine: CommandFixture, conversation: ConversationId = HERE
         return await find_agent_choice(work, ADA, conversation, known=engine.runtime.current.agents)
 
 
-@pytest.mark.proves("T35", "T-store-reset")
+@pytest.mark.proves("T35", "T-store-reset", "L-store-operations")
 async def test_new_begins_a_session_and_the_old_one_stays_readable() -> None:
     async with open_commands() as engine:
         await engine.talk("hello", "hi")

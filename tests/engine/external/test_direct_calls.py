@@ -99,6 +99,7 @@ async def test_arguments_are_checked_before_anything_is_decided() -> None:
         assert await at.audited() == []
 
 
+@pytest.mark.proves("X-approval-absent")
 async def test_what_people_have_to_decide_is_refused_and_says_how_to_ask_them() -> None:
     tools = ToolsetFixture(specs=[LOOK, replace(WRITE, tier=Tier.DANGEROUS), DROP])
     ask = GatePolicy(rules=(ToolRule("look", Decision.ASK),))

@@ -216,6 +216,15 @@ async def test_without_any_configuration_what_nobody_can_be_asked_about_is_denie
             assert not await work.approvals.list_approvals()
 
 
+@pytest.mark.proves("V9")
+@pytest.mark.parametrize("change", [{}, {"read_only": True}, {"idempotent": True}, {"source": "mcp:x"}], ids=str)
+async def test_a_call_of_any_tool_passes_the_gate_before_it_runs(change: dict[str, Any]) -> None:
+    async with open_engine(script(), ToolsetFixture([replace(WRITE, **change)]), policy=ask_for_tool()) as engine:
+        await ask(engine, watched=False)
+        assert not engine.tools.calls
+        assert "nobody can be asked here" in read_last_result(engine.model)
+
+
 @pytest.mark.proves("X-approval-absent")
 async def test_who_does_not_watch_cannot_be_asked() -> None:
     async with open_engine(script(), policy=ask_for_tool()) as engine:

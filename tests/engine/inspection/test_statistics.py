@@ -14,13 +14,14 @@ from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
 from denizen.domain.ids import AgentName
+from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.statistics import FORGOTTEN, SideRequest, UsageGrouping, UsageReport, UsageTotals
 from denizen.domain.usage import Usage
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.inspection import statistics
-from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
+from denizen.engine.inspection.statistics import LOOK_EVERY_S, UsageStatistics
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import NOON, ManualClock
@@ -119,16 +120,22 @@ async def test_a_report_that_is_sent_again_later_is_the_same_and_another_one_is_
                 await kit.statistics.report(other)
 
 
-async def test_a_day_has_room_for_so_many_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "REPORTS_A_DAY", 3)
+@pytest.mark.proves("X-rate-limit")
+async def test_a_sliding_day_has_room_for_so_many_reports_and_those_sent_twice_or_refused_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "REPORTS", (RateLimit(3, DAY_S),))
+
+    def report(number: int, *, hours: int) -> UsageReport:
+        return replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=hours))
+
     async with open_kit() as kit:
-        for number in range(3):
-            await kit.statistics.report(replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=number)))
-        late = replace(REPORT, id="use_9", reported_at=NOON + timedelta(hours=11))
-        with pytest.raises(LimitExceeded, match="3 reports a day"):
-            await kit.statistics.report(late)
-        await kit.statistics.report(replace(late, reported_at=NOON + timedelta(hours=12)))
-    assert REPORTS_A_DAY > 3
+        for number in (0, 1, 1, 2):
+            await kit.statistics.report(report(number, hours=number))
+        for hours in (3, 23):
+            with pytest.raises(LimitExceeded, match="3 reports a day"):
+                await kit.statistics.report(report(9, hours=hours))
+        await kit.statistics.report(report(9, hours=24))
 
 
 async def test_a_day_that_is_not_over_is_not_computed() -> None:

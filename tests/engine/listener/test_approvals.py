@@ -29,6 +29,7 @@ from tests.engine.engine_fixture import ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import START
+from tests.rate_rows import count_rate_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -255,6 +256,7 @@ async def test_a_call_waits_for_owners_who_cannot_be_written_to() -> None:
     assert await list_cards(world, "ana", talk, OWNERS) == {talk.place: frozenset()}
 
 
+@pytest.mark.proves("X-rate-limit")
 async def test_one_person_cannot_flood_the_owners_from_one_private_talk_after_another() -> None:
     world = World()
     async with open_platform(world, ScriptedModel(otherwise=answer), gate=OWNERS, account_policy=BOB_OWNS) as fixture:
@@ -266,6 +268,7 @@ async def test_one_person_cannot_flood_the_owners_from_one_private_talk_after_an
         await fixture.until(lambda: list_posts(world).count("Refused.") == 2)
         asked = await wait_for_approvals(fixture.store, count=ASKED_OF_OTHERS.calls)
         assert len(asked) == ASKED_OF_OTHERS.calls
+        assert count_rate_keys(fixture.store) == 1
         direct = world.platform.open_direct("bob", "bot-ada").place
         async with fixture.store.work(write=False) as work:
             owed = [each for one in asked for each in await work.outbox.list_for_turn(one.request.turn_id)]

@@ -10,6 +10,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.ports.channel import ButtonPress
 from tests.engine.platform_fixture import PlatformFixture, World, open_platform
 from tests.memory_platform import START
+from tests.rate_rows import count_rate_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -57,6 +58,7 @@ async def test_where_the_account_may_not_react_either_the_asker_gets_one_direct_
         assert [sent.place for sent in fixture.ada.sent] == direct
 
 
+@pytest.mark.proves("X-rate-limit")
 async def test_owners_are_told_of_a_blocked_room_once_a_day_in_the_alert_channel() -> None:
     world, notices = make_world()
     owners = world.platform.add_room("owners")
@@ -67,6 +69,7 @@ async def test_owners_are_told_of_a_blocked_room_once_a_day_in_the_alert_channel
         world.clock.advance(86_400.0)
         world.platform.say(notices, "ana", "@ada hello?")
         told = [sent for sent in await fixture.sent() if sent.place.channel == owners.id]
+        assert count_rate_keys(fixture.store) == 1
     assert len(told) == 2
     assert told[0].content.text.startswith("I am asked in #notices of Harbour, but may not write there.")
 

@@ -15,6 +15,7 @@ from denizen.engine.intake.turn_queue import MAX_WAITING
 from denizen.engine.listener import turn_display
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
+from tests.rate_rows import count_rate_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +28,7 @@ def find_notices(fixture: PlatformFixture) -> list[str]:
     return [post.text for post in posts if "still busy" in post.text]
 
 
-@pytest.mark.proves("X-busy")
+@pytest.mark.proves("X-busy", "X-rate-limit")
 async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_messages_get_a_sign(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -50,6 +51,7 @@ async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_mes
         said = [*await fixture.said(ADA), *await fixture.said(bert)]
         marked = [post for post in asked if WARNING in str(platform.reactions.get(post.id))]
         assert [WARNING in notice for notice in find_notices(fixture)] == [True] * 2
+        assert count_rate_keys(fixture.store) == 1
         assert len(said) + len(marked) == len(asked)
         assert len(marked) > MESSAGES // 2
 

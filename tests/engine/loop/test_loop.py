@@ -274,6 +274,7 @@ async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there
     agent = Agent(NAME, limits=TurnLimits(max_steps=2))
     async with open_engine(model, agent=agent) as engine:
         assert (await engine.say("x")).reply == "ok" + LIMIT_NOTE
+        assert len(engine.tools.calls) == 1, "what it calls in the step for the answer does not run"
 
 
 @pytest.mark.proves("S13", "S9", "E8")

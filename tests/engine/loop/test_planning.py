@@ -228,18 +228,35 @@ async def hang(call: ToolCall, scope: CallScope) -> ToolResult:
 
 
 @pytest.mark.proves("L10", "L6")
+@pytest.mark.parametrize("can", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize(("run", "reason"), [(fail, "no such place"), (hang, "'look' did not finish within 0.01 s")])
 async def test_a_failing_tool_is_answered_with_an_apology_and_its_reason_whatever_the_model_says(
-    run: Run, reason: str
+    run: Run, reason: str, can: Capabilities
 ) -> None:
     tools = ToolsetFixture([replace(LOOK, timeout_s=0.01)], run=run)
-    model = ScriptedModel(plan("look", q="x"), NO_TOOL, ScriptedReply("It is sunny."), capabilities=SMALL)
+    model = ScriptedModel(plan("look", q="x"), NO_TOOL, ScriptedReply("It is sunny."), capabilities=can)
     async with open_engine(model, tools) as engine:
         events = await engine.watch("x")
         reply = (await engine.session())[-1].text
     assert reply.startswith(f"Sorry, `look` failed: {reason}") and reply.endswith("\n\nIt is sunny.")
     assert "".join(event.text for event in events if isinstance(event, TextAdded)) == reply
     assert f"failed: {reason}" in str(model.requests[-1].messages)
+
+
+@pytest.mark.proves("L10")
+@pytest.mark.parametrize("failing", [("look",), ("write",), ("look", "write")], ids="+".join)
+async def test_each_failure_of_a_plan_with_several_calls_is_apologised_for(failing: tuple[str, ...]) -> None:
+    async def run(call: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult(f"no {call.tool} today", is_error=call.tool in failing)
+
+    calls = [{"tool": name, "args": {"q": "x"}} for name in ("look", "write")]
+    planned = ScriptedReply(json.dumps({"calls": calls}))
+    model = ScriptedModel(planned, NO_TOOL, ScriptedReply("It is sunny."), capabilities=LARGE)
+    async with open_engine(model, ToolsetFixture(run=run)) as engine:
+        reply = (await engine.say("x")).reply
+    *apologies, _, answer = reply.split("\n")
+    assert apologies == [f"Sorry, `{name}` failed: no {name} today." for name in failing]
+    assert answer == "It is sunny."
 
 
 @pytest.mark.proves("L10", "S13")

@@ -128,6 +128,25 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
     ]
 
 
+@pytest.mark.proves("C5", "CW4")
+async def test_busy_talk_of_several_pages_since_the_last_block_closes_blocks_and_none_of_it_is_lost() -> None:
+    world, budget = World(), TranscriptBudget(total=9000, tail=200, block=300)
+    write_posts(world, 60)
+    mirror = mirror_everything(world)
+    async with open_platform(world, model(), agents={ADA: participant(budget=budget)}, prepare=mirror) as fixture:
+        before = list_blocks(await ask(fixture))
+        write_posts(world, 250, words="it rains")
+        await mirror(fixture)
+        request = await ask(fixture)
+    assert [line for line in list_lines(request) if "it rains" in line] == [
+        f"{('Ana', 'Bob')[number % 2]}: it rains {number}" for number in range(250)
+    ]
+    after = list_blocks(request)
+    assert after[: len(before)] == before and len(after) > len(before) + 5
+    tail = list_lines(request)[len("\n".join(after).split("\n")) :]
+    assert sum(-(-len(line) // 4) + 4 for line in tail) < 2 * budget.block_tokens
+
+
 @pytest.mark.proves("C4", "C5", "E4", "C11", "V6")
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()

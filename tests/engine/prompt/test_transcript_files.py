@@ -27,6 +27,7 @@ from tests.engine.prompt.transcript_fixture import (
     model,
     participant,
 )
+from tests.rate_rows import count_rate_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -139,6 +140,7 @@ async def test_the_files_of_one_message_share_the_limit() -> None:
     assert "> [1 more characters]" in told
 
 
+@pytest.mark.proves("X-rate-limit")
 async def test_who_posts_one_file_after_another_has_so_many_read_in_an_hour() -> None:
     async with open_platform(None, model(), agents={ADA: participant()}) as fixture:
         posts = [say_with_files(fixture, "bob", "", plan=f"{number}") for number in range(FILES_READ.calls + 1)]
@@ -146,6 +148,7 @@ async def test_who_posts_one_file_after_another_has_so_many_read_in_an_hour() ->
         await fixture.settled()
         async with fixture.store.work(write=False) as work:
             kept = [await work.archive.find("discord", each) for each in (posts[-3], posts[-2], posts[-1])]
+        assert count_rate_keys(fixture.store) == 2
     assert [post and post.attachments[0].text for post in kept] == [str(FILES_READ.calls - 1), "", "mine"]
 
 

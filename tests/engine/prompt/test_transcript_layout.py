@@ -10,6 +10,7 @@ import pytest
 
 from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
 from denizen.domain.message import Role, join_text
+from denizen.domain.prompt import Stability
 from denizen.domain.transcript import TranscriptBudget, TranscriptLine
 from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
 from denizen.ports.model import Capabilities, ModelRequest
@@ -51,7 +52,7 @@ async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
     assert "\n\n".join(list_texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
 
 
-@pytest.mark.proves("C24", "C-config-toggles")
+@pytest.mark.proves("C3", "C24", "C-config-toggles")
 async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_the_cache_needs_marks() -> None:
     joined, separate, marked = (
         await ask_three_times(make_agent(), make_model(), 60),
@@ -61,6 +62,27 @@ async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_t
     count = [sum(message.kind == "block" for message in each.messages) for each in (joined, separate, marked)]
     assert count[0] == 1 and count[1] == count[2] > 1
     assert "\n".join(list_texts(joined)) == "\n".join(list_texts(separate)) == "\n".join(list_texts(marked))
+
+
+@pytest.mark.proves("C3")
+@pytest.mark.parametrize(
+    ("agent", "cache_marks", "kept"),
+    [
+        (make_agent(), False, Stability.SESSION),
+        (make_agent(), True, Stability.FOREVER),
+        (make_agent(separate_blocks=True), False, Stability.FOREVER),
+    ],
+    ids=["joined", "marked", "separate"],
+)
+async def test_a_cache_may_keep_closed_blocks_and_the_tail_up_to_the_question(
+    agent: Agent, cache_marks: bool, kept: Stability
+) -> None:
+    request = await ask_three_times(agent, make_model(cache_marks=cache_marks), 60)
+    found = {kind: [m.stability for m in request.messages if m.kind == kind] for kind in ("block", "tail", "cue")}
+    assert set(found["block"]) == {kept}
+    *answered, asked = found["tail"]
+    assert answered and set(answered) == {Stability.TURN} and asked is Stability.SESSION
+    assert found["cue"] == [Stability.TURN]
 
 
 @pytest.mark.proves("C-config-toggles")
@@ -143,6 +165,7 @@ async def test_every_switch_is_off_by_default() -> None:
     assert agent.history.layout == TranscriptLayout(vertical=False, separate_blocks=False, turns=False)
 
 
+@pytest.mark.proves("C3")
 @pytest.mark.parametrize(
     "agent",
     [

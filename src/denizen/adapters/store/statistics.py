@@ -220,9 +220,6 @@ _OF_HOUR = (DAY, HOUR, SOURCE, MODEL)
 
 _ADD_SIDE = sa.insert(side_requests).inline()
 _BY_ID = sa.select(usage_reports).where(usage_reports.c.id == sa.bindparam("which"))
-_COUNT = sa.select(sa.func.count()).where(
-    usage_reports.c.principal == sa.bindparam("whose"), usage_reports.c.created_at >= sa.bindparam("since")
-)
 _RECORDS = (steps, side_requests, usage_reports)
 _FIRST = [sa.select(sa.func.min(table.c.created_at)) for table in _RECORDS]
 _CLEAR = [sa.delete(table).where(table.c.day == sa.bindparam("first")) for table in (usage_days, usage_hours)]
@@ -272,10 +269,6 @@ class SqlStatistics(SqlRepository):
 
     async def find_report(self, report_id: str) -> UsageReport | None:
         return await self._find(_read_report, _BY_ID, {"which": report_id})
-
-    async def count_reports(self, reporter: str, *, since: datetime) -> int:
-        bounds = {"whose": reporter, "since": since}
-        return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
     async def add_side_request(self, request: SideRequest) -> None:
         day = utc_day(request.asked_at)

@@ -17,6 +17,7 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
+from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.statistics import (
     HOURS,
     DayRange,
@@ -31,11 +32,11 @@ from denizen.domain.statistics import (
     rank_usage,
 )
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.ports.store import Store, UnitOfWork
 
-REPORTS_A_MINUTE = 120
-REPORTS_A_DAY = 5000
-"""The limit of one key: with the longest texts that is 25 MB."""
+REPORTS = (RateLimit(calls=120, window_s=60.0), RateLimit(calls=5000, window_s=DAY_S))
+"""The limits of one key: with the longest texts a day's reports are 25 MB."""
 
 TOP_USERS = 10
 TOP_NAMES = 100
@@ -72,7 +73,7 @@ class UsageStatistics:
         async with self._store.work() as work:
             known = await work.statistics.find_report(report.id)
             if known is None:
-                await self._check_rate(work, report)
+                await _take_rate(work, report)
                 await work.statistics.add_report(priced)
         if known is not None and _said(known) != _said(report):
             raise Conflict(
@@ -82,21 +83,6 @@ class UsageStatistics:
                 fix="Send a new Idempotency-Key with each report.",
             )
         return known or priced
-
-    async def _check_rate(self, work: UnitOfWork, report: UsageReport) -> None:
-        now = report.reported_at.astimezone(UTC)
-        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        for most, since, span in (
-            (REPORTS_A_MINUTE, now - timedelta(minutes=1), "minute"),
-            (REPORTS_A_DAY, midnight, "day"),
-        ):
-            if await work.statistics.count_reports(report.reporter, since=since) >= most:
-                raise LimitExceeded(
-                    f"That is more than {most} reports a {span}.",
-                    code="reports_exhausted",
-                    why="each report is kept, and nobody may fill the disk",
-                    fix="Report sums, such as one for each answer or each hour.",
-                )
 
     async def _estimate(self, report: UsageReport) -> Decimal | None:
         """By the prices of a configured model of that name."""
@@ -171,6 +157,18 @@ class UsageStatistics:
 
     def _today(self) -> date:
         return self._clock.now().astimezone(UTC).date()
+
+
+async def _take_rate(work: UnitOfWork, report: UsageReport) -> None:
+    excess = await take_rate(work, f"report\x00{report.reporter}", REPORTS, now=report.reported_at)
+    if excess is not None:
+        span = "day" if excess.limit.window_s == DAY_S else "minute"
+        raise LimitExceeded(
+            f"That is more than {excess.limit.calls} reports a {span}.",
+            code="reports_exhausted",
+            why="each report is kept, and nobody may fill the disk",
+            fix="Report sums, such as one for each answer or each hour.",
+        )
 
 
 def _said(report: UsageReport) -> UsageReport:

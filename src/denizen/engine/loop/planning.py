@@ -96,6 +96,7 @@ async def plan_then_act(
         named = [spec.name for spec in toolbox.specs if names_tool(context.question, spec.name)]
         toolbox = Toolbox({name: toolbox.tools[name] for name in named if name not in known})
     outcomes = list(looked_up or ())
+    latest = outcomes[-1:]
     history = insert_notes_before_question(history, context.prompt.notes)
     plans = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)) if toolbox.tools else 0
     for _ in range(plans):
@@ -108,14 +109,15 @@ async def plan_then_act(
         steps.keep(Role.ASSISTANT, calls)
         steps.keep(Role.TOOL, results)
         await steps.save()
-        outcomes += zip(calls, results, strict=True)
+        latest = list(zip(calls, results, strict=True))
+        outcomes += latest
         toolbox = await _find_tools(context, [call for call, _ in outcomes], has_searched=has_searched)
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
     else:
         steps.is_at_limit = len(outcomes) > len(looked_up or ())
-    is_known = bool(outcomes) and toolbox.find(outcomes[-1][0].tool) is not None
-    apology = _apologize(steps, *outcomes[-1]) if is_known else ""
+    failed = [(call, result) for call, result in latest if result.is_error and toolbox.find(call.tool) is not None]
+    apology = "\n".join(_apologize(steps, call, result) for call, result in failed)
     if has_searched and not outcomes:
         history = [*history, transient_note(_NOTHING_FITS)]
     return await _answer(context, steps, history, outcomes, apology)
@@ -203,11 +205,9 @@ async def _answer(
 
 
 def _apologize(steps: TurnSteps, call: ToolCallPart, result: ToolResultPart) -> str:
-    """Returns words about a call that failed and was not corrected; empty if it did not fail. They are ours, since a
-    small model would rather invent a result.
+    """Returns words about a call that failed and was not corrected. They are ours, since a small model would rather
+    invent a result.
     """
-    if not result.is_error:
-        return ""
     lines = result.text.strip().splitlines()
     reason = truncate(lines[0], APOLOGY_CHARS).rstrip(".") if lines else "it did not say why"
     if call.id in steps.misfits:
