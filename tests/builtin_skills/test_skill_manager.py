@@ -110,6 +110,7 @@ async def test_a_model_writes_a_skill_corrects_it_by_the_check_and_it_waits_disa
     assert asked == []
     done = await run(tools, "write_skill", dict(args), OWNER)
     assert "passes the check. It is disabled" in done.text
+    assert all("Rolls as many dice as wanted." in text for text in asked)
     assert "there is no module `no_such_module_here`" in asked[2]
     assert [s.state for s in await SkillFolderEditor(tmp_path, {}).list_skills()] == ["disabled"]
 

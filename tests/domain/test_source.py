@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.location import is_on_this_machine
 from denizen.domain.source import (
     Source,
     SourceKind,
@@ -87,6 +88,18 @@ def test_what_only_looks_like_such_a_page_is_a_repository(address: str) -> None:
 def test_a_sitemap_may_lie_in_a_repository() -> None:
     address = "https://github.com/owner/repo/raw/main/sitemap.xml"
     assert read_location(address) == (SourceKind.SITEMAP, address)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [
+        *((each, True) for each in ("localhost", "LOCALHOST.", "git.localhost:8443", "127.0.0.1", "127.8.9.1:80")),
+        *((each, True) for each in ("[::1]:443", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1", "0x7f000001", "2130706433")),
+        *((each, False) for each in ("example.org", "localhost.example.org", "1.1.1.1", "[2606:4700::1111]", "127.io")),
+    ],
+)
+def test_the_machine_itself_is_known_by_whatever_name_is_written(host: str, is_here: bool) -> None:
+    assert is_on_this_machine(f"https://{host}/docs.git") is is_here
 
 
 @pytest.mark.parametrize("kind", [None, *SourceKind])

@@ -20,7 +20,7 @@ from tests.e2e.provider import Provider
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
-@pytest.mark.proves("C14", "CW7", "CW8", "LW7", "SW11")
+@pytest.mark.proves("C14", "CW7", "CW8", "L1", "LW7", "SW11")
 async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(
     deployment: DiscordDeployment,
 ) -> None:
@@ -43,8 +43,17 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
     assert reply.mentioned.users == [deployment.ana, hook]
     assert not reply.mentioned.everyone
     [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
-    assert "hello" in asked
+    assert asked.splitlines()[-1] == "Ana: hello"
     assert deployment.ada.mention not in asked
+
+
+@pytest.mark.proves("L1")
+async def test_a_mere_mention_gets_a_greeting_and_costs_nothing(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    async with deployment.run():
+        deployment.world.say(deployment.ana, deployment.general, deployment.ada.mention)
+        await deployment.until(lambda: deployment.said() == ["Hello! How can I help?"])
+    assert deployment.requests == []
 
 
 @pytest.mark.proves("S35-signals")
@@ -303,9 +312,9 @@ async def test_a_thread_sees_its_channel_as_people_left_it_without_the_copy_and_
 ) -> None:
     deployment.configure(agents={"ada": "context: transcript"})
     deployment.script("Gladly.")
+    world, ana, ben = deployment.world, deployment.ana, deployment.ben
+    world.pin(ana, world.say(ben, deployment.general, "it rains"))
     async with deployment.run():
-        world, ana, ben = deployment.world, deployment.ana, deployment.ben
-        world.say(ben, deployment.general, "it rains")
         first = world.say(ana, deployment.general, "shall we go inside?")
         world.pin(ana, first)
         thread = world.open_thread(ana, first, "inside")

@@ -212,11 +212,12 @@ async def test_a_wrong_key_is_said_without_the_key(vendor: Vendor) -> None:
 
 
 @pytest.mark.proves("L-tool-pixellab-client")
-async def test_an_error_of_the_server_is_tried_three_times_more(vendor: Vendor) -> None:
+@pytest.mark.parametrize("status", [500, 503, 599])
+async def test_an_error_of_the_server_is_tried_three_times_more(vendor: Vendor, status: int) -> None:
     async with open_pixellab(vendor) as client:
-        vendor.failures = [(503, {"error": "busy"})] * 3
+        vendor.failures = [(status, {"error": "busy"})] * 3
         assert not (await client.call_tool("animate_sprite", {"sprite_id": "char-1"})).is_error
-        vendor.failures = [(503, {"error": "busy"})] * 4
+        vendor.failures = [(status, {"error": "busy"})] * 4
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
     assert "error of its own" in get_text(result)
     assert vendor.failures == []

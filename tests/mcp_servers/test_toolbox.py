@@ -31,6 +31,7 @@ async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Ven
     assert vendor.paths == ["/v3/community/8.8.8.8", "/v3/community/9.9.9.9"]
     assert (known["seen"], known["classification"], known["is_common_service"]) == (False, "benign", True)
     assert known["metadata"]["name"] == "Google Public DNS"
+    assert set(known) == {"ip", "seen", "classification", "last_seen", "is_common_service", "metadata"}
     assert (unknown["seen"], unknown["classification"], unknown["last_seen"]) == (False, "unknown", None)
     assert greynoise.GreyNoiseSettings() == greynoise.GreyNoiseSettings(api_key="", base_url="https://api.greynoise.io")
 
@@ -108,11 +109,12 @@ async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, 
 
 
 @pytest.mark.proves("L-tool-generate-image")
-async def test_the_largest_order_is_taken(vendor: Vendor) -> None:
+@pytest.mark.parametrize(("chars", "n", "said"), [(4000, 10, "10 pictures"), (1, 1, "1 picture is")])
+async def test_the_largest_order_and_the_smallest_are_taken(vendor: Vendor, chars: int, n: int, said: str) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
     async with open_client(painter.painter_skill, sections={"painter": section}) as client:
-        result = await client.call_tool("generate_image", {"prompt": "x" * 4000, "n": 10})
-    assert "10 pictures" in get_text(result)
+        result = await client.call_tool("generate_image", {"prompt": "x" * chars, "n": n})
+    assert said in get_text(result)
 
 
 @pytest.mark.proves("L-config-required")

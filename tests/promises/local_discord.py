@@ -296,7 +296,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         "L-tool-greynoise",
         "5.4",
         "`greynoise_ip_address` takes a dotted IPv4 address and returns whether it was seen, its classification, "
-        "first and last time, tags and metadata.",
+        "first and last time, tags and metadata (first time and tags only with a key).",
         status="covered",
         issue="gate",
     ),

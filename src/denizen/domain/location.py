@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -33,6 +34,7 @@ _GITLAB_PAGES = (re.compile(rf"{_GITLAB_REPOSITORY}/-{_FOLDER_PAGE}"), re.compil
 _GITHUB_HOSTS = frozenset({"github.com", "www.github.com"})
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class SourceKind(StrEnum):
@@ -65,6 +67,20 @@ def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind
     if kind is SourceKind.YOUTUBE or (kind is None and _is_video_channel(given)):
         return SourceKind.YOUTUBE, _read_video_channel(given)
     return _read_documents(given, kind)
+
+
+def is_on_this_machine(address: str) -> bool:
+    """Whether the host of an address is the machine itself, in whatever form its number is written."""
+    host = (urlsplit(address).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        number = ip_address(host)
+    except ValueError:
+        # Programs in C read `127.1` and `0x7f000001` as numbers, too.
+        return _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+    number = getattr(number, "ipv4_mapped", None) or number
+    return number.is_loopback or number.is_unspecified
 
 
 def is_shorthand(text: str) -> bool:

@@ -14,6 +14,7 @@ from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.agent import Agent, SamplingSettings, StoragePolicy, SummaryPolicy, ToolPlanning, TurnLimits
 from denizen.domain.cited_text import UNKNOWN
 from denizen.domain.ids import AgentName
+from denizen.domain.message import join_text
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.speaker_choice import SILENCE
@@ -110,21 +111,31 @@ async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
 ) -> None:
     services = ServicesFixture(tmp_path).services()
     toolsets = tuple(SkillToolset(load_builtin(name), services) for name in BUILTIN if name not in OPT_IN)
-    model = ScriptedModel(capabilities=can, otherwise=NO_TOOL)
+    look = ScriptedReply(json.dumps({"tool": "current_time", "args": {}}))
+    said = ScriptedReply("At noon.")
+    model = ScriptedModel(NO_TOOL, said, capabilities=can, otherwise=lambda each: look if each.output_schema else said)
     async with open_engine(model, agent=agent(home)) as engine:
         await engine.runtime.swap(replace(engine.runtime.current, number=2, toolsets=toolsets))
         await engine.say("hello")
-    assert model.requests
+        await engine.say("What time is it?")
+    assert "[Tool results." in list_notes(model.requests[-1])[-1]
     assert {request.sampling.temperature for request in model.requests} <= {0.0, 0.3}
     assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
-    asked = " ".join(segment.text for request in model.requests for segment in request.segments)
+    asked = " ".join(
+        [segment.text for request in model.requests for segment in request.segments]
+        + [note for request in model.requests for note in list_notes(request)]
+    )
     assert [word for word in (UNKNOWN, SILENCE) if word in asked] == [], "words that stand for no answer"
 
 
+def list_notes(request: ModelRequest) -> list[str]:
+    return [join_text(each.parts) for each in request.messages if each.kind == "note"]
+
+
 def fixed_tokens(request: ModelRequest) -> int:
-    """System prompt and tools, at four characters a token."""
+    """System prompt, tools and notes, at four characters a token."""
     tools = [json.dumps([tool.name, tool.description, tool.parameters]) for tool in request.tools]
-    return sum(map(estimate_tokens, [*tools, *(segment.text for segment in request.segments)]))
+    return sum(map(estimate_tokens, [*tools, *(segment.text for segment in request.segments), *list_notes(request)]))
 
 
 @pytest.mark.proves("T-config-limits")

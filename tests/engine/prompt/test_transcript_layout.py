@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
 from denizen.domain.message import Role, join_text
 from denizen.domain.prompt import Stability
-from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.transcript import TranscriptBudget, TranscriptLine
+from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.clock import NOON
 from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.engine.prompt.transcript_fixture import BEN, ask, list_texts, participant
 
@@ -107,6 +110,47 @@ async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
     marks = [place for place, line in enumerate(lines) if line.startswith("[20")]
     assert len(marks) == 2 and lines[marks[0]].endswith(" Europe/Berlin]")
     assert lines[marks[0] + 1] == "Ana: @ada one" and lines[marks[1] + 1] == "Ana: @ada two"
+
+
+@pytest.mark.proves("C13")
+@pytest.mark.parametrize("turns", [False, True])
+@pytest.mark.parametrize("separate_blocks", [False, True])
+async def test_the_zone_is_named_once_and_no_time_stands_between_what_follows_shortly(
+    *, turns: bool, separate_blocks: bool
+) -> None:
+    world, model = World(), make_model()
+    agent = make_agent(timestamps=TimestampPolicy(), turns=turns, separate_blocks=separate_blocks)
+    async with open_platform(world, model, agents={ADA: agent}) as fixture:
+        for _ in range(3):
+            for number in range(20):
+                world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
+            await ask(fixture, "@ada well?")
+            await ask(fixture, "@ada and?")
+            world.platform.skip(s=600)
+    request = model.requests[-1]
+    lines = "\n".join(list_texts(request)).split("\n")
+    marks = [place for place, line in enumerate(lines) if line.startswith("[")]
+    assert any(message.kind == "block" for message in request.messages)
+    assert [lines[place + 1] for place in marks] == ["Bob: we talk about the weather and so on 0"] * 3
+    assert ["UTC" in lines[place] for place in marks] == [True, False, False]
+
+
+@pytest.mark.proves("C13")
+async def test_a_pause_before_the_agents_own_turn_is_told_behind_it() -> None:
+    said = [("ada", 0), ("Bob", 1), ("ada", 21), ("Bob", 22), ("ada", 23), ("Bob", 24)]
+    lines = [
+        TranscriptLine(str(minute), name, f"{name}: Well.", NOON + timedelta(minutes=minute), is_bot=name == "ada")
+        for name, minute in said
+    ]
+    style = TranscriptStyle(TranscriptLayout(turns=True), TimestampPolicy())
+    assert [join_text(each.parts) for each in make_messages([lines[:1]], lines[1:], (), "ada", style)] == [
+        "Well.",
+        "[2026-11-21 12:01 UTC]\nBob: Well.",
+        "Well.",
+        "[2026-11-21 12:22]\nBob: Well.",
+        "Well.",
+        "Bob: Well.",
+    ]
 
 
 @pytest.mark.proves("C-config-toggles")

@@ -163,12 +163,15 @@ async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
 async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     world = World()
     write_posts(world, 300)
-    agents = {ADA: participant(), BEN: participant(BEN, TranscriptBudget(total=100, tail=300, block=1000))}
+    large, small = TranscriptBudget(total=2400, tail=200, block=1000), TranscriptBudget(total=100, tail=300)
+    agents = {ADA: participant(budget=large), BEN: participant(BEN, small)}
     async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture, "@ben well?")
     told = list_lines(request)
-    assert list_blocks(request) == [] and told[-1] == "Ana: @ben well?"
-    assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
+    assert list_blocks(request) == []
+    said = [f"{('Ana', 'Bob')[number % 2]}: we talk about the weather {number}" for number in range(300)]
+    assert told == [*said[1 - len(told) :], "Ana: @ben well?"], "the oldest are dropped first"
+    assert 280 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
 
 
 @pytest.mark.proves("C10")

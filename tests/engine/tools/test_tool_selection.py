@@ -67,7 +67,7 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
             assert {"mail_list", FIND_TOOLS} <= set(list_offered(request)) or not request.tools
 
 
-@pytest.mark.proves("VW8")
+@pytest.mark.proves("VW8", "V7")
 async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
     model = ScriptedModel(ScriptedReply("Sunny."))
     async with open_engine(model, make_tools(), agent=make_agent(4, pinned_tools=("mail_*",))) as engine:

@@ -188,8 +188,14 @@ async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(t
 @pytest.mark.proves("S-http-sources-post")
 async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
-        for where in ("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git"):
+        for where in (
+            *("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git", "https://127.0.0.1/x.git", "https://[::1]/x"),
+            *("https://LOCALHOST:8443/x.git", "https://a.localhost./x.git", "https://127.1/x.git", "git@x.example:a/b"),
+        ):
             status, answer = await server.admin.ask("POST", "/api/sources", location=where)
+            assert (status, answer["error"]["code"]) == (403, "owner_only"), where
+        for where in ("http://127.0.0.1/sitemap.xml", "https://0.0.0.0/sitemap.xml"):
+            status, answer = await server.admin.ask("POST", "/api/sources", location=where, kind="sitemap")
             assert (status, answer["error"]["code"]) == (403, "owner_only"), where
         assert (await server.owner.ask("POST", "/api/sources", location="http://127.0.0.1:8080/x.git"))[0] == 201
 
@@ -308,6 +314,8 @@ async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path
         _, status = await server.admin.ask("GET", "/api/snapshot/status")
         assert status["current"] == "" != status["latest"]
         assert await server.admin.ask("POST", "/api/snapshot/sync") == (200, {"current": status["latest"]})
+        assert (await server.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == status["latest"]
+        assert server.engine.files() == {"docs/notes/a.md": "A"}
         await server.engine.snapshots.clear()
         run = await server.admin.sync("/api/sandbox/snapshot")
         assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])

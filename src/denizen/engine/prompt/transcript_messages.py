@@ -7,7 +7,7 @@ cached of that is read, not paid anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 
@@ -21,10 +21,27 @@ from denizen.domain.transcript import TranscriptLine
 from denizen.ports.model import Capabilities, ModelReply
 
 
+@dataclass(slots=True)
+class TimeMarks:
+    """The lines that tell the time, in the order of the transcript. The first names the zone. `before` is the time of
+    the last line in front of which one could stand: none can in front of the model's own messages.
+    """
+
+    policy: TimestampPolicy | None
+    before: datetime | None = None
+
+    def tell(self, line: TranscriptLine) -> str:
+        """Returns the mark in front of a line, empty where there is none."""
+        mark = time_mark(self.policy, line.at, self.before) if self.policy else ""
+        self.before = line.at
+        return mark
+
+
 @record
 class TranscriptStyle:
     """How one agent is shown a transcript: as it is configured, and as its model can take it. The agents of a room
-    share the blocks; what one of them reads follows from a block's lines and its manner alone, so it keeps its bytes.
+    share the blocks; what one of them reads follows from its manner, a block's lines and when the line before them was
+    said, so it keeps its bytes while the blocks in front of it stay.
     """
 
     layout: TranscriptLayout = field(default_factory=TranscriptLayout)
@@ -36,15 +53,9 @@ class TranscriptStyle:
         """Where the cache is marked, each mark needs a message."""
         return self.layout.separate_blocks or self.can.cache_marks
 
-    def join_lines(self, lines: Sequence[TranscriptLine], before: datetime | None = None) -> str:
-        """Returns the lines as one text. `before` is the time of the line that the model has read last; None at the
-        beginning of a block.
-        """
-        told: list[str] = []
-        for line in lines:
-            mark = time_mark(self.timestamps, line.at, before) if self.timestamps else ""
-            told += [mark, self._line(line)] if mark else [self._line(line)]
-            before = line.at
+    def join_lines(self, lines: Sequence[TranscriptLine], marks: TimeMarks) -> str:
+        """Returns the lines as one text."""
+        told = [text for line in lines for text in (marks.tell(line), self._line(line)) if text]
         return ("\n\n" if self.layout.vertical else "\n").join(told)
 
     def _line(self, line: TranscriptLine) -> str:
@@ -71,12 +82,11 @@ def make_messages(
     runs = _runs(tail)
     if manner.layout.turns:
         return _as_turns(blocks, runs, extras, own, manner)
-    messages = _closed(blocks, manner)
-    before: datetime | None = None
+    marks = TimeMarks(manner.timestamps)
+    messages = _closed(blocks, manner, marks)
     for place, run in enumerate(runs):
         stability = Stability.SESSION if place == len(runs) - 1 else Stability.TURN
-        messages.append(_said(manner.join_lines(run, before), "tail", stability))
-        before = run[-1].at
+        messages.append(_said(manner.join_lines(run, marks), "tail", stability))
     cue = TextPart(f"{own}:")
     if not manner.can.prefill:
         return [*messages, PromptMessage(Role.USER, (*extras, cue), "cue")]
@@ -88,9 +98,11 @@ def _said(text: str, kind: str, stability: Stability) -> PromptMessage:
     return PromptMessage(Role.USER, (TextPart(text),), kind, stability)
 
 
-def _closed(blocks: Sequence[Sequence[TranscriptLine]], manner: TranscriptStyle) -> list[PromptMessage]:
+def _closed(
+    blocks: Sequence[Sequence[TranscriptLine]], manner: TranscriptStyle, marks: TimeMarks
+) -> list[PromptMessage]:
     """Together they grow at their end only."""
-    texts = [manner.join_lines(lines) for lines in blocks]
+    texts = [manner.join_lines(lines, marks) for lines in blocks]
     if manner.separates or len(texts) < 2:
         return [_said(text, "block", Stability.FOREVER) for text in texts]
     return [_said("\n".join(texts), "block", Stability.SESSION)]
@@ -104,16 +116,23 @@ def _as_turns(
     manner: TranscriptStyle,
 ) -> list[PromptMessage]:
     """Puts the agent's own lines into messages of its own, without its name; the list never ends with one."""
-    messages = [each for lines in blocks for each in _turns(lines, own, manner, "block", Stability.FOREVER)]
+    marks = TimeMarks(manner.timestamps)
+    messages = [each for lines in blocks for each in _turns(lines, own, manner, marks, "block", Stability.FOREVER)]
     for place, run in enumerate(runs):
-        messages += _turns(run, own, manner, "tail", Stability.SESSION if place == len(runs) - 1 else Stability.TURN)
+        stability = Stability.SESSION if place == len(runs) - 1 else Stability.TURN
+        messages += _turns(run, own, manner, marks, "tail", stability)
     if not messages or messages[-1].role is Role.ASSISTANT:
         return [*messages, PromptMessage(Role.USER, (*extras, TextPart(f"{own}:")), "cue")]
     return [*messages, PromptMessage(Role.USER, tuple(extras), "cue")] if extras else messages
 
 
 def _turns(
-    lines: Sequence[TranscriptLine], own: str, manner: TranscriptStyle, kind: str, stability: Stability
+    lines: Sequence[TranscriptLine],
+    own: str,
+    manner: TranscriptStyle,
+    marks: TimeMarks,
+    kind: str,
+    stability: Stability,
 ) -> list[PromptMessage]:
     """Its last user message makes the promise: those of the model cannot be marked."""
     told: list[PromptMessage] = []
@@ -123,7 +142,7 @@ def _turns(
             words = TextPart("\n".join(line_words(line) for line in part))
             told.append(PromptMessage(Role.ASSISTANT, (words,), kind))
         else:
-            told.append(_said(manner.join_lines(part), kind, Stability.TURN))
+            told.append(_said(manner.join_lines(part, marks), kind, Stability.TURN))
     last = max((place for place, each in enumerate(told) if each.role is Role.USER), default=-1)
     return [replace(each, stability=stability) if place == last else each for place, each in enumerate(told)]
 

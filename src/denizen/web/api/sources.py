@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.domain.location import is_on_this_machine
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SOURCE_SETTINGS, Source, SourceKind, is_branch, read_location
@@ -241,14 +242,14 @@ def _embedding_to_wire(progress: EmbeddingProgress | None) -> EmbeddingInfo | No
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
     """Raises NotAllowed unless an owner names something of the server's own machine.
 
-    That includes addresses without TLS, which `domain/source` allows for local services only, and addresses over ssh,
-    for which git uses the keys of whoever runs the server.
+    That includes its services, of which `domain/location` allows addresses without TLS, and addresses over ssh, for
+    which git uses the keys of whoever runs the server.
     """
     given = location.strip().lower()
     is_local = kind is SourceKind.FOLDER or given.startswith(("/", "file:", "http:"))
     if given and not is_local:
         found, address = read_location(location, kind)
-        is_local = found is SourceKind.GIT and not address.startswith("https:")
+        is_local = is_on_this_machine(address) or (found is SourceKind.GIT and not address.startswith("https:"))
     if is_local and RoleName.OWNER not in get_principal(request).roles:
         raise NotAllowed(
             "Only an owner may name a path, a service or a key of the server's machine.",
