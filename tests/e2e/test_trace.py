@@ -46,6 +46,38 @@ def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, pr
     assert "    | Answer briefly" in home.do("trace", "--texts", "--last").out
 
 
+SMALL = """\
+models:
+  providers:
+    local: {{kind: openai-compatible, base_url: "{url}"}}
+  aliases: {{balanced: local/scripted}}
+  overrides: {{local/scripted: {{small: true}}}}
+agents:
+  denizen: {{tools: [search_docs]{more}}}
+"""
+
+
+def ask_small(home: Home, provider: Provider, question: str, said: str, *, more: str = "") -> str:
+    """A turn of an agent on a small model with a file of knowledge; its id. `more` are further keys of the agent."""
+    home.write(SMALL.format(url=provider.server.openai_url, more=more))
+    (home.folder / "knowledge").mkdir(exist_ok=True)
+    (home.folder / "knowledge" / "loans.md").write_text("# Loans\n\nBoard games are lent for 7 days.\n")
+    provider.script(ModelAnswer(text=said))
+    answered = home.do("ask", "--json", question)
+    assert answered.code == 0, answered.err
+    return json.loads(answered.out)["turn"]
+
+
+@pytest.mark.proves("P4")
+def test_a_trace_shows_what_was_looked_up_before_a_small_model_was_asked(home: Home, provider: Provider) -> None:
+    turn = ask_small(home, provider, "How long are board games lent?", "For 7 days.")
+    shown = home.do("trace", turn).out
+    looked_up = r"^looked up before the model was asked:\n  search_docs {.*}: approve by \S+, tier 0 \(.+\), ran, .*\n"
+    assert re.search(looked_up + r"steps: 1, with what was looked up$", shown, re.MULTILINE), shown
+    assert "  | 3: Board games" not in shown
+    assert "    | 3: Board games are lent for 7 days.\n" in home.do("trace", "--texts", turn).out
+
+
 def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_beginning(
     home: Home, provider: Provider
 ) -> None:

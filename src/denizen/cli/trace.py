@@ -33,12 +33,12 @@ RESULT_CHARS = 100
 @click.argument("turn", default="")
 @click.option("--last", is_flag=True, help="The newest turn.")
 @click.option("-a", "--agent", default="", help="With --last: the newest turn of this agent.")
-@click.option("--texts", is_flag=True, help="Also show the texts of the system prompt.")
+@click.option("--texts", is_flag=True, help="Also show the texts of the system prompt, and what was looked up.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, as GET /api/turns/ID gives it, with all texts.")
 @click.pass_obj
 def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_json: bool) -> None:
-    """Show a turn: question and reply, what the prompt was made of, steps with tokens, cache and cost, tool calls with
-    the gate's verdicts. TURN is an id or its beginning; `denizen ask --json` and /why show it.
+    """Show a turn: question and reply, what the prompt was made of, what was looked up, steps with tokens, cache and
+    cost, tool calls with the gate's verdicts. TURN is an id or its beginning; `denizen ask --json` and /why show it.
     """
     if last == bool(turn):
         raise InvalidInput("Which turn?", fix="Name one by its id, or write --last for the newest.")
@@ -107,10 +107,11 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
     yield from _documents(trace)
+    yield from _look_up(trace, texts=texts)
     yield f"steps: {len(trace.taken)}, {_name_tool_use(trace)}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
-        yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)
+        yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number > 0)
     yield f"in all: {spent(turn.result.usage)}"
 
 
@@ -134,6 +135,15 @@ def _documents(trace: TurnTrace) -> Iterator[str]:
         yield f"  {each.ref}{at}, {told}"
 
 
+def _look_up(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
+    if trace.looked_up:
+        yield "looked up before the model was asked:"
+    for call in trace.looked_up:
+        yield f"  {_call(call)}"
+        if texts:
+            yield from (f"    | {line}" for line in call.outcome.result.text.splitlines())
+
+
 def _said(head: str, text: str) -> str:
     """Several lines are marked, so that they cannot pass for lines of the trace."""
     lines = text.splitlines()
@@ -144,7 +154,9 @@ def _name_tool_use(trace: TurnTrace) -> str:
     if any(step.purpose == "plan" for step in trace.steps):
         return "planned"
     has_tools = not trace.prompts or any(prompt.tools for prompt in trace.prompts)
-    return "with native tool calls" if has_tools else "without tools"
+    if has_tools:
+        return "with native tool calls"
+    return "with what was looked up" if trace.looked_up else "without tools"
 
 
 def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:

@@ -104,6 +104,17 @@ async def test_a_reply_is_explained_to_its_asker_with_what_tools_were_called_wit
             assert words in reply.text
 
 
+async def test_what_was_looked_up_before_the_model_was_asked_is_told_as_that() -> None:
+    async with open_commands() as engine:
+        turn = await record_reply(engine)
+        async with engine.store.work() as work:
+            [look, _] = await work.turns.list_calls(turn.id)
+            await work.turns.add_call(replace(look, step=0, tool_call=ToolCall(CallId("c0"), "search_docs", {})))
+        told = (await engine.give("/why 501")).text
+        assert "- before the model was asked: `search_docs` `{}` approved" in told
+        assert "- `look` " in told
+
+
 async def test_what_the_question_was_sorted_as_is_told_and_why_to_its_asker() -> None:
     async with open_commands() as engine:
         route = Route.of(Complexity.COMPLEX, "it asks for the salary of Ben")

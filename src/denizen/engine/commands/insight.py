@@ -92,7 +92,8 @@ def _trace_lines(detail: TurnTrace, *, in_full: bool, is_mine: bool) -> Iterator
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
-        yield f"- {_call_line(record, in_full=in_full)}"
+        when = "before the model was asked: " if record in detail.looked_up else ""
+        yield f"- {when}{_call_line(record, in_full=in_full)}"
     if detail.calls and not in_full:
         yield "Only the asker and admins see the arguments of the tools."
     yield f"-# Reference: {turn.id}"

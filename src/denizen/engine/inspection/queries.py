@@ -61,6 +61,11 @@ class TurnTrace:
         """The steps without the request to the router, which comes before them."""
         return [step for step in self.steps if step.number > 0]
 
+    @property
+    def looked_up(self) -> Sequence[CallRecord]:
+        """The searches that no model asked for, before its first request (`loop/look_up`)."""
+        return [call for call in self.calls if call.step == 0]
+
 
 async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
     """Raises NotFound."""
