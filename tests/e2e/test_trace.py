@@ -78,6 +78,25 @@ def test_a_trace_shows_what_was_looked_up_before_a_small_model_was_asked(home: H
     assert "    | 3: Board games are lent for 7 days.\n" in home.do("trace", "--texts", turn).out
 
 
+@pytest.mark.proves("P4")
+@pytest.mark.parametrize(
+    ("said", "more"), [("[[unknown]]", ""), ("The club was founded in 1953.", ", answers_from: sources")]
+)
+def test_a_trace_tells_that_an_answer_was_replaced_and_a_replay_replaces_it_too(
+    home: Home, provider: Provider, said: str, more: str
+) -> None:
+    turn = ask_small(home, provider, "Are board games lent by the club?", said, more=more)
+    shown = home.do("trace", turn).out
+    replaced = "I do not know. I found nothing about this in my sources."
+    assert f"reply: {replaced}\nreplaced: Denizen says so where " in shown
+    provider.script(ModelAnswer(text=said))
+    again = home.do("replay", turn).out
+    assert again.startswith(f"{replaced}\n\nThe answer is the same, word for word.\n"), again
+    assert provider.server.bodies[-1]["messages"] == provider.server.bodies[-2]["messages"]
+    ask_small(home, provider, "How long are board games lent?", "For 7 days.")
+    assert "\nreplaced: " not in home.do("trace", "--last").out
+
+
 def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_beginning(
     home: Home, provider: Provider
 ) -> None:

@@ -99,6 +99,8 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     yield _said("question", trace.question)
     if turn.result.reply:
         yield _said("reply", turn.result.reply)
+        if trace.is_replaced:
+            yield "replaced: Denizen says so where the model does not know, or its answer rests on nothing that it read"
     elif failure := turn.result.failure:
         yield f"failure: {failure.message} [{failure.code}]"
     if turn.route:

@@ -46,7 +46,7 @@ from denizen.engine.intake.opening import (
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
 from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
-from denizen.engine.knowledge.proof import ProvedAnswer
+from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
 from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
 from denizen.engine.loop.outcome import (
@@ -200,10 +200,8 @@ class TurnRunner:
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             # 6 render
-            answer = hold_to_sources(context, steps, await proofs.prove(text))
-            reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
-            steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
-            outcome = TurnOutcome(TurnStatus.DONE, reply=steps.finish(reply), answer=answer)
+            answer, reply = await render_answer(context, steps, proofs, text)
+            outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
@@ -440,3 +438,15 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
     if context.plans:
         return await plan_then_act(context, steps, history, found)
     return await run_loop(context, steps, history, found or [])
+
+
+async def render_answer(
+    context: TurnContext, steps: TurnSteps, proofs: TurnProofs, text: str
+) -> tuple[ProvedAnswer, str]:
+    """Step 6: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
+    the extras of the steps.
+    """
+    answer = hold_to_sources(context, steps, await proofs.prove(text))
+    reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
+    steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())
+    return answer, steps.finish(reply)

@@ -82,6 +82,8 @@ def _trace_lines(detail: TurnTrace, *, in_full: bool, is_mine: bool) -> Iterator
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {model}."
     if turn.result.failure and turn.result.failure.code:
         yield f"It failed: {turn.result.failure.code}."
+    if detail.is_replaced:
+        yield "Its answer was replaced: the model did not know, or nothing that it had read said so."
     purposes = ", ".join(step.purpose for step in detail.taken)
     yield f"{count_noun(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_token_line(turn)}"
     if turn.route:

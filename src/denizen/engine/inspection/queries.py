@@ -31,7 +31,9 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.intake.opening import find_reply_target
+from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.steps import LIMIT_NOTE
 from denizen.engine.prompt.context import plan_tokens
 from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
 from denizen.engine.prompt.session_history import summary_message
@@ -65,6 +67,11 @@ class TurnTrace:
     def looked_up(self) -> Sequence[CallRecord]:
         """The searches that no model asked for, before its first request (`loop/look_up`)."""
         return [call for call in self.calls if call.step == 0]
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the reply is ours, in place of an answer that rests on nothing that was read (`loop/outcome`)."""
+        return self.turn.result.reply.removesuffix(LIMIT_NOTE) == NOT_IN_SOURCES
 
 
 async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:

@@ -11,10 +11,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import cast
 
 import anyio
 
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from denizen.domain.evidence import READ
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
@@ -23,6 +25,7 @@ from denizen.domain.prompt_messages import drop_dead_images
 from denizen.domain.record import record
 from denizen.domain.room import RoomKind
 from denizen.domain.routing import FALLBACK
+from denizen.domain.taint import QUOTED
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, ReplyTarget, Step, TurnRequest
 from denizen.domain.usage import Usage
@@ -35,13 +38,16 @@ from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.inspection.queries import TurnTrace, load_trace
 from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
+from denizen.engine.knowledge.proof import TurnProofs
+from denizen.engine.loop.outcome import open_proofs
 from denizen.engine.loop.routing import ModelRouter
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.step_record import SHOWN
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context, choose_model_name
 from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.engine.turn import find_answer
+from denizen.engine.turn import find_answer, render_answer
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
@@ -176,27 +182,32 @@ async def replay_turn(
         opened = _changed(await load_turn(services.store, turn_id), agent, model)
         generation = await services.configured(leased, opened.turn.agent)
         _check(opened, generation, was_named=bool(agent), has_model=bool(model))
-        results = _RecordedResults(recorded.calls)
+        own = await _list_own_messages(services.store, opened)
+        results = _RecordedResults(recorded.calls, own)
         without_tools = replace(
             generation,
             toolsets=tuple(_RecordedToolset(each, results) for each in generation.toolsets),
             commands=CustomCommandSet(),
         )
-        past = HistoryCutoff(await _find_history_end(services.store, opened), services.clock.now())
+        past = HistoryCutoff(
+            min((message.sequence for message in own), default=opened.trigger.sequence), services.clock.now()
+        )
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
         context, history = await build_context(services.store, opened, without_tools, past, keeper=services.memories)
         alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy()))
-        steps = FreeSteps(context, alone)
+        proofs = open_proofs(services.prover, context, history)
+        steps = FreeSteps(context, alone, proofs=proofs)
         try:
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
                 text = await find_answer(context, steps, history)
         except TimeoutError as error:
             raise Unavailable("This took too long, so I stopped.", code="turn_timeout") from error
+        _, reply = await render_answer(context, steps, proofs, text)
     return ReplayResult(
         recorded=recorded,
         agent=context.agent.name,
         model=steps.answered_by,
-        reply=text.strip(),
+        reply=reply,
         usage=steps.usage,
         steps=steps.steps,
         calls=steps.calls,
@@ -251,15 +262,14 @@ def _check(opened: OpenTurn, generation: Generation, *, was_named: bool, has_mod
         ) from error
 
 
-async def _find_history_end(store: Store, opened: OpenTurn) -> int:
-    """The sequence before which the turn saw the session: that of its own first message behind the question."""
+async def _list_own_messages(store: Store, opened: OpenTurn) -> list[Message]:
+    """The turn's own messages behind the question. Before the first of them is what the turn saw of the session."""
     turn, asked_at = opened.turn, opened.trigger.sequence
     async with store.work(write=False) as work:
         near: Sequence[Message] = await work.messages.list_tail(
             turn.session_id, limit=NEAR + 1, before=asked_at + NEAR + 1
         )
-    own = [m.sequence for m in near if m.turn_id == turn.id and m.role is not Role.USER and m.sequence > asked_at]
-    return min(own, default=asked_at)
+    return [m for m in near if m.turn_id == turn.id and m.role is not Role.USER and m.sequence > asked_at]
 
 
 class _DirectSteps:
@@ -276,8 +286,8 @@ class _DirectSteps:
 class FreeSteps(TurnSteps):
     """Steps that leave nothing behind: they hold everything to the end and write nothing of it."""
 
-    def __init__(self, context: TurnContext, services: EngineServices) -> None:
-        super().__init__(context, services, _DirectSteps())
+    def __init__(self, context: TurnContext, services: EngineServices, *, proofs: TurnProofs | None = None) -> None:
+        super().__init__(context, services, _DirectSteps(), proofs=proofs)
 
     async def save(self) -> None:
         """A replay has no place in the session."""
@@ -300,10 +310,11 @@ class FreeSteps(TurnSteps):
 
 class _RecordedResults:
     """The results that tools gave when the turn ran. Of several results for the same call the first comes first, and
-    the last stays.
+    the last stays. Their data, such as the places that were read, is in the turn's own messages.
     """
 
-    def __init__(self, calls: Sequence[CallRecord]) -> None:
+    def __init__(self, calls: Sequence[CallRecord], messages: Sequence[Message]) -> None:
+        self._data = _collect_data(messages)
         ran = (each for each in calls if each.outcome.verdict.decision is Decision.APPROVE and not each.cached)
         self._left = list(ran)
         self.missing: list[ToolCall] = []
@@ -319,7 +330,20 @@ class _RecordedResults:
             return ToolResult("This call was not recorded, and nothing runs in a replay.", is_error=True)
         if len(same) > 1:
             self._left.remove(same[0])
-        return same[0].outcome.result
+        found = same[0].outcome.result
+        data = self._data.get(same[0].tool_call.id, {})
+        return replace(found, data=data, is_own=QUOTED not in found.text)
+
+
+def _collect_data(messages: Sequence[Message]) -> Mapping[str, Mapping[str, Json]]:
+    """Returns the data of results by call."""
+    found: dict[str, dict[str, Json]] = {}
+    for message in messages:
+        shown = cast("Mapping[str, Mapping[str, Json]]", message.meta.get(SHOWN, {}))
+        read = cast("Mapping[str, Json]", message.meta.get(READ, {}))
+        for call, data in (*shown.items(), *((call, {READ: places}) for call, places in read.items())):
+            found[call] = {**found.get(call, {}), **data}
+    return found
 
 
 def _canonical_args(call: ToolCall, spec: ToolSpec) -> str:
