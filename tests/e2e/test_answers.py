@@ -144,6 +144,27 @@ def test_people_search_as_agents_do(home_with_guide: Home) -> None:
     assert "1 documents with 1 passages are indexed." in told and "by words only" in told
 
 
+def test_people_search_files_in_folders_as_the_api_does(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="  guide: {}\n")
+    assert home.do("docs", "search", "sauna").out.startswith("There are no documents yet. Put files into `knowledge/`")
+    for folder, text in (
+        ("knowledge", "The sauna is hot on Fridays."),
+        ("agents/denizen/knowledge", "The key of the sauna is with Ana."),
+        ("agents/guide/knowledge", "The sauna needs a towel."),
+    ):
+        (home.folder / folder).mkdir(parents=True)
+        (home.folder / folder / "sauna.md").write_text(text)
+    assert home.do("docs", "search", "zebra").out == "Nothing was found.\n"
+    with home.serve() as server:
+        for of, query in (((), ""), (("--agent", "guide"), "&agent=guide")):
+            rows = [json.loads(line) for line in home.do("docs", "search", "--json", "sauna", *of).out.splitlines()]
+            assert rows == server.get(f"/api/docs/search?q=sauna{query}").body["passages"]
+            assert {row["path"] for row in rows} == {"shared/sauna.md", "own/sauna.md"}
+            assert ("towel" in str(rows)) is bool(of)
+    assert len(home.do("docs", "search", "--json", "sauna", "--limit", "1").out.splitlines()) == 1
+    assert "no agent 'nobody'" in home.do("docs", "search", "sauna", "--agent", "nobody").err
+
+
 def test_people_are_told_how_far_search_by_meaning_is(home_with_guide: Home, provider: Provider) -> None:
     home = home_with_guide
     assert "meaning" not in home.do("sources", "list").out

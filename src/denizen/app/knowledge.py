@@ -276,11 +276,16 @@ class OwnFiles:
 
     folders: HomeFolders
 
+    def list_folders(self, agent: AgentName) -> list[tuple[str, TextFolder]]:
+        """Returns the agent's own folder and the shared one, each with what the names of its files begin with."""
+        named = [(OWN, self.folders.own_knowledge(agent)), (SHARED, self.folders.knowledge)]
+        return [(f"{name}/", TextFolder(folder)) for name, folder in named]
+
     def read(self, agent: AgentName, path: str) -> str | None:
         """Returns the text of a file; None when it is not one of these, or not there. Blocks."""
         top, _, name = path.partition("/")
-        folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
-        return TextFolder(folder).find_text(name) if folder is not None and name else None
+        folder = dict(self.list_folders(agent)).get(f"{top}/")
+        return folder.find_text(name) if folder is not None and name else None
 
 
 @record

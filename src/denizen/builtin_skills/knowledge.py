@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -179,10 +179,8 @@ async def search_docs(
     """
     # Of what is strict much may be left out.
     wanted = MAX_FOUND if strict else limit
-    found = list(await context.documents(query, sources=[source] if source else (), limit=wanted))
-    own = [] if source else await run_in_thread(partial(_search_folders, context, query))
-    # Own files are few: what fits best there stands beside the best of the others.
-    chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None]
+    found = await context.documents(query, sources=[source] if source else (), limit=wanted)
+    chosen = list(found) if source else await add_folder_passages(found, _folders(context), query)
     if strict:
         chosen = [each for each in chosen if covers_question(each.passage.described, query)]
         if not chosen:
@@ -197,11 +195,22 @@ async def search_docs(
     return ToolOutput(quote_untrusted(text, source="documents"), {"found": len(chosen), "passages": passages, **read})
 
 
-def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
+async def add_folder_passages(
+    found: Sequence[IndexedPassage], folders: Sequence[tuple[str, TextFolder]], query: str
+) -> list[IndexedPassage]:
+    """Returns passages of sources with those of folders among them, the best first. The files of a folder are called by
+    what stands beside it, such as `shared/`, and their names.
+    """
+    own = await run_in_thread(partial(_search_folders, folders, query))
+    # Own files are few: what fits best there stands beside the best of the others.
+    return [each for pair in zip_longest(found, own) for each in pair if each is not None]
+
+
+def _search_folders(folders: Sequence[tuple[str, TextFolder]], query: str) -> list[IndexedPassage]:
     """Searches the folders, which are read each time, by words."""
     passages = {
         f"{name}:{passage.number}": IndexedPassage("", name, "", passage)
-        for prefix, folder in _folders(context)
+        for prefix, folder in folders
         for file in folder.list_files()
         for name in [f"{prefix}{file.name}"]
         for passage in split_passages(name, folder.find_text(file.name) or "")

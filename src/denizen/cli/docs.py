@@ -1,4 +1,4 @@
-"""`denizen docs`: searching what was read of the sources as agents do, and the index that this needs."""
+"""`denizen docs`: searching documents as agents do, and the index of sources that this needs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
+from denizen.domain.ids import AgentName
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -25,18 +26,35 @@ def command() -> None:
 
 @command.command()
 @click.argument("query")
+@click.option(
+    "-a", "--agent", default="", help="The agent whose own files are searched, too.  [default: the default one]"
+)
 @click.option("--source", "sources", multiple=True, metavar="ID", help="Only in this source; may be repeated.")
 @click.option("--limit", default=6, type=click.IntRange(1, 50), show_default=True, help="How many passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each passage, a line each.")
 @with_denizen
-async def search(denizen: Denizen, query: str, sources: tuple[str, ...], limit: int, *, as_json: bool) -> None:
-    """Search the documents as agents do: passages with path and lines, the best first."""
+async def search(
+    denizen: Denizen, query: str, agent: str, sources: tuple[str, ...], limit: int, *, as_json: bool
+) -> None:
+    """Search the documents as agents do: passages with path and lines, the best first.
+
+    Searched are the sources, `knowledge/` of the home folder and the agent's own files; with --source, sources only.
+    """
+    from denizen.app.knowledge import OwnFiles
+    from denizen.builtin_skills.knowledge import add_folder_passages
+
+    asker = AgentName(denizen.queries.get_agent(agent).name)
+    folders = OwnFiles(denizen.settings.folders).list_folders(asker)
     await index_documents(denizen)
     found = await denizen.knowledge.search(query, sources=sources, limit=limit)
-    for each in found:
+    if not sources:
+        found = await add_folder_passages(found, folders, query)
+    for each in found[:limit]:
         echo(printable_json(_fields(each)) if as_json else _shown(each))
     if not found and not as_json:
-        echo("Nothing was found." if (await denizen.knowledge.indexing.size()).passages else NOTHING_READ)
+        is_something = any(folder.list_files() for _, folder in folders)
+        is_something = is_something or (await denizen.knowledge.indexing.size()).passages
+        echo("Nothing was found." if is_something else NOTHING_THERE)
 
 
 @command.command()
@@ -66,7 +84,11 @@ async def index(denizen: Denizen, *, words_only: bool) -> None:
         )
 
 
-NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources sync` come first."
+NOTHING_THERE = (
+    "There are no documents yet. Put files into `knowledge/` of the home folder, or use `denizen sources add` and "
+    "`denizen sources sync`."
+)
+NOTHING_READ = "No source was read yet. `denizen sources add` and `denizen sources sync` come first."
 
 
 async def index_documents(denizen: Denizen) -> None:
