@@ -165,6 +165,22 @@ def test_people_search_files_in_folders_as_the_api_does(home: Home, provider: Pr
     assert "no agent 'nobody'" in home.do("docs", "search", "sauna", "--agent", "nobody").err
 
 
+def test_a_search_that_is_empty_or_for_too_many_passages_is_refused_as_over_http(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url)
+    (home.folder / "knowledge").mkdir()
+    (home.folder / "knowledge" / "sauna.md").write_text("The sauna is hot on Fridays.")
+    empty = home.do("docs", "search", " ")
+    assert (empty.code, empty.out) == (2, "")
+    assert 'The question is empty.\nfix: Say what to look for: denizen docs search "' in empty.err
+    with home.serve() as server:
+        assert server.get("/api/docs/search?q=+").status == 400
+        for limit, code, status in ((15, 0, 200), (16, 2, 400)):
+            assert home.do("docs", "search", "sauna", "--limit", str(limit)).code == code
+            assert server.get(f"/api/docs/search?q=sauna&limit={limit}").status == status
+
+
 def test_people_are_told_how_far_search_by_meaning_is(home_with_guide: Home, provider: Provider) -> None:
     home = home_with_guide
     assert "meaning" not in home.do("sources", "list").out

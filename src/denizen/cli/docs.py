@@ -8,12 +8,17 @@ import click
 
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
+from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.ports.documents import IndexedPassage
     from denizen.ports.source import ReadingProgress
+
+
+MAX_FOUND = 15
+"""As for agents and over HTTP."""
 
 
 @click.group()
@@ -30,7 +35,7 @@ def command() -> None:
     "-a", "--agent", default="", help="The agent whose own files are searched, too.  [default: the default one]"
 )
 @click.option("--source", "sources", multiple=True, metavar="ID", help="Only in this source; may be repeated.")
-@click.option("--limit", default=6, type=click.IntRange(1, 50), show_default=True, help="How many passages.")
+@click.option("--limit", default=6, type=click.IntRange(1, MAX_FOUND), show_default=True, help="How many passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each passage, a line each.")
 @with_denizen
 async def search(
@@ -40,6 +45,10 @@ async def search(
 
     Searched are the sources, `knowledge/` of the home folder and the agent's own files; with --source, sources only.
     """
+    query = query.strip()
+    if not query:
+        fix = 'Say what to look for: denizen docs search "opening hours".'
+        raise InvalidInput("The question is empty.", code="field_invalid", fix=fix)
     from denizen.app.knowledge import OwnFiles
     from denizen.builtin_skills.knowledge import add_folder_passages
 
