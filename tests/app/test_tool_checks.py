@@ -159,6 +159,33 @@ def test_a_pattern_for_tools_that_are_off_is_told_with_how_to_switch_them_on(
     assert "warning" in said and "'list_chann*' belongs to the skill" in said and ".enabled: true" in said
 
 
+@pytest.mark.parametrize(
+    ("written", "has_files", "place"),
+    [
+        ("agents: {ada: {answers_from: sources}}\n", False, "agents.ada.answers_from"),
+        ("agents: {ada: {answers_from: sources}}\n", True, ""),
+        ("agents: {ada: {answers_from: sources, tools: [calculator]}}\n", True, "agents.ada.answers_from"),
+        (
+            "agent_defaults: {answers_from: sources, tools: [calculator]}\nagents: {ada: {}}\n",
+            True,
+            "agent_defaults.ans",
+        ),
+        ("agents: {ada: {tools: [calculator]}}\n", True, ""),
+    ],
+)
+def test_an_agent_that_answers_from_sources_and_cannot_read_any_is_warned_of(
+    home: Home, capsys: pytest.CaptureFixture[str], written: str, place: str, *, has_files: bool
+) -> None:
+    home.write(LAB + written)
+    if has_files:
+        (home.path / "knowledge").mkdir()
+    assert run(["--home", str(home.path), "config", "check"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "The configuration can be used.\n"
+    assert ("'ada' has no tool that reads sources." in said.err) is bool(place)
+    assert place in said.err
+
+
 def test_the_files_alone_show_what_the_start_would_refuse(home: Home) -> None:
     """The names that `survey_tools` reads from files are those of the tools that are loaded."""
     write_skill(home, "echo")

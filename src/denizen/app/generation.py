@@ -22,11 +22,11 @@ from denizen.app.settings import Settings
 from denizen.app.settings.problem import config_error
 from denizen.app.skill_loading.registry import SkillRegistry
 from denizen.app.tool_checks import (
-    check_agent_sources,
     check_agent_tools,
     check_gate_patterns,
     find_gate_problems,
     find_skill_problems,
+    find_source_problems,
     read_known_tools,
 )
 from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_skills, load_own_tools, read_servers
@@ -76,7 +76,8 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         raise config_error(problems)
     for each in findings.notices:
         _log.warning("an agent's tool is not there", extra={"where": str(each), "fix": each.fix})
-    await check_agent_sources(agents, toolsets)
+    for each in find_source_problems(settings, known):
+        _log.warning("an agent answers from sources that it cannot read", extra={"where": str(each), "fix": each.fix})
     if not may_miss:
         await check_gate_patterns(settings, toolsets)
     generation = Generation(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from denizen.app.settings import Settings
@@ -24,7 +24,7 @@ from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
-from denizen.engine.tools.toolbox import FIND_TOOLS, list_all, list_allowed
+from denizen.engine.tools.toolbox import FIND_TOOLS, list_all
 from denizen.ports.toolset import Toolset
 
 GATE_LOG = "denizen.app.gate"
@@ -48,6 +48,12 @@ class KnownTools:
     def matches(self, pattern: str) -> bool:
         """Returns whether the pattern gives an agent a tool."""
         return pattern in self.names or _matches(pattern, self.names - self.listed_only)
+
+    def gives(self, agent: Agent, name: str) -> bool:
+        """Returns whether the agent may use this tool, and it exists."""
+        patterns = agent.tool_access.tools
+        is_matched = name in patterns or (name not in self.listed_only and any(fnmatchcase(name, p) for p in patterns))
+        return name in self.names and is_matched
 
 
 @record
@@ -114,7 +120,7 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
     for agent in settings.agents.values():
         lists = {"tools": agent.tool_access.tools, "pinned_tools": agent.tool_access.pinned_tools}
         for path, pattern in [
-            ((*_find_list(settings, agent.name, key), index), pattern)
+            ((*_find_key(settings, agent.name, key), index), pattern)
             for key, patterns in lists.items()
             for index, pattern in enumerate(patterns)
         ]:
@@ -127,8 +133,8 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
     return ToolFindings(tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(notices)))
 
 
-def _find_list(settings: Settings, agent: str, key: str) -> KeyPath:
-    """Returns where an agent's list of tools is written: at the agent, or for all of them."""
+def _find_key(settings: Settings, agent: str, key: str) -> KeyPath:
+    """Returns where a key of an agent is written: at the agent, or for all of them."""
     own, common = ("agents", agent, key), ("agent_defaults", key)
     return common if settings.document.has(common) and not settings.document.has(own) else own
 
@@ -159,14 +165,19 @@ def find_gate_problems(settings: Settings, known: KnownTools) -> list[ConfigProb
     return [settings.document.problem(each.path, *_explain_unknown(each.pattern, known)) for each in names]
 
 
-async def check_agent_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:
-    """Logs agents that may answer from sources only and have no tool that reads them."""
-    for agent in agents:
-        if agent.instructions.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(
-            await list_allowed(agent, toolsets)
-        ):
-            fix = "Add knowledge files or sources, and let the agent use search_docs or bash."
-            _log.warning("an agent answers from sources that it cannot read", extra={"agent": agent.name, "fix": fix})
+def find_source_problems(settings: Settings, known: KnownTools) -> list[ConfigProblem]:
+    """Returns the agents that may answer from sources only and have no tool that reads them. These are warned of: the
+    documents may come later.
+    """
+    fix = "Add knowledge files or sources, and let the agent use search_docs or bash."
+    return [
+        settings.document.problem(
+            _find_key(settings, agent.name, "answers_from"), f"'{agent.name}' has no tool that reads sources.", fix
+        )
+        for agent in settings.agents.values()
+        if agent.instructions.answers_from is AnswersFrom.SOURCES
+        and not any(known.gives(agent, name) for name in SOURCE_TOOLS)
+    ]
 
 
 async def check_gate_patterns(settings: Settings, toolsets: Iterable[Toolset]) -> None:

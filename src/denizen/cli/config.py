@@ -36,6 +36,7 @@ def check(home: Path) -> int:
         check_agent_tools,
         find_gate_problems,
         find_skill_problems,
+        find_source_problems,
         find_unmatched,
         survey_tools,
     )
@@ -48,7 +49,8 @@ def check(home: Path) -> int:
         known = survey_tools(settings)
         agents = check_agent_tools(settings, known)
         problems = [*find_skill_problems(settings), *agents.problems, *find_gate_problems(settings, known)]
-        warnings = [f"{each}\nfix: {each.fix}" for each in (*settings.warnings, *agents.notices)]
+        told = (*settings.warnings, *agents.notices, *find_source_problems(settings, known))
+        warnings = [f"{each}\nfix: {each.fix}" for each in told]
         unmatched = [] if known.may_miss else find_unmatched(settings, known.names)
         warnings += [f"{format_path(each.path)}: no tool matches '{each.pattern}'\nfix: {FIX}" for each in unmatched]
     for problem in problems:
