@@ -44,6 +44,8 @@ async def search(
     """Search the documents as agents do: passages with path and lines, the best first.
 
     Searched are the sources, `knowledge/` of the home folder and the agent's own files; with --source, sources only.
+    Of what is found here, an agent on a small model is given before its answer only what fits the question closely,
+    three passages at most.
     """
     query = query.strip()
     if not query:
