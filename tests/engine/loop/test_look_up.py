@@ -239,6 +239,46 @@ async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_n
         assert (await engine.say(question)).reply == (said if is_kept else NOT_IN_SOURCES)
 
 
+@pytest.mark.parametrize(
+    ("question", "said", "is_kept"),
+    [
+        ("Can I keep a board game for 50 days?", "Yes, for 50 days.", False),
+        ("Can I keep two board games for 7 days?", "Yes, two of them.", True),
+        ("How long are 3 board games lent, one after the other?", "For 3 games, 21 days.", True),
+    ],
+)
+async def test_a_figure_of_the_question_is_no_answer_where_the_sources_tell_another(
+    question: str, said: str, is_kept: bool
+) -> None:
+    reading = Documents()
+    reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
+    reply, _ = await ask_guide(question, said, documents=reading)
+    assert reply == (said if is_kept else NOT_IN_SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("question", "looked_up"),
+    [
+        ("And how long is it lent?", "Where is the board game? And how long is it lent?"),
+        ("How long are books lent?", "How long are books lent?"),
+    ],
+)
+async def test_a_question_that_refers_to_the_one_before_is_looked_up_with_it(question: str, looked_up: str) -> None:
+    model, documents = ScriptedModel(otherwise=lambda _: ScriptedReply("ok"), capabilities=SMALL), Documents()
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say("Where is the board game?")
+        await engine.say(question)
+    assert documents.asked[-1]["query"] == looked_up
+
+
+async def test_a_sum_is_not_looked_up_and_keeps_the_tools() -> None:
+    model, documents = ScriptedModel(otherwise=lambda _: ScriptedReply("39168"), capabilities=SMALL), Documents(LOOK)
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say("What is 17 * 2304?")
+    assert documents.asked == []
+    assert "look" in str(model.requests[0].output_schema)
+
+
 async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:
     documents = Documents()
     documents.name = "mcp:somebody"

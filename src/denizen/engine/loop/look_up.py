@@ -8,10 +8,13 @@ the gate, stand in the trace, and what they found counts as read. Called by `tur
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from denizen.domain.agent import AnswersFrom, LookUp
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json
-from denizen.domain.message import Role, ToolCallPart, ToolResultPart
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.ranking import topic_words
@@ -30,6 +33,13 @@ PASSAGES = 3
 MAX_TOKENS = 2000
 """The limit for passages and talk together. Passages come first; talk that does not fit beside them is left out."""
 MAX_QUERY_CHARS = 500
+_REFERS_BACK = re.compile(
+    r"(?i)^(?:and|or|but|what about|how about|und|oder|aber|et|y)\b"
+    r"|\b(?:it|its|they|them|their|he|she|him|her|that|those|these|this|there|er|ihn|ihm|dort|dafür|davon|damit)\b"
+)
+"""What a question says that only the one before it tells: it is looked up together with that."""
+_MARKS = re.compile(r"\A(?:\[[^\n]*\]\n)+")
+"""The lines with date and time that stand in front of what was said."""
 
 
 async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCallPart, ToolResultPart]] | None:
@@ -41,7 +51,7 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question):
         return None
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    calls = [call for call in _plan_calls(context) if _is_ours(toolbox, call.tool)]
+    calls = [call for call in _plan_calls(context, steps.evidence.history) if _is_ours(toolbox, call.tool)]
     if not calls:
         return None
     results = await steps.call(calls, toolbox, is_asked=False)
@@ -59,9 +69,11 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     return found
 
 
-def _plan_calls(context: TurnContext) -> list[ToolCallPart]:
+def _plan_calls(context: TurnContext, history: Sequence[PromptMessage]) -> list[ToolCallPart]:
     asked = context.question[:MAX_QUERY_CHARS]
-    args: dict[str, Json] = {"query": asked, "limit": PASSAGES, "strict": True}
+    before = [_MARKS.sub("", join_text(message.parts)) for message in history[:-1] if message.role is Role.USER]
+    whole = f"{before[-1]} {asked}"[-MAX_QUERY_CHARS:] if before and _REFERS_BACK.search(asked) else asked
+    args: dict[str, Json] = {"query": whole, "limit": PASSAGES, "strict": True}
     calls = [ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)]
     is_on_platform = find_reply_target(context.turn) is not None
     may_quote_people = context.agent.instructions.answers_from is not AnswersFrom.SOURCES
