@@ -2,8 +2,9 @@
 
 A small model seldom thinks of looking, and one that plans decides before it has read anything. So the best passages for
 the question are there from the start, and on a platform, where the question is about what was said, the talk that
-answers it. They are calls of `search_docs` and `search_archive` like any other, but for who asked for them: they pass
-the gate, stand in the trace, and what they found counts as read. Called by `turn`, between prompt and loop.
+answers it. What somebody wants remembered in so many words is kept at once, too, which such a model gets wrong. They
+are calls of `search_docs`, `search_archive` and `remember` like any other, but for who asked for them: they pass the
+gate, stand in the trace, and what they found counts as read. Called by `turn`, between prompt and loop.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
 
-SEARCH, SEARCH_TALK = "search_docs", "search_archive"
-SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive"}
+SEARCH, SEARCH_TALK, REMEMBER = "search_docs", "search_archive", "remember"
+SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive", REMEMBER: "memory"}
 """The skills that the tools are of."""
 PASSAGES = 3
 """How many are looked up. A passage has 1,200 characters at most, so they fit what a plan shows of a result."""
@@ -38,6 +39,12 @@ _REFERS_BACK = re.compile(
     r"|\b(?:it|its|they|them|their|he|she|him|her|that|those|these|this|there|er|ihn|ihm|dort|dafür|davon|damit)\b"
 )
 """What a question says that only the one before it tells: it is looked up together with that."""
+_KEEP = re.compile(
+    r"(?is)\W*(?:please|bitte|can you|could you)?\W*"
+    r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?[:,])|merke? dir(?:,? dass\b| ?:))"
+    r"\s*(?P<fact>\S[^?]{2,300})"
+)
+"""A message that is only the wish to remember what it says."""
 _MARKS = re.compile(r"\A(?:\[[^\n]*\]\n)+")
 """The lines with date and time that stand in front of what was said."""
 
@@ -48,10 +55,14 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
-    if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question):
+    to_keep = _KEEP.fullmatch(context.question) if needs_it else None
+    if to_keep is None and (
+        wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question)
+    ):
         return None
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    calls = [call for call in _plan_calls(context, steps.evidence.history) if _is_ours(toolbox, call.tool)]
+    planned = [_keep(context, to_keep["fact"])] if to_keep else _plan_calls(context, steps.evidence.history)
+    calls = [call for call in planned if _is_ours(toolbox, call.tool)]
     if not calls:
         return None
     results = await steps.call(calls, toolbox, is_asked=False)
@@ -60,13 +71,17 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     for call, result in zip(calls, results, strict=True):
         has_found = steps.evidence.found if call.tool == SEARCH else QUOTED in result.text
         left -= count_tokens(PromptMessage(Role.TOOL, (result,))) if has_found else 0
-        if has_found and not result.is_error and (left >= 0 or not found):
+        if call.tool == REMEMBER or (has_found and not result.is_error and (left >= 0 or not found)):
             found.append((call, result))
     if found:
         steps.keep(Role.ASSISTANT, [call for call, _ in found])
         steps.keep(Role.TOOL, [result for _, result in found])
         await steps.save()
     return found
+
+
+def _keep(context: TurnContext, fact: str) -> ToolCallPart:
+    return ToolCallPart(CallId(derive("call", context.turn.id, "keep")), REMEMBER, {"text": fact.strip()})
 
 
 def _plan_calls(context: TurnContext, history: Sequence[PromptMessage]) -> list[ToolCallPart]:
