@@ -261,6 +261,8 @@ async def test_a_figure_of_the_question_is_no_answer_where_the_sources_tell_anot
     [
         ("And how long is it lent?", "Where is the board game? And how long is it lent?"),
         ("How long are books lent?", "How long are books lent?"),
+        ("Is there parking?", "Is there parking?"),
+        ("Does the reading room have its own printer?", "Does the reading room have its own printer?"),
     ],
 )
 async def test_a_question_that_refers_to_the_one_before_is_looked_up_with_it(question: str, looked_up: str) -> None:
