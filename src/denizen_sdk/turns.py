@@ -209,7 +209,7 @@ class CitationInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceInfo:
     """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
-    is None if no router chose the model. Calls of step 0 are searches that were made before the model was asked.
+    is None if no router chose the model. Calls of step 0 were made before the model was asked.
     """
 
     steps: tuple[StepInfo, ...] = ()

@@ -109,7 +109,7 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
     yield from _documents(trace)
-    yield from _look_up(trace, texts=texts)
+    yield from _unasked(trace, texts=texts)
     yield f"steps: {len(trace.taken)}, {_name_tool_use(trace)}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
@@ -137,10 +137,10 @@ def _documents(trace: TurnTrace) -> Iterator[str]:
         yield f"  {each.ref}{at}, {told}"
 
 
-def _look_up(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
-    if trace.looked_up:
-        yield "looked up before the model was asked:"
-    for call in trace.looked_up:
+def _unasked(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
+    if trace.unasked:
+        yield "looked up or done before the model was asked:"
+    for call in trace.unasked:
         yield f"  {_call(call)}"
         if texts:
             yield from (f"    | {line}" for line in call.outcome.result.text.splitlines())
@@ -158,7 +158,7 @@ def _name_tool_use(trace: TurnTrace) -> str:
     has_tools = not trace.prompts or any(prompt.tools for prompt in trace.prompts)
     if has_tools:
         return "with native tool calls"
-    return "with what was looked up" if trace.looked_up else "without tools"
+    return "after these calls" if trace.unasked else "without tools"
 
 
 def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:

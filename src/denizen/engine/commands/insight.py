@@ -94,7 +94,7 @@ def _trace_lines(detail: TurnTrace, *, in_full: bool, is_mine: bool) -> Iterator
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
-        when = "before the model was asked: " if record in detail.looked_up else ""
+        when = "before the model was asked: " if record in detail.unasked else ""
         yield f"- {when}{_call_line(record, in_full=in_full)}"
     if detail.calls and not in_full:
         yield "Only the asker and admins see the arguments of the tools."

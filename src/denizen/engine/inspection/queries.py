@@ -64,8 +64,8 @@ class TurnTrace:
         return [step for step in self.steps if step.number > 0]
 
     @property
-    def looked_up(self) -> Sequence[CallRecord]:
-        """The searches that no model asked for, before its first request (`loop/look_up`)."""
+    def unasked(self) -> Sequence[CallRecord]:
+        """The calls that no model asked for, from before its first request (`loop/look_up`)."""
         return [call for call in self.calls if call.step == 0]
 
     @property

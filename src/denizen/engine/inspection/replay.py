@@ -314,7 +314,12 @@ class _RecordedResults:
     """
 
     def __init__(self, calls: Sequence[CallRecord], messages: Sequence[Message]) -> None:
-        self._data = _collect_data(messages)
+        self._data: dict[str, dict[str, Json]] = {}
+        for message in messages:
+            shown = cast("Mapping[str, Mapping[str, Json]]", message.meta.get(SHOWN, {}))
+            read = cast("Mapping[str, Json]", message.meta.get(READ, {}))
+            for call, data in (*shown.items(), *((call, {READ: places}) for call, places in read.items())):
+                self._data[call] = {**self._data.get(call, {}), **data}
         ran = (each for each in calls if each.outcome.verdict.decision is Decision.APPROVE and not each.cached)
         self._left = list(ran)
         self.missing: list[ToolCall] = []
@@ -333,17 +338,6 @@ class _RecordedResults:
         found = same[0].outcome.result
         data = self._data.get(same[0].tool_call.id, {})
         return replace(found, data=data, is_own=QUOTED not in found.text)
-
-
-def _collect_data(messages: Sequence[Message]) -> Mapping[str, Mapping[str, Json]]:
-    """Returns the data of results by call."""
-    found: dict[str, dict[str, Json]] = {}
-    for message in messages:
-        shown = cast("Mapping[str, Mapping[str, Json]]", message.meta.get(SHOWN, {}))
-        read = cast("Mapping[str, Json]", message.meta.get(READ, {}))
-        for call, data in (*shown.items(), *((call, {READ: places}) for call, places in read.items())):
-            found[call] = {**found.get(call, {}), **data}
-    return found
 
 
 def _canonical_args(call: ToolCall, spec: ToolSpec) -> str:
