@@ -203,7 +203,7 @@ async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home)
             pass
 
 
-@pytest.mark.proves("V13")
+@pytest.mark.proves("V13", "T-config-providers")
 async def test_each_kind_of_provider_is_asked_in_its_own_way_at_the_address_in_the_configuration(home: Home) -> None:
     async with model_server() as server:
         bases = {"openai": server.openai_url, "anthropic": server.url, "openrouter": server.openrouter_url}

@@ -239,6 +239,15 @@ async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_n
         assert (await engine.say(question)).reply == (said if is_kept else NOT_IN_SOURCES)
 
 
+async def test_who_answers_from_sources_says_what_it_has_done() -> None:
+    guide = replace(agent(), instructions=AgentInstructions(answers_from=AnswersFrom.SOURCES))
+    model = ScriptedModel(ScriptedReply(calls=[call("remind", text="water")]), ScriptedReply("I will remind you at 9."))
+    text: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    reminder = ToolSpec("remind", "Reminds.", text, tier=Tier.HARMLESS)
+    async with open_engine(model, Documents(reminder), agent=guide) as engine:
+        assert (await engine.say("Remind me to water the plants tomorrow morning")).reply == "I will remind you at 9."
+
+
 @pytest.mark.parametrize(
     ("question", "said", "is_kept"),
     [
