@@ -11,11 +11,15 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
+from denizen.domain.json import Json
 from denizen.domain.message import Author, join_text
 from denizen.domain.room import Post, Room
+from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
+from denizen.ports.model import Capabilities
+from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.engine_fixture import NAME, EngineFixture, message, open_engine
+from tests.engine.engine_fixture import NAME, WRITE, EngineFixture, ToolsetFixture, message, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +44,24 @@ async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_se
         await engine.say("Which number?", instructions="Be brief.")
     assert unsent == PlannedRequest("scripted/model", model.requests[1])
     assert [each.kind for each in unsent.request.messages] == ["history", "history", "question"]
+
+
+@pytest.mark.proves("C-inspect-payload")
+async def test_what_a_small_model_would_have_kept_is_not_kept_for_a_request_that_is_only_shown() -> None:
+    text: Json = {"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False}
+    memory = ToolsetFixture([replace(WRITE, name="remember", parameters=text)], name="memory")
+    model = ScriptedModel(ScriptedReply("I will."), capabilities=Capabilities(native_tools=False, small=True))
+    asked = "Remember that my bike is green."
+
+    async def keep(call: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("Kept.")
+
+    memory.run = keep
+    async with open_engine(model, memory, agent=ADA) as engine:
+        assert "Not done: the request is only shown." in str(await plan(engine, asked))
+        assert memory.calls == []
+        await engine.say(asked)
+    assert [call.tool for call in memory.calls] == ["remember"]
 
 
 @pytest.mark.proves("C-inspect-payload")
