@@ -19,7 +19,7 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from denizen.domain.evidence import READ
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import Json
-from denizen.domain.message import Message, Role, ToolCallPart, ToolResultPart
+from denizen.domain.message import Message, Role
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.prompt_messages import drop_dead_images
 from denizen.domain.record import record
@@ -32,7 +32,7 @@ from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
-from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
@@ -47,14 +47,14 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context, choose_model_name
 from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.engine.tools.toolbox import Toolbox
+from denizen.engine.tools.toolbox import list_all
 from denizen.engine.turn import find_answer, render_answer
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
 
 NOT_SENT = "not_sent"
-NOT_DONE = "Not done: the request is only shown."
+ONLY_SHOWN = "the request is only shown"
 NEWEST = "9" * 20
 """Stands for the id of a post that is newer than any other."""
 
@@ -78,6 +78,10 @@ async def plan_requests(
         raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
     async with runtime.lease() as leased:
         generation = await services.configured(leased, leased.agent(turn_request.agent).name)
+        # Nothing is done for it but reading.
+        acting = [name for name, tool in (await list_all(generation.toolsets)).items() if not tool.spec.read_only]
+        rules = (*generation.policy.rules, *(ToolRule(name, Decision.DENY, reason=ONLY_SHOWN) for name in acting))
+        generation = replace(generation, policy=replace(generation.policy, rules=rules))
         agent = generation.agent(turn_request.agent)
         turn_request, now = replace(turn_request, agent=agent.name), services.clock.now()
         if conversation is not None:
@@ -94,7 +98,7 @@ async def plan_requests(
         )
         with suppress(_NotSent):
             proofs = open_proofs(services.prover, context, history)
-            steps = _ReadingSteps(context, replace(services, live=LiveEvents()), proofs=proofs)
+            steps = FreeSteps(context, replace(services, live=LiveEvents()), proofs=proofs)
             await find_answer(context, steps, history)
     return silent.unsent
 
@@ -310,18 +314,6 @@ class FreeSteps(TurnSteps):
     @property
     def calls(self) -> Sequence[CallRecord]:
         return tuple(self._calls)
-
-
-class _ReadingSteps(FreeSteps):
-    """Steps towards a request that is only shown: what does more than read is not called."""
-
-    async def call(
-        self, calls: Sequence[ToolCallPart], toolbox: Toolbox, *, is_asked: bool = True
-    ) -> tuple[ToolResultPart, ...]:
-        bound = [toolbox.find(call.tool) for call in calls]
-        if all(tool is None or tool.spec.read_only for tool in bound):
-            return await super().call(calls, toolbox, is_asked=is_asked)
-        return tuple(ToolResultPart(call.id, call.tool, NOT_DONE) for call in calls)
 
 
 class _RecordedResults:
