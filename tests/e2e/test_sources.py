@@ -58,6 +58,23 @@ def test_a_path_where_no_folder_is_is_refused(is_file: bool, home: Home, tmp_pat
     assert len(home.do("sources", "list").out.splitlines()) == 1
 
 
+def test_a_mistyped_name_of_a_folder_here_is_told_as_such_with_the_nearest_one(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "handbook/policies").mkdir(parents=True)
+    here = f"import os; os.chdir({str(tmp_path)!r})"
+    near = (("handbook/policy", "handbook/policies"), ("hanbook", "handbook"), ("./hanbook", "handbook"))
+    for given, meant in near:
+        refused = home.do("sources", "add", given, before=here)
+        assert (refused.code, refused.told[0]) == (2, f"error: There is no folder {given}.")
+        assert f"Did you mean {meant}?" in refused.err
+    refused = home.do("sources", "add", "handbook/policy", before=here)
+    assert "--kind git or https://github.com/handbook/policy.git" in refused.err
+    added = home.do("sources", "add", "handbook/policy", "--kind", "git", before=here)
+    assert "git https://github.com/handbook/policy.git," in added.out
+    assert (
+        "git https://github.com/example/handbook.git," in home.do("sources", "add", "example/handbook", before=here).out
+    )
+
+
 @pytest.mark.proves("SW7")
 def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Path, tmp_path: Path) -> None:
     refused = home.do("sources", "sync")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from denizen.app.build import Denizen
     from denizen.app.home.secrets import SecretRef
+    from denizen.domain.errors import DenizenError
     from denizen.domain.source import SourceChange
     from denizen.engine.knowledge.sources import SourceListing
 
@@ -81,7 +82,7 @@ async def add(denizen: Denizen, location: str, source_id: str, **given: str | in
     A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
     the next `denizen sources sync`; a channel of the archive is read by a running Denizen.
     """
-    source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
+    source = await denizen.knowledge.catalog.add(_full(location, given["kind"]), _change(given), source_id=source_id)
     echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
     echo("`denizen sources sync` reads it.")
 
@@ -119,7 +120,7 @@ async def show(denizen: Denizen, source_id: str) -> None:
 @with_denizen
 async def edit(denizen: Denizen, source_id: str, location: str | None, **given: str | int | None) -> None:
     """Change a source. What was read of it stays until the next sync."""
-    change = _change(given, None if location is None else _full(location))
+    change = _change(given, None if location is None else _full(location, given["kind"]))
     source = await denizen.knowledge.catalog.edit(source_id, change)
     echo(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
 
@@ -214,18 +215,16 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
-def _full(location: str) -> str:
+def _full(location: str, kind: str | int | None) -> str:
     """People write paths relative to where they are. Raises InvalidInput for what may be a folder here or a repository
     on GitHub, and NotFound for a path where no folder is.
     """
-    from denizen.domain.errors import InvalidInput, NotFound
+    from denizen.domain.errors import InvalidInput
     from denizen.domain.location import is_shorthand
 
     is_path = location.startswith(("./", "../", "~", "/")) or location in (".", "..")
     if is_path and not Path(location).expanduser().is_dir():
-        raise NotFound(
-            f"There is no folder {location}.", code="source_missing", fix="Correct the path, or make the folder first."
-        )
+        raise _no_folder(location)
     if is_path and not location.startswith("/"):
         return str(Path(location).expanduser().resolve())
     is_here = _is_here(location)
@@ -235,7 +234,42 @@ def _full(location: str) -> str:
             code="source_invalid",
             fix=f"Write ./{location} for the folder, or https://github.com/{location}.git.",
         )
-    return str(Path(location).resolve()) if is_here else location
+    if is_here:
+        return str(Path(location).resolve())
+    if is_shorthand(location) and (kind == "folder" or (kind is None and _is_here(location.partition("/")[0]))):
+        raise _no_folder(location, f" --kind git or https://github.com/{location}.git is the repository on GitHub.")
+    if not is_shorthand(location) and _reads_like_a_path(location, kind):
+        raise _no_folder(location, " A repository on GitHub is owner/repo; other places are given by their address.")
+    return location
+
+
+def _reads_like_a_path(location: str, kind: str | int | None) -> bool:
+    """Whether it can be read as nothing but a folder, or a repository, of this machine."""
+    from denizen.domain.errors import InvalidInput
+    from denizen.domain.location import SourceKind, read_location
+
+    if kind not in (None, "git", "folder") or not re.fullmatch(r"[\w.][\w./ -]*", location):
+        return False
+    try:
+        read_location(location, SourceKind(kind) if kind else None)
+    except InvalidInput:
+        return True
+    return False
+
+
+def _no_folder(location: str, others: str = "") -> DenizenError:
+    """`others` says how to name what is no folder of this machine."""
+    from denizen.app.settings.problem import find_closest
+    from denizen.domain.errors import NotFound
+
+    path = Path(location).expanduser()
+    try:
+        near = find_closest(path.name, sorted(each.name for each in path.parent.iterdir() if each.is_dir()))
+    except OSError:
+        near = ""
+    meant = f"Did you mean {path.parent / near}? " if near else ""
+    fix = f"{meant}Correct the path, or make the folder first.{others}"
+    return NotFound(f"There is no folder {location}.", code="source_missing", fix=fix)
 
 
 def _is_here(location: str) -> bool:
