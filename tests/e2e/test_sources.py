@@ -162,6 +162,17 @@ def test_of_a_pdf_that_is_too_long_the_text_says_that_there_is_more(home: Home, 
     assert said.endswith("page 100\n\n[only 100 of 101 pages were read: it is long]\n")
 
 
+def test_a_source_that_fails_is_told_once_by_a_sync_and_by_its_log_only_when_asked_for(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
+    (tmp_path / "notes").rmdir()
+    failed = home.do("sources", "sync")
+    assert failed.code == 4 and failed.out.startswith("notes: not read. ") and failed.err == ""
+    assert "a source was not read" in home.do("-v", "sources", "sync").err
+
+
 def test_an_interrupted_sync_says_what_becomes_of_it(home: Home) -> None:
     with closing(SlowServer()) as slow:
         assert home.do("sources", "add", slow.url, "--id", "slow").code == 0

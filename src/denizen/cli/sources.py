@@ -16,6 +16,7 @@ import click
 
 from denizen.cli.exit_codes import exit_code
 from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
+from denizen.cli.log import leave_to_command
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
     The exit code is 4 if a source could not be read; its last good state stays.
     """
     home: Path = ctx.obj
+    leave_to_command("denizen.knowledge.reading", "denizen.knowledge.sync")
     try:
         ended = anyio.run(partial(_sync, home, source_ids, reset=reset, push=push))
     except KeyboardInterrupt:
