@@ -303,6 +303,8 @@ def test_a_push_has_a_running_server_read_that_source(home: Home, provider: Prov
         wait_until(lambda: agents_see_if_any(home) == {"docs/site/guide/a.md": "# Roses"})
         assert home.do("sources", "webhook", "site", "--remove").code == 0
         wait_until(lambda: server.hook("site", b"{}", secret).status == 401)
+        assert "webhooks" not in home.config.read_text()
+        assert secret not in (home.folder / "secrets.env").read_text()
         assert secret not in server.running.err.text
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 UNAVAILABLE = "Unavailable"
 _RUNS = " `denizen run` goes on with them, and so does `denizen docs index`."
+VARIABLE = "SYNC_SECRET_"
+"""How the names of the webhooks' secrets begin."""
 NAMED = 3
 """So many of the files that were left out stand in the list; `show` names more of them."""
 
@@ -351,17 +353,22 @@ def webhook(home: Path, source_id: str, *, remove: bool) -> None:
     It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A running Denizen applies it.
     """
     from denizen.app.home.environment import read_environment
-    from denizen.app.settings import remove_value, set_secret
+    from denizen.app.settings import remove_secret, remove_value, set_secret
     from denizen.builtin_skills import BUILTIN
 
     path = ("knowledge", "webhooks", source_id)
     run_with_denizen(home, lambda denizen: denizen.knowledge.catalog.get(source_id))  # raises NotFound
+    known = load_home_settings(home).config.knowledge.webhooks
     if remove:
-        remove_value(home, read_environment(), path, known_tools=BUILTIN)
+        variable = _webhook_variable(source_id, known)
+        if variable.startswith(VARIABLE):
+            remove_secret(home, read_environment(), path, variable, known_tools=BUILTIN)
+        else:  # a secret that somebody wrote there, perhaps for more than this
+            remove_value(home, read_environment(), path, known_tools=BUILTIN)
         echo(f"{source_id} has no webhook any more.")
         return
     secret = secrets.token_urlsafe(32)
-    variable = _webhook_variable(source_id, load_home_settings(home).config.knowledge.webhooks)
+    variable = _webhook_variable(source_id, known)
     set_secret(home, read_environment(), path, (variable, secret), known_tools=BUILTIN)
     echo(f"POST /api/sync/webhook/{source_id} has it read. Give this secret to the other side; it is not shown again:")
     echo(f"  {secret}")
@@ -374,6 +381,6 @@ def _webhook_variable(source_id: str, known: Mapping[str, SecretRef | None]) -> 
     if mine is not None:
         return mine.name
     taken = {each.name for each in known.values() if each is not None}
-    plain = f"SYNC_SECRET_{re.sub(r'[^A-Z0-9]+', '_', source_id.upper())}"
+    plain = f"{VARIABLE}{re.sub(r'[^A-Z0-9]+', '_', source_id.upper())}"
     names = (plain, *(f"{plain}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
