@@ -37,7 +37,10 @@ async def test_a_private_thread_has_a_history_of_its_own_whatever_the_scope() ->
     assert "Friday" not in str(model.requests[-1].messages)
 
 
-async def test_an_answer_of_an_account_that_was_removed_since_is_in_no_document_made_of_the_channel() -> None:
+@pytest.mark.parametrize("is_remembered", [True, False])
+async def test_what_an_account_posted_that_was_removed_since_is_in_no_document_made_of_the_channel(
+    is_remembered: bool,
+) -> None:
     world = World()
     eva = AgentName("eva")
     agents = {name: Agent(name, history=HistorySettings(recent_messages=0)) for name in (ADA, eva)}
@@ -46,6 +49,9 @@ async def test_an_answer_of_an_account_that_was_removed_since_is_in_no_document_
         world.platform.say(world.general, "ana", "@ada what is the alarm code?")
         await fixture.settled()
         assert await fixture.said() == ["The code is 12345."]
+        if not is_remembered:  # it was removed before Denizen remembered accounts
+            async with fixture.store.work() as work:
+                await work.user_settings.put("own_accounts:discord", fixture.ada.user_id, None, now=START)
     async with open_platform(world, agents={eva: agents[eva]}) as fixture:
         await fixture.settled()
         reader = ChannelSourceReader(fixture.store, fixture.channels, fixture.shared_services.mirror, world.clock)

@@ -86,9 +86,18 @@ class ChannelSourceReader:
             for each in (room, *sorted(threads, key=lambda thread: (len(thread.id), thread.id)))
             if not is_room_opted_out(each, policy, chosen)
         ]
+        former = await self._find_senders(room.platform, [post for talk in talks for post in talk.posts])
+        talks = [RoomPosts(talk.room, [post for post in talk.posts if post.author.id not in former]) for talk in talks]
         if not any(talk.posts for talk in talks):
             raise NotFound("Nothing that people said in the channel is in the archive.", code="source_empty")
         return ChannelDocuments(talks[0], talks[1:], self._mirror.policy)
+
+    async def _find_senders(self, platform: str, posts: Sequence[Post]) -> set[str]:
+        """Returns the accounts that sent answers of ours. Of one that was removed long ago nothing else is known."""
+        by_bots = {post.id: post.author.id for post in posts if post.author.is_bot}
+        async with self._store.work(write=False) as work:
+            sent = await work.outbox.find_sent(platform, by_bots)
+        return {by_bots[post_id] for post_id in sent}
 
     async def _enter(self, source: Source) -> tuple[Room, Channel]:
         """The room, and an account that says that everybody there may read it."""
