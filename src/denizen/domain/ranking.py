@@ -61,8 +61,8 @@ def telling_words(question: str) -> list[str]:
 
 
 def topic_words(question: str) -> list[str]:
-    """The telling words without those of small talk, to which no document has an answer."""
-    return [word for word in telling_words(question) if word not in _SMALL_TALK]
+    """The telling words without those of small talk, and figures alone: to a sum no document has an answer."""
+    return [word for word in telling_words(question) if word not in _SMALL_TALK and not word.isdigit()]
 
 
 def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
@@ -104,14 +104,17 @@ class Match:
     coverage: float = 0.0
 
 
-def fuse_matches(by_words: Sequence[Match], by_meaning: Sequence[Match], *, least: float) -> list[str]:
+def fuse_matches(
+    by_words: Sequence[Match], by_meaning: Sequence[Match], *, least: float, words_share: float = WORDS_SHARE
+) -> list[str]:
     """One ranking out of one by words and one by meaning, of RANKED places each. The more the best match by words
-    covers of the question, the more words count: who names what there is wants that, whatever means the same. A meaning
-    counts by how much nearer it is than the last one, or than `least`, at which texts have nothing in common.
+    covers of the question, the more words count: who names what there is wants that, whatever means the same. Where it
+    covers little of it, words count for `words_share`. A meaning counts by how much nearer it is than the last one, or
+    than `least`, at which texts have nothing in common.
     """
     floor = by_meaning[-1].score if len(by_meaning) >= RANKED else least
     sureness = (max((match.coverage for match in by_words), default=0) - SURE_FROM) / (SURE_AT - SURE_FROM)
-    words_share = WORDS_SHARE + (1 - WORDS_SHARE) * min(max(sureness, 0), 1)
+    words_share += (1 - words_share) * min(max(sureness, 0), 1)
     best = max((match.score for match in by_words), default=1)
     scores = {match.key: words_share * match.score / best for match in by_words}
     for match in by_meaning:

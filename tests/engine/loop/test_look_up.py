@@ -10,7 +10,7 @@ import pytest
 from denizen.builtin_skills.archive import skill as archive_skill
 from denizen.domain.agent import Agent, AgentInstructions, AnswersFrom, LookUp, ToolAccess, ToolPlanning
 from denizen.domain.events import TextAdded, TurnFinished
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, Role, TextPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
@@ -146,7 +146,7 @@ async def test_where_nothing_fits_the_model_is_told_not_to_guess(look_up: LookUp
     )
     async with open_engine(model, Documents(), agent=agent(look_up)) as engine:
         assert (await engine.say("What is the password of the guest wifi?")).reply == "I do not know."
-    assert ("Do not guess" in words(model.requests[-1])) is is_told
+    assert ("do not guess" in words(model.requests[-1])) is is_told
 
 
 @pytest.mark.parametrize("capabilities", [SMALL, Capabilities(native_tools=False)])
@@ -237,6 +237,77 @@ async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_n
     model = ScriptedModel(ScriptedReply(said), capabilities=capabilities)
     async with open_engine(model, reading, agent=agent(LookUp.ALWAYS)) as engine:
         assert (await engine.say(question)).reply == (said if is_kept else NOT_IN_SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "is_kept"),
+    [
+        ("Can I keep a board game for 50 days?", "Yes, for 50 days.", False),
+        ("Can I keep two board games for 7 days?", "Yes, two of them.", True),
+        ("How long are 3 board games lent, one after the other?", "For 3 games, 21 days.", True),
+    ],
+)
+async def test_a_figure_of_the_question_is_no_answer_where_the_sources_tell_another(
+    question: str, said: str, is_kept: bool
+) -> None:
+    reading = Documents()
+    reading.specs = [replace(SEARCH, flow=DataFlow(reads=frozenset({Taint.DOCUMENT})))]
+    reply, _ = await ask_guide(question, said, documents=reading)
+    assert reply == (said if is_kept else NOT_IN_SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("question", "looked_up"),
+    [
+        ("And how long is it lent?", "Where is the board game? And how long is it lent?"),
+        ("How long are books lent?", "How long are books lent?"),
+    ],
+)
+async def test_a_question_that_refers_to_the_one_before_is_looked_up_with_it(question: str, looked_up: str) -> None:
+    model, documents = ScriptedModel(otherwise=lambda _: ScriptedReply("ok"), capabilities=SMALL), Documents()
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say("Where is the board game?")
+        await engine.say(question)
+    assert documents.asked[-1]["query"] == looked_up
+
+
+async def test_a_sum_is_not_looked_up_and_keeps_the_tools() -> None:
+    model, documents = ScriptedModel(otherwise=lambda _: ScriptedReply("39168"), capabilities=SMALL), Documents(LOOK)
+    async with open_engine(model, documents, agent=agent()) as engine:
+        await engine.say("What is 17 * 2304?")
+    assert documents.asked == []
+    assert "look" in str(model.requests[0].output_schema)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("remember that I am allergic to nuts", "I am allergic to nuts"),
+        ("Please remember this about me: I am vegan.", "I am vegan."),
+        ("Merk dir, dass ich in Bonn wohne.", "ich in Bonn wohne."),
+        ("Do you remember that I am allergic to nuts?", None),
+        ("Remember to water the plants.", None),
+        ("I remember that you were there.", None),
+    ],
+)
+async def test_what_somebody_wants_remembered_is_kept_before_a_small_model_is_asked(
+    said: str, kept: str | None
+) -> None:
+    calls: list[JsonObject] = []
+
+    async def remember(call: ToolCall, scope: CallScope) -> ToolResult:
+        calls.append(call.args)
+        return ToolResult("Remembered as mem_1.")
+
+    text: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    memory = ToolsetFixture([ToolSpec("remember", "Keeps a fact.", text, tier=Tier.HARMLESS)], remember, name="memory")
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply("ok" if r.output_schema is None else '{"tool": "none"}'), capabilities=SMALL
+    )
+    async with open_engine(model, memory, agent=agent()) as engine:
+        await engine.say(said)
+    assert calls == ([{"text": kept}] if kept else [])
+    assert ("Remembered as mem_1." in words(model.requests[-1])) is (kept is not None)
 
 
 async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:
@@ -360,7 +431,7 @@ async def test_nothing_is_looked_up_for_small_talk(question: str) -> None:
     async with open_engine(model, documents, agent=agent()) as engine:
         await engine.say(question)
     assert documents.asked == []
-    assert "Do not guess" not in words(model.requests[-1])
+    assert "do not guess" not in words(model.requests[-1])
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ from denizen.skill import (
     TalkFilters,
 )
 
+WORDS_SHARE = 0.1
+"""What words count for beside meaning: people answer in other words than somebody asks in, and a word says less of a
+short message than of a passage.
+"""
+
 NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
@@ -107,7 +112,10 @@ class ArchiveSearch:
             by_embedding = await self._find_near(work, query, asked)
         hits = {hit.post.id: hit for hit in (*by_embedding, *by_words) if view.sees(hit.post)}
         ranked = fuse_matches(
-            [hit.match for hit in by_words], [hit.match for hit in by_embedding], least=self._similarity()
+            [hit.match for hit in by_words],
+            [hit.match for hit in by_embedding],
+            least=self._similarity(),
+            words_share=WORDS_SHARE,
         )
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -358,12 +358,21 @@ class TurnEvidence:
             self.found += found
         return describe_reading(places).get(READ)
 
-    def has_figure(self, figures: Iterable[WrittenNumber]) -> bool:
-        """Whether one of the numbers stands in the question, in a result or in what was said before."""
-        history = [part for message in self.history for part in message.parts]
-        told = [part.text for part in history if isinstance(part, TextPart | ToolResultPart)]
-        known = find_values("\n".join([self.question, *(result.text for result in self.results), *told]))
-        return any(not figure.values.isdisjoint(known) for figure in figures)
+    def supports_figures(self, text: str, figures: Sequence[WrittenNumber]) -> bool:
+        """Whether one of the figures of a text stands in a result or in what was said before; or in the question, where
+        nothing speaks against it: "yes, 50 euros" is not so where a result tells another price.
+        """
+        from denizen.domain.claimed_numbers import has_numbers
+
+        ends_with_question = bool(self.history) and self.history[-1].role is Role.USER
+        earlier = [part for message in self.history[: -1 if ends_with_question else None] for part in message.parts]
+        before = [part.text for part in earlier if isinstance(part, TextPart | ToolResultPart)]
+        told = "\n".join([*(result.text for result in self.results), *before])
+        known, asked = find_values(told), find_values(self.question)
+        if any(not figure.values.isdisjoint(known) for figure in figures):
+            return True
+        is_asked = any(not figure.values.isdisjoint(asked) for figure in figures)
+        return is_asked and has_numbers(text, told, "", self.question)
 
     def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""

@@ -2,16 +2,20 @@
 
 A small model seldom thinks of looking, and one that plans decides before it has read anything. So the best passages for
 the question are there from the start, and on a platform, where the question is about what was said, the talk that
-answers it. They are calls of `search_docs` and `search_archive` like any other, but for who asked for them: they pass
-the gate, stand in the trace, and what they found counts as read. Called by `turn`, between prompt and loop.
+answers it. What somebody wants remembered in so many words is kept at once, too, which such a model gets wrong. They
+are calls of `search_docs`, `search_archive` and `remember` like any other, but for who asked for them: they pass the
+gate, stand in the trace, and what they found counts as read. Called by `turn`, between prompt and loop.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from denizen.domain.agent import AnswersFrom, LookUp
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json
-from denizen.domain.message import Role, ToolCallPart, ToolResultPart
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.ranking import topic_words
@@ -22,14 +26,27 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
 
-SEARCH, SEARCH_TALK = "search_docs", "search_archive"
-SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive"}
+SEARCH, SEARCH_TALK, REMEMBER = "search_docs", "search_archive", "remember"
+SKILLS = {SEARCH: "knowledge", SEARCH_TALK: "archive", REMEMBER: "memory"}
 """The skills that the tools are of."""
 PASSAGES = 3
 """How many are looked up. A passage has 1,200 characters at most, so they fit what a plan shows of a result."""
 MAX_TOKENS = 2000
 """The limit for passages and talk together. Passages come first; talk that does not fit beside them is left out."""
 MAX_QUERY_CHARS = 500
+_REFERS_BACK = re.compile(
+    r"(?i)^(?:and|or|but|what about|how about|und|oder|aber|et|y)\b"
+    r"|\b(?:it|its|they|them|their|he|she|him|her|that|those|these|this|there|er|ihn|ihm|dort|dafür|davon|damit)\b"
+)
+"""What a question says that only the one before it tells: it is looked up together with that."""
+_KEEP = re.compile(
+    r"(?is)\W*(?:please|bitte|can you|could you)?\W*"
+    r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?[:,])|merke? dir(?:,? dass\b| ?:))"
+    r"\s*(?P<fact>\S[^?]{2,300})"
+)
+"""A message that is only the wish to remember what it says."""
+_MARKS = re.compile(r"\A(?:\[[^\n]*\]\n)+")
+"""The lines with date and time that stand in front of what was said."""
 
 
 async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCallPart, ToolResultPart]] | None:
@@ -38,10 +55,14 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
-    if wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question):
+    to_keep = _KEEP.fullmatch(context.question) if needs_it else None
+    if to_keep is None and (
+        wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question)
+    ):
         return None
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    calls = [call for call in _plan_calls(context) if _is_ours(toolbox, call.tool)]
+    planned = [_keep(context, to_keep["fact"])] if to_keep else _plan_calls(context, steps.evidence.history)
+    calls = [call for call in planned if _is_ours(toolbox, call.tool)]
     if not calls:
         return None
     results = await steps.call(calls, toolbox, is_asked=False)
@@ -50,7 +71,7 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     for call, result in zip(calls, results, strict=True):
         has_found = steps.evidence.found if call.tool == SEARCH else QUOTED in result.text
         left -= count_tokens(PromptMessage(Role.TOOL, (result,))) if has_found else 0
-        if has_found and not result.is_error and (left >= 0 or not found):
+        if call.tool == REMEMBER or (has_found and not result.is_error and (left >= 0 or not found)):
             found.append((call, result))
     if found:
         steps.keep(Role.ASSISTANT, [call for call, _ in found])
@@ -59,9 +80,15 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     return found
 
 
-def _plan_calls(context: TurnContext) -> list[ToolCallPart]:
+def _keep(context: TurnContext, fact: str) -> ToolCallPart:
+    return ToolCallPart(CallId(derive("call", context.turn.id, "keep")), REMEMBER, {"text": fact.strip()})
+
+
+def _plan_calls(context: TurnContext, history: Sequence[PromptMessage]) -> list[ToolCallPart]:
     asked = context.question[:MAX_QUERY_CHARS]
-    args: dict[str, Json] = {"query": asked, "limit": PASSAGES, "strict": True}
+    before = [_MARKS.sub("", join_text(message.parts)) for message in history[:-1] if message.role is Role.USER]
+    whole = f"{before[-1]} {asked}"[-MAX_QUERY_CHARS:] if before and _REFERS_BACK.search(asked) else asked
+    args: dict[str, Json] = {"query": whole, "limit": PASSAGES, "strict": True}
     calls = [ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)]
     is_on_platform = find_reply_target(context.turn) is not None
     may_quote_people = context.agent.instructions.answers_from is not AnswersFrom.SOURCES

@@ -46,7 +46,7 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
     )
 
 
-NOT_IN_SOURCES = "I do not know. I found nothing about this in my sources."
+NOT_IN_SOURCES = "I do not know. I did not find the answer in my sources."
 _SHORT_WORDS = 3
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +|\n+")
 
@@ -67,7 +67,7 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
         # A small model would rather tell some year than none. It may write "one" and mean nothing by it.
         invents = context.model.capabilities.small and steps.evidence.found > 0
         figures = [each for each in find_numbers(answer.text) if is_bound or (invents and not each.is_word)]
-        return _deny_knowing(steps) if figures and not steps.evidence.has_figure(figures) else answer
+        return _deny_knowing(steps) if figures and not steps.evidence.supports_figures(answer.text, figures) else answer
     is_small_talk = not topic or ("?" not in context.question and len(topic) < _SHORT_WORDS)
     return answer if is_small_talk or not is_bound or answer.citations else _deny_knowing(steps)
 
