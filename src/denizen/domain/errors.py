@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Explanation(NamedTuple):
-    """What went wrong, the reason, and what to do about it; reason and remedy may be empty."""
+    """The parts of an explained error. Reason and remedy may be empty."""
 
     message: str
     why: str = ""

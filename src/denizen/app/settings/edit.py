@@ -412,7 +412,7 @@ def _splice_out_whole(text: str, home: Path, path: KeyPath) -> str:
     changed = splice_out(text, parse_config(text, home), path)
     for depth in range(len(path) - 1, 0, -1):
         document = parse_config(changed, home)
-        if find_value(document.tree, path[:depth]) or document.tree.keys() == {path[0]}:
+        if find_value(document.tree, path[:depth]) or (depth == 1 and len(document.tree) == 1):
             break
         changed = splice_out(changed, document, path[:depth])
     return changed
