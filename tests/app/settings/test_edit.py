@@ -266,7 +266,7 @@ def set_key(home: Path) -> None:
             "# mine\nOTHER=1\nHOOK=x\n",
         ),
         ("{level}knowledge:\n  webhooks:\n    # ours\n    a: ${{HOOK}}\n", "{level}    # ours\n", "# mine\nOTHER=1\n"),
-        ("knowledge:\n  webhooks:\n    a: ${{HOOK}}\n", "knowledge:\n  webhooks:\n", "# mine\nOTHER=1\n"),
+        ("knowledge:\n  webhooks:\n    a: ${{HOOK}}\n", "knowledge:\n", "# mine\nOTHER=1\n"),
     ],
 )
 def test_a_secret_is_removed_with_its_setting_and_what_that_leaves_empty_unless_something_else_needs_them(
