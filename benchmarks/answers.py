@@ -96,7 +96,8 @@ QUESTIONS = (
     Question("How much does it cost to rent a bicycle from the library?"),
 )
 REFUSAL = re.compile(
-    r"(?i)don'?t know|do not (know|say|answer|mention|contain)|not (found|mention|contain|provide|in (my|the))"
+    r"(?i)don'?t know|do not (know|say|answer|mention|contain)"
+    r"|not (\w+ )?(found|mention|contain|provid|specif|in (my|the))"
     r"|no (information|answer|mention)|nothing|cannot (find|answer)|unknown|does(n'?t| not)"
 )
 

@@ -52,7 +52,7 @@ def test_an_answer_that_says_a_line_again_is_from_there(answer: str, question: s
     ("answer", "question"),
     [
         ("Hello! How can I help you?", "Hello!"),
-        ("I do not know. I found nothing about this in my sources.", "What is the password of the guest wifi?"),
+        ("I do not know. I did not find the answer in my sources.", "What is the password of the guest wifi?"),
         ("The documents do not say how long board games are lent.", "How long can I borrow a board game?"),
         ("Board games are lent for 14 days.", "How long can I borrow a board game?"),
         ("Until 21:00.", "Until when is the reading room open on Thursdays?"),
@@ -65,6 +65,31 @@ def test_an_answer_that_says_a_line_again_is_from_there(answer: str, question: s
 )
 def test_an_answer_that_does_not_plainly_come_from_a_line_names_none(answer: str, question: str) -> None:
     assert named(answer, question) == []
+
+
+FEES = DocumentLines(
+    "docs/fees.md",
+    [
+        "# Membership",
+        "",
+        "| Kind | Fee a month | Notes |",
+        "|---|---|---|",
+        "| Full | 28 € | |",
+        "| Reduced | 18 € | students, pensioners |",
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        ("The reduced membership costs 18 € per month.", ["docs/fees.md:6"]),
+        ("18 € a month.", ["docs/fees.md:6"]),
+        ("The reduced membership costs 28 € per month.", []),
+    ],
+)
+def test_a_row_of_a_table_is_read_with_its_headings(answer: str, lines: list[str]) -> None:
+    assert named(answer, "What does the reduced membership cost?", [ReadLines(FEES, range(1, 7))]) == lines
 
 
 def test_each_line_is_named_once_and_only_what_was_read() -> None:

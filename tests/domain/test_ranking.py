@@ -24,6 +24,9 @@ def test_a_meaning_beats_few_words_by_how_near_it_is() -> None:
     assert fuse_matches(few, [Match("near", 0.8), Match("weak", 0.35)], least=0.3) == ["best", "near", "weak"]
     assert fuse_matches([Match("a", 9.0, 0.3), Match("b", 8.0, 0.3)], [Match("b", 0.8)], least=0.3) == ["b", "a"]
     assert fuse_matches([Match("a", 9.0, 1.0), Match("b", 8.0, 1.0)], [Match("b", 0.8)], least=0.3) == ["a", "b"]
+    weak = [Match("a", 9.0, 0.3)]
+    assert fuse_matches(weak, [Match("b", 0.8)], least=0.3) == ["a", "b"]
+    assert fuse_matches(weak, [Match("b", 0.8)], least=0.3, words_share=0.1) == ["b", "a"]
 
 
 def test_of_a_full_ranking_the_last_place_counts_nothing() -> None:

@@ -56,20 +56,20 @@ class Attribution:
 def find_attributions(answer: str, read: Sequence[ReadLines], question: str) -> list[Attribution]:
     """Returns the sentences of the answer that come from these lines, each line once, in order."""
     lines = [
-        (each.document, number, find_stems(each.document.lines[number - 1]))
+        (each.document, number, find_stems(each.document.lines[number - 1]), _find_headings(each.document, number))
         for each in read
         for number in each.numbers
         if not each.document.lines[number - 1].startswith("#")
     ]
-    counts = Counter(stem for _, _, stems in lines for stem in stems)
+    counts = Counter(stem for _, _, stems, _ in lines for stem in stems)
     weights = {stem: log(1 + len(lines) / count) for stem, count in counts.items()}
     asked = find_stems(question)
     found: dict[DocumentRef, Attribution] = {}
     for sentence in _sentences(answer):
         stems = find_stems(sentence)
         best, most = None, 0.0
-        for document, number, held in lines:
-            if not _says_again(stems, held, asked, weights):
+        for document, number, held, headings in lines:
+            if not _says_again(stems, held, headings, asked, weights):
                 continue
             weight = sum(weights[stem] for stem in (stems | asked) & held)
             cited = CitedLines(document, number, number)
@@ -80,6 +80,17 @@ def find_attributions(answer: str, read: Sequence[ReadLines], question: str) -> 
         if len(found) == MAX_NAMED:
             break
     return list(found.values())
+
+
+def _find_headings(document: DocumentLines, number: int) -> frozenset[str]:
+    """Returns the words that a row of a table has from above it: of its columns, and of the heading of the table."""
+    if not document.lines[number - 1].lstrip().startswith("|"):
+        return frozenset()
+    top = number - 1
+    while top and document.lines[top - 1].lstrip().startswith("|"):
+        top -= 1
+    above = next((line for line in reversed(document.lines[:top]) if line.startswith("#")), "")
+    return find_stems(f"{document.lines[top]} {above}")
 
 
 def is_refusal(sentence: str) -> bool:
@@ -98,14 +109,20 @@ def _sentences(answer: str) -> Iterator[str]:
 
 
 def _says_again(
-    stems: frozenset[str], held: frozenset[str], asked: frozenset[str], weights: Mapping[str, float]
+    stems: frozenset[str],
+    held: frozenset[str],
+    headings: frozenset[str],
+    asked: frozenset[str],
+    weights: Mapping[str, float],
 ) -> bool:
-    shared = stems & held
-    if not shared - asked:
+    """`held` are the words of the line itself, `headings` those above it that it is to be read with."""
+    if not stems & held - asked:
         return False
+    held |= headings
+    shared = stems & held
     if len(shared) < MIN_SHARED:
         return stems - asked <= held and len(asked & held) >= MIN_ABOUT
     rarest = max(weights.values())
     answering = asked & held  # a line about the question may say it in the question's words
     whole = sum(weights.get(stem, rarest) for stem in stems | answering)
-    return sum(weights[stem] for stem in shared | answering) >= SHARED * whole
+    return sum(weights.get(stem, rarest) for stem in shared | answering) >= SHARED * whole

@@ -239,6 +239,15 @@ async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_n
         assert (await engine.say(question)).reply == (said if is_kept else NOT_IN_SOURCES)
 
 
+async def test_who_answers_from_sources_says_what_it_has_done() -> None:
+    guide = replace(agent(), instructions=AgentInstructions(answers_from=AnswersFrom.SOURCES))
+    model = ScriptedModel(ScriptedReply(calls=[call("remind", text="water")]), ScriptedReply("I will remind you at 9."))
+    text: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    reminder = ToolSpec("remind", "Reminds.", text, tier=Tier.HARMLESS)
+    async with open_engine(model, Documents(reminder), agent=guide) as engine:
+        assert (await engine.say("Remind me to water the plants tomorrow morning")).reply == "I will remind you at 9."
+
+
 @pytest.mark.parametrize(
     ("question", "said", "is_kept"),
     [
@@ -261,6 +270,8 @@ async def test_a_figure_of_the_question_is_no_answer_where_the_sources_tell_anot
     [
         ("And how long is it lent?", "Where is the board game? And how long is it lent?"),
         ("How long are books lent?", "How long are books lent?"),
+        ("Is there parking?", "Is there parking?"),
+        ("Does the reading room have its own printer?", "Does the reading room have its own printer?"),
     ],
 )
 async def test_a_question_that_refers_to_the_one_before_is_looked_up_with_it(question: str, looked_up: str) -> None:

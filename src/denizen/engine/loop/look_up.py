@@ -34,11 +34,12 @@ PASSAGES = 3
 MAX_TOKENS = 2000
 """The limit for passages and talk together. Passages come first; talk that does not fit beside them is left out."""
 MAX_QUERY_CHARS = 500
+FEW_WORDS = 2
 _REFERS_BACK = re.compile(
-    r"(?i)^(?:and|or|but|what about|how about|und|oder|aber|et|y)\b"
-    r"|\b(?:it|its|they|them|their|he|she|him|her|that|those|these|this|there|er|ihn|ihm|dort|dafür|davon|damit)\b"
+    r"(?i)^(?:and|what about|how about|und|was ist mit|et)\b"
+    r"|\b(?:it|its|they|them|their|he|she|him|his|her|er|ihn|ihm|ihr|dafür|davon|damit)\b"
 )
-"""What a question says that only the one before it tells: it is looked up together with that."""
+"""What a question of few telling words says that only the one before it tells: it is looked up together with that."""
 _KEEP = re.compile(
     r"(?is)\W*(?:please|bitte|can you|could you)?\W*"
     r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?[:,])|merke? dir(?:,? dass\b| ?:))"
@@ -87,7 +88,8 @@ def _keep(context: TurnContext, fact: str) -> ToolCallPart:
 def _plan_calls(context: TurnContext, history: Sequence[PromptMessage]) -> list[ToolCallPart]:
     asked = context.question[:MAX_QUERY_CHARS]
     before = [_MARKS.sub("", join_text(message.parts)) for message in history[:-1] if message.role is Role.USER]
-    whole = f"{before[-1]} {asked}"[-MAX_QUERY_CHARS:] if before and _REFERS_BACK.search(asked) else asked
+    refers_back = _REFERS_BACK.search(asked) and len(topic_words(asked)) <= FEW_WORDS
+    whole = f"{before[-1]} {asked}"[-MAX_QUERY_CHARS:] if before and refers_back else asked
     args: dict[str, Json] = {"query": whole, "limit": PASSAGES, "strict": True}
     calls = [ToolCallPart(CallId(derive("call", context.turn.id, "look up")), SEARCH, args)]
     is_on_platform = find_reply_target(context.turn) is not None

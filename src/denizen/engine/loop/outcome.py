@@ -54,9 +54,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) +|\n+")
 def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer) -> ProvedAnswer:
     """Returns the answer, or that the agent does not know: where its answer was the mark for that, or a sentence around
     the mark; for an agent that answers from its sources only, where it has read none; and for one of those, and a small
-    model that has passages before it, where nothing has any of the figures that it tells. Small talk needs none.
+    model that has passages before it, where nothing has any of the figures that it tells. Small talk needs none, nor
+    does what it has done.
     """
-    if any(each.doubt is None for each in answer.citations):
+    if steps.has_acted or any(each.doubt is None for each in answer.citations):
         return answer
     if answer.is_unknown:
         says_nothing = len(_SENTENCE_END.split(answer.text.strip())) == 1 and not is_refusal(answer.text)

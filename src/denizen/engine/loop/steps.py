@@ -86,6 +86,8 @@ class TurnSteps:
         self._made_of: object = None
         self.number = 0
         self.call_count = 0
+        self.has_acted = False
+        """Whether a call that changes something went well."""
         self.is_at_limit = False
         """Whether the answer came because the steps for tools were used up."""
         self._input_tokens = 0
@@ -235,6 +237,7 @@ class TurnSteps:
                 self._services.live.publish(self._context.turn.id, ToolStarted(p.asked.id, p.asked.tool, p.asked.args))
                 self._tell_finished(p.asked, outcome)
             self._record(p.position, p.asked, outcome, cached=p.refused is None and fresh.get(p.key) is not p)
+        self.has_acted |= any(not p.reusable and not self._cache[p.key].result.is_error for p in waiting)
         if any(not p.reusable for p in waiting):
             # Something may have changed: what was read before may be read anew.
             self._cache.clear()
