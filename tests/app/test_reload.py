@@ -149,8 +149,8 @@ async def test_generations_are_numbered_on_across_restarts(home: Home) -> None:
 
 @pytest.mark.proves("T-agent-tools")
 async def test_an_allow_list_with_an_unknown_tool_is_refused_and_the_known_ones_are_named(home: Home) -> None:
-    with pytest.raises(InvalidInput, match=r"agents\.ada\.tools\[0\]: there is no tool 'fly'") as caught:
-        async with open_home(home, LAB + "agents: {ada: {tools: [fly]}}\n"):
+    with pytest.raises(InvalidInput, match=r"agents\.ada\.tools\[1\]: there is no tool 'fly'") as caught:
+        async with open_home(home, LAB + "agents: {ada: {tools: [current_time, fly]}}\n"):
             pass
     assert "current_time" in caught.value.fix
 
@@ -203,7 +203,7 @@ async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home)
             pass
 
 
-@pytest.mark.proves("V13")
+@pytest.mark.proves("V13", "T-config-providers")
 async def test_each_kind_of_provider_is_asked_in_its_own_way_at_the_address_in_the_configuration(home: Home) -> None:
     async with model_server() as server:
         bases = {"openai": server.openai_url, "anthropic": server.url, "openrouter": server.openrouter_url}

@@ -130,7 +130,8 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
     Requirement(
         "S-config-language",
         "2.2",
-        "The prompt has a section on the answer's language only when the configured language is not English.",
+        "The prompt has a section on the answer's language only when the configured language is not `en`; a kind of "
+        "English, such as `en-GB`, is one.",
         status="covered",
         issue="foundation",
     ),

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 POLICY = GatePolicy(observer=ObserverPolicy("house"))
 
 
-@pytest.mark.proves("V22")
+@pytest.mark.proves("V22", "V24")
 async def test_an_owner_switches_the_observer_off_and_on_and_clears_it() -> None:
     async with open_commands(policy=POLICY) as engine:
         observer = engine.services.observer

@@ -105,6 +105,8 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_chose_and_
     for style, told in (
         (WritingStyle(), ""),
         (WritingStyle(ResponseStyle.FRIENDLY), "Answer warmly and in plain words."),
+        (WritingStyle(language="EN"), ""),
+        (WritingStyle(language="en-GB"), "Write in the language 'en-GB' unless asked otherwise."),
         (WritingStyle(language="de"), "Write in the language 'de' unless asked otherwise."),
         (WritingStyle(extra_instructions="Mention cats."), "Mention cats."),
         (WritingStyle(search_instructions="Search twice."), "Search twice."),

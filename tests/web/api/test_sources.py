@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
     "S-http-snapshot-status-get",
     "S-http-snapshot-sync-post",
     "S-data-sources",
+    "S29",
 )
 async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
@@ -304,7 +305,7 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
         assert server.engine.remote is None
 
 
-@pytest.mark.proves("S-http-sandbox-snapshot-post", "S-http-snapshot-sync-post", "S-http-snapshot-status-get")
+@pytest.mark.proves("S-http-sandbox-snapshot-post", "S-http-snapshot-sync-post", "S-http-snapshot-status-get", "S29")
 async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
     async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))

@@ -83,7 +83,7 @@ def _style(agent: Agent, *, chosen_only: bool = False) -> str:
     """With `chosen_only` nothing that holds by default."""
     style = agent.instructions.style
     lines = [] if chosen_only and style.response is _USUAL_STYLE.response else [_STYLES[style.response]]
-    if style.language != "en":
+    if style.language.lower() != "en":
         lines.append(f"Write in the language '{style.language}' unless asked otherwise.")
     if style.extra_instructions:
         lines.append(style.extra_instructions.strip())
