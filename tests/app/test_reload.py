@@ -149,8 +149,8 @@ async def test_generations_are_numbered_on_across_restarts(home: Home) -> None:
 
 @pytest.mark.proves("T-agent-tools")
 async def test_an_allow_list_with_an_unknown_tool_is_refused_and_the_known_ones_are_named(home: Home) -> None:
-    with pytest.raises(InvalidInput, match=r"agents\.ada\.tools\[0\]: there is no tool 'fly'") as caught:
-        async with open_home(home, LAB + "agents: {ada: {tools: [fly]}}\n"):
+    with pytest.raises(InvalidInput, match=r"agents\.ada\.tools\[1\]: there is no tool 'fly'") as caught:
+        async with open_home(home, LAB + "agents: {ada: {tools: [current_time, fly]}}\n"):
             pass
     assert "current_time" in caught.value.fix
 

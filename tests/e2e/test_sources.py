@@ -58,6 +58,23 @@ def test_a_path_where_no_folder_is_is_refused(is_file: bool, home: Home, tmp_pat
     assert len(home.do("sources", "list").out.splitlines()) == 1
 
 
+def test_a_mistyped_name_of_a_folder_here_is_told_as_such_with_the_nearest_one(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "handbook/policies").mkdir(parents=True)
+    here = f"import os; os.chdir({str(tmp_path)!r})"
+    near = (("handbook/policy", "handbook/policies"), ("hanbook", "handbook"), ("./hanbook", "handbook"))
+    for given, meant in near:
+        refused = home.do("sources", "add", given, before=here)
+        assert (refused.code, refused.told[0]) == (2, f"error: There is no folder {given}.")
+        assert f"Did you mean {meant}?" in refused.err
+    refused = home.do("sources", "add", "handbook/policy", before=here)
+    assert "--kind git or https://github.com/handbook/policy.git" in refused.err
+    added = home.do("sources", "add", "handbook/policy", "--kind", "git", before=here)
+    assert "git https://github.com/handbook/policy.git," in added.out
+    assert (
+        "git https://github.com/example/handbook.git," in home.do("sources", "add", "example/handbook", before=here).out
+    )
+
+
 @pytest.mark.proves("SW7")
 def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Path, tmp_path: Path) -> None:
     refused = home.do("sources", "sync")
@@ -143,6 +160,17 @@ def test_of_a_pdf_that_is_too_long_the_text_says_that_there_is_more(home: Home, 
     assert home.do("sources", "sync").code == 0
     said = agents_see(home)["docs/notes/book.pdf.txt"]
     assert said.endswith("page 100\n\n[only 100 of 101 pages were read: it is long]\n")
+
+
+def test_a_source_that_fails_is_told_once_by_a_sync_and_by_its_log_only_when_asked_for(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
+    (tmp_path / "notes").rmdir()
+    failed = home.do("sources", "sync")
+    assert failed.code == 4 and failed.out.startswith("notes: not read. ") and failed.err == ""
+    assert "a source was not read" in home.do("-v", "sources", "sync").err
 
 
 def test_an_interrupted_sync_says_what_becomes_of_it(home: Home) -> None:
@@ -275,6 +303,8 @@ def test_a_push_has_a_running_server_read_that_source(home: Home, provider: Prov
         wait_until(lambda: agents_see_if_any(home) == {"docs/site/guide/a.md": "# Roses"})
         assert home.do("sources", "webhook", "site", "--remove").code == 0
         wait_until(lambda: server.hook("site", b"{}", secret).status == 401)
+        assert "webhooks" not in home.config.read_text()
+        assert secret not in (home.folder / "secrets.env").read_text()
         assert secret not in server.running.err.text
 
 

@@ -216,7 +216,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
     Requirement(
         "L-store-limits",
         "5.3",
-        "The preset for small models keeps 100 messages a channel and gives the model the last 10.",
+        "The preset for small models keeps 100 messages a channel and gives the model the last 5 to 10.",
         status="covered",
         issue="context",
     ),

@@ -16,6 +16,7 @@ import click
 
 from denizen.cli.exit_codes import exit_code
 from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
+from denizen.cli.log import leave_to_command
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
     from denizen.app.build import Denizen
     from denizen.app.home.secrets import SecretRef
+    from denizen.domain.errors import DenizenError
     from denizen.domain.source import SourceChange
     from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
 _RUNS = " `denizen run` goes on with them, and so does `denizen docs index`."
+VARIABLE = "SYNC_SECRET_"
+"""How the names of the webhooks' secrets begin."""
 NAMED = 3
 """So many of the files that were left out stand in the list; `show` names more of them."""
 
@@ -81,7 +85,7 @@ async def add(denizen: Denizen, location: str, source_id: str, **given: str | in
     A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
     the next `denizen sources sync`; a channel of the archive is read by a running Denizen.
     """
-    source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
+    source = await denizen.knowledge.catalog.add(_full(location, given["kind"]), _change(given), source_id=source_id)
     echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
     echo("`denizen sources sync` reads it.")
 
@@ -119,7 +123,7 @@ async def show(denizen: Denizen, source_id: str) -> None:
 @with_denizen
 async def edit(denizen: Denizen, source_id: str, location: str | None, **given: str | int | None) -> None:
     """Change a source. What was read of it stays until the next sync."""
-    change = _change(given, None if location is None else _full(location))
+    change = _change(given, None if location is None else _full(location, given["kind"]))
     source = await denizen.knowledge.catalog.edit(source_id, change)
     echo(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
 
@@ -146,6 +150,7 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
     The exit code is 4 if a source could not be read; its last good state stays.
     """
     home: Path = ctx.obj
+    leave_to_command("denizen.knowledge.reading", "denizen.knowledge.sync")
     try:
         ended = anyio.run(partial(_sync, home, source_ids, reset=reset, push=push))
     except KeyboardInterrupt:
@@ -214,18 +219,16 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
-def _full(location: str) -> str:
+def _full(location: str, kind: str | int | None) -> str:
     """People write paths relative to where they are. Raises InvalidInput for what may be a folder here or a repository
     on GitHub, and NotFound for a path where no folder is.
     """
-    from denizen.domain.errors import InvalidInput, NotFound
+    from denizen.domain.errors import InvalidInput
     from denizen.domain.location import is_shorthand
 
     is_path = location.startswith(("./", "../", "~", "/")) or location in (".", "..")
     if is_path and not Path(location).expanduser().is_dir():
-        raise NotFound(
-            f"There is no folder {location}.", code="source_missing", fix="Correct the path, or make the folder first."
-        )
+        raise _no_folder(location)
     if is_path and not location.startswith("/"):
         return str(Path(location).expanduser().resolve())
     is_here = _is_here(location)
@@ -235,7 +238,42 @@ def _full(location: str) -> str:
             code="source_invalid",
             fix=f"Write ./{location} for the folder, or https://github.com/{location}.git.",
         )
-    return str(Path(location).resolve()) if is_here else location
+    if is_here:
+        return str(Path(location).resolve())
+    if is_shorthand(location) and (kind == "folder" or (kind is None and _is_here(location.partition("/")[0]))):
+        raise _no_folder(location, f" --kind git or https://github.com/{location}.git is the repository on GitHub.")
+    if not is_shorthand(location) and _reads_like_a_path(location, kind):
+        raise _no_folder(location, " A repository on GitHub is owner/repo; other places are given by their address.")
+    return location
+
+
+def _reads_like_a_path(location: str, kind: str | int | None) -> bool:
+    """Whether it can be read as nothing but a folder, or a repository, of this machine."""
+    from denizen.domain.errors import InvalidInput
+    from denizen.domain.location import SourceKind, read_location
+
+    if kind not in (None, "git", "folder") or not re.fullmatch(r"[\w.][\w./ -]*", location):
+        return False
+    try:
+        read_location(location, SourceKind(kind) if kind else None)
+    except InvalidInput:
+        return True
+    return False
+
+
+def _no_folder(location: str, others: str = "") -> DenizenError:
+    """`others` says how to name what is no folder of this machine."""
+    from denizen.app.settings.problem import find_closest
+    from denizen.domain.errors import NotFound
+
+    path = Path(location).expanduser()
+    try:
+        near = find_closest(path.name, sorted(each.name for each in path.parent.iterdir() if each.is_dir()))
+    except OSError:
+        near = ""
+    meant = f"Did you mean {path.parent / near}? " if near else ""
+    fix = f"{meant}Correct the path, or make the folder first.{others}"
+    return NotFound(f"There is no folder {location}.", code="source_missing", fix=fix)
 
 
 def _is_here(location: str) -> bool:
@@ -315,17 +353,22 @@ def webhook(home: Path, source_id: str, *, remove: bool) -> None:
     It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A running Denizen applies it.
     """
     from denizen.app.home.environment import read_environment
-    from denizen.app.settings import remove_value, set_secret
+    from denizen.app.settings import remove_secret, remove_value, set_secret
     from denizen.builtin_skills import BUILTIN
 
     path = ("knowledge", "webhooks", source_id)
     run_with_denizen(home, lambda denizen: denizen.knowledge.catalog.get(source_id))  # raises NotFound
+    known = load_home_settings(home).config.knowledge.webhooks
     if remove:
-        remove_value(home, read_environment(), path, known_tools=BUILTIN)
+        variable = _webhook_variable(source_id, known)
+        if variable.startswith(VARIABLE):
+            remove_secret(home, read_environment(), path, variable, known_tools=BUILTIN)
+        else:  # a secret that somebody wrote there, perhaps for more than this
+            remove_value(home, read_environment(), path, known_tools=BUILTIN)
         echo(f"{source_id} has no webhook any more.")
         return
     secret = secrets.token_urlsafe(32)
-    variable = _webhook_variable(source_id, load_home_settings(home).config.knowledge.webhooks)
+    variable = _webhook_variable(source_id, known)
     set_secret(home, read_environment(), path, (variable, secret), known_tools=BUILTIN)
     echo(f"POST /api/sync/webhook/{source_id} has it read. Give this secret to the other side; it is not shown again:")
     echo(f"  {secret}")
@@ -338,6 +381,6 @@ def _webhook_variable(source_id: str, known: Mapping[str, SecretRef | None]) -> 
     if mine is not None:
         return mine.name
     taken = {each.name for each in known.values() if each is not None}
-    plain = f"SYNC_SECRET_{re.sub(r'[^A-Z0-9]+', '_', source_id.upper())}"
+    plain = f"{VARIABLE}{re.sub(r'[^A-Z0-9]+', '_', source_id.upper())}"
     names = (plain, *(f"{plain}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)

@@ -7,6 +7,16 @@ within these families, told apart by `code`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class Explanation(NamedTuple):
+    """The parts of an explained error. Reason and remedy may be empty."""
+
+    message: str
+    why: str = ""
+    fix: str = ""
+
 
 class DenizenError(Exception):
     """The root. `message` is safe to show to anybody; `why` and `fix` tell the reader what happened and what to do.
@@ -49,6 +59,15 @@ class DenizenError(Exception):
         if self.fix:
             lines.append(f"fix: {self.fix}")
         return "\n".join(lines)
+
+
+def read_explanation(text: str) -> Explanation:
+    """Returns the parts of what `explain` wrote, for who has only its text: the result of a tool that failed. A text of
+    another origin is all message.
+    """
+    rest, _, fix = text.partition("\nfix: ")
+    message, _, why = rest.partition("\nwhy: ")
+    return Explanation(message, why, fix)
 
 
 def list_fields(error: BaseException) -> dict[str, object]:

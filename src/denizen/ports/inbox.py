@@ -120,3 +120,7 @@ class OutboxRepository(Protocol):
     async def find_by_platform_id(self, platform: str, platform_id: str) -> Delivery | None:
         """Returns the delivery that became this message."""
         ...
+
+    async def find_sent(self, platform: str, post_ids: Collection[str]) -> frozenset[str]:
+        """Returns those of these messages that a delivery became."""
+        ...

@@ -12,13 +12,13 @@ def make_pdf(pages: Sequence[str]) -> bytes:
     return make_pdf_from_streams([f"BT /F1 12 Tf 72 720 Td ({line}) Tj ET".encode() for line in pages])
 
 
-def make_pdf_from_streams(contents: Sequence[bytes]) -> bytes:
-    """A page for each stream of drawing operators."""
+def make_pdf_from_streams(contents: Sequence[bytes], *, encoding: str = "/WinAnsiEncoding") -> bytes:
+    """A page for each stream of drawing operators; `encoding` is the font's."""
     kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(contents)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(contents)} >>".encode(),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        f"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding {encoding} >>".encode(),
     ]
     for index, content in enumerate(contents):
         packed = zlib.compress(content)

@@ -16,6 +16,15 @@ async def test_the_text_of_all_pages_is_read():
     assert pdf.missing == ""
 
 
+async def test_ligatures_become_letters_and_no_other_character_is_changed():
+    glyphs = "/ff /fi /fl /ffi /ffl /uniFB05 /uniFB06 /twosuperior"
+    line = rb"wa\001les \002n \003y o\004ce ba\005e \006ay re\007 x\010"
+    drawn = b"BT /F1 12 Tf 72 720 Td (" + line + b") Tj ET"
+    encoding = f"<< /Type /Encoding /BaseEncoding /WinAnsiEncoding /Differences [1 {glyphs}] >>"
+    pdf = await read_pdf(make_pdf_from_streams([drawn], encoding=encoding))
+    assert pdf.text == "waffles fin fly office baffle stay rest x²"
+
+
 @pytest.mark.parametrize(
     ("data", "lacks"),
     [

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from denizen.app.home.files import edit_lock
-from denizen.app.settings import load_settings, parse_path, remove_value, set_secret, set_value
+from denizen.app.settings import load_settings, parse_path, remove_secret, remove_value, set_secret, set_value
 from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
@@ -249,6 +249,34 @@ def remove_level(home: Path) -> None:
 
 def set_key(home: Path) -> None:
     set_secret(home, {}, ("knowledge", "youtube", "api_key"), ("YOUTUBE_KEY", "a-key"))
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "secrets"),
+    [
+        ("{level}knowledge:\n  webhooks:\n    a: ${{HOOK}}\n", "{level}", "# mine\nOTHER=1\n"),
+        (
+            "{level}knowledge:\n  sync_every_minutes: 5\n  webhooks:\n    a: ${{HOOK}}\n",
+            "{level}knowledge:\n  sync_every_minutes: 5\n",
+            "# mine\nOTHER=1\n",
+        ),
+        (
+            "{level}knowledge:\n  webhooks:\n    a: ${{HOOK}}\n    b: ${{HOOK}}\n",
+            "{level}knowledge:\n  webhooks:\n    b: ${{HOOK}}\n",
+            "# mine\nOTHER=1\nHOOK=x\n",
+        ),
+        ("{level}knowledge:\n  webhooks:\n    # ours\n    a: ${{HOOK}}\n", "{level}    # ours\n", "# mine\nOTHER=1\n"),
+        ("knowledge:\n  webhooks:\n    a: ${{HOOK}}\n", "knowledge:\n", "# mine\nOTHER=1\n"),
+    ],
+)
+def test_a_secret_is_removed_with_its_setting_and_what_that_leaves_empty_unless_something_else_needs_them(
+    text: str, left: str, secrets: str, home: Home
+):
+    home.write(text.format(level=LEVEL))
+    file = home.add_file("secrets.env", "# mine\nOTHER=1\nHOOK=x\n", mode=0o600)
+    remove_secret(home.path, {}, ("knowledge", "webhooks", "a"), "HOOK")
+    assert home.config.read_text(encoding="utf-8") == left.format(level=LEVEL)
+    assert file.read_text(encoding="utf-8") == secrets
 
 
 LEVEL = "logging: {level: debug}\n"

@@ -327,6 +327,16 @@ class OutboxContract:
             assert await work.outbox.find_by_platform_id(PLATFORM, "78") is None
             assert await work.outbox.find_by_platform_id(PLATFORM, "") is None
 
+    async def test_of_many_messages_those_that_were_sent_are_found(self, store: Store) -> None:
+        await add_deliveries(
+            store,
+            replace(make_delivery("t1"), platform_id="77", state=DeliveryState.SENT),
+            replace(make_delivery("t2"), target=DeliveryTarget(Place("other", "x")), platform_id="79"),
+        )
+        async with store.work(write=False) as work:
+            assert await work.outbox.find_sent(PLATFORM, [str(number) for number in range(70, 3000)]) == {"77"}
+            assert await work.outbox.find_sent(PLATFORM, []) == frozenset()
+
     async def test_a_unit_that_fails_owes_nothing(self, store: Store) -> None:
         first = make_delivery("t1", content=FULL)
         await add_deliveries(store, first)

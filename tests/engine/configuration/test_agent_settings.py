@@ -32,7 +32,9 @@ def join_segments(model: ScriptedModel, request: int) -> str:
     return "\n".join(segment.text for segment in model.requests[request].segments)
 
 
-@pytest.mark.proves("SW5", "S-config-save", "S-config-temperature", "S-config-search-instructions", "S8")
+@pytest.mark.proves(
+    "SW5", "S-config-save", "S-config-temperature", "S-config-search-instructions", "S-config-additional-prompt", "S8"
+)
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
     saved: dict[str, Json] = {
         "additional_prompt": "Be kind.",

@@ -108,6 +108,47 @@ async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_d
     assert (await engine.run()).changed == ()
 
 
+async def test_what_agents_posted_is_in_no_document_but_what_people_quote_of_it_is(
+    engine: ArchiveSourceFixture,
+) -> None:
+    former = MemoryChannel(engine.platform, AgentName("eva"))
+    await engine.mirror.note_account("discord", former.user_id, former.agent)  # it is not connected any more
+    await engine.say("What is the alarm code?")
+    answer = await engine.say("The code is 12345.", who=engine.account.user_id)
+    thread = engine.platform.add_room("Alarm", RoomKind.THREAD, parent=engine.general, room_id="11")
+    await engine.say("The code is 67890.", who=former.user_id, room=thread)
+    await engine.say("Ada told me a code.", who="ben", reply_to=answer.id)
+    engine.platform.add_person("feed", "Feed", is_bot=True)
+    await engine.say("The tide is high at nine.", who="feed")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    assert list(engine.files()) == ["archive/harbour/2026/2026-11-01.md", "archive/harbour/index.md"]
+    assert "12345" not in engine.words() and "67890" not in engine.words()
+    assert "messages: 3" in engine.words() and "in reply to a message that is not here" in engine.words()
+    assert "> Ada told me a code." in engine.words() and "> The tide is high at nine." in engine.words()
+    await engine.say("It said: The code is 12345.", who="ben")
+    await engine.run()
+    assert engine.words().count("12345") == 1
+
+
+async def test_documents_that_hold_what_an_agent_posted_lose_it_with_the_next_sync(
+    engine: ArchiveSourceFixture,
+) -> None:
+    await engine.say("What is the alarm code?")
+    await engine.say("The code is 12345.", who=engine.account.user_id)
+    await engine.say("Who can sew?")
+    await engine.add("discord:10", "harbour")
+    other = MemoryChannel(engine.platform, AgentName("eva"))
+    engine.channels.remove(engine.account)  # so it is nobody that is known
+    engine.channels.add(other)
+    await engine.run()
+    assert "12345" in engine.words()
+    engine.channels.add(engine.account)
+    await engine.run()
+    assert "Who can sew?" in engine.words()
+    assert engine.on_disk("12345") == []
+
+
 async def test_a_channel_that_not_everybody_may_read_is_refused_and_so_is_everything_private(
     engine: ArchiveSourceFixture,
 ) -> None:

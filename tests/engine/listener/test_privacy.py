@@ -8,9 +8,12 @@ import pytest
 from denizen.domain.agent import Agent, HistorySettings, SessionScope
 from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, ReplyStyle
 from denizen.domain.errors import NotAllowed
+from denizen.domain.ids import AgentName
 from denizen.domain.names import format_name
 from denizen.domain.principal import RoleName
 from denizen.domain.room import RoomKind
+from denizen.domain.source import Source, SourceKind
+from denizen.engine.archive.channel_source import ChannelSourceReader
 from denizen.ports.channel import ButtonPress
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
@@ -32,6 +35,31 @@ async def test_a_private_thread_has_a_history_of_its_own_whatever_the_scope() ->
         world.platform.say(world.general, "bob", "@ada what is new?")
         await fixture.settled()
     assert "Friday" not in str(model.requests[-1].messages)
+
+
+@pytest.mark.parametrize("is_remembered", [True, False])
+async def test_what_an_account_posted_that_was_removed_since_is_in_no_document_made_of_the_channel(
+    is_remembered: bool,
+) -> None:
+    world = World()
+    eva = AgentName("eva")
+    agents = {name: Agent(name, history=HistorySettings(recent_messages=0)) for name in (ADA, eva)}
+    model = ScriptedModel(otherwise=ScriptedReply("The code is 12345."))
+    async with open_platform(world, model, agents=agents) as fixture:
+        world.platform.say(world.general, "ana", "@ada what is the alarm code?")
+        await fixture.settled()
+        assert await fixture.said() == ["The code is 12345."]
+        if not is_remembered:  # it was removed before Denizen remembered accounts
+            async with fixture.store.work() as work:
+                await work.user_settings.put("own_accounts:discord", fixture.ada.user_id, None, now=START)
+    async with open_platform(world, agents={eva: agents[eva]}) as fixture:
+        await fixture.settled()
+        reader = ChannelSourceReader(fixture.store, fixture.channels, fixture.shared_services.mirror, world.clock)
+        channel = f"discord:{world.general.id}"
+        source = Source(id="talk", kind=SourceKind.ARCHIVE, location=channel, created_at=START, updated_at=START)
+        async with reader.open(source, lambda _: None) as tree:
+            words = b"".join(file.read() for file in tree.files).decode()
+    assert "what is the alarm code?" in words and "12345" not in words
 
 
 @pytest.mark.proves("X-session-scope")

@@ -176,11 +176,10 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     ) as fixture:
         request = await ask(fixture)
     lines = list_lines(request)
-    assert len(lines) > 300
     assert lines[-2:] == ["Bob: we talk about the weather 999", "Ana: @ada well?"]
     numbers = [int(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
     assert numbers == list(range(numbers[0], 1000))
-    assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
+    assert budget.total - 20 < sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
 
 
 @pytest.mark.proves("C6", "C7", "C-config-context-tokens", "C-config-blocks", "C-config-chars-per-token", "E4")

@@ -91,8 +91,10 @@ async def test_a_session_keeps_its_newest_hundred_messages_and_the_model_reads_t
     assert len(stored) == 100
     assert (stored[0].text, stored[-2].text) == ("q11", "q60")
     assert hits == []
-    assert max(len(list_conversation(request)) for request in model.requests) <= 10
-    assert list_conversation(model.requests[-1])[-1] == ("user", "q60")
+    talk = [each for number in range(1, 61) for each in (("user", f"q{number}"), ("assistant", "ok"))]
+    for at, request in enumerate(model.requests):
+        read, said = list_conversation(request), talk[: 2 * at + 1]
+        assert read == said[-len(read) :] and min(5, len(said)) <= len(read) <= 10
 
 
 @pytest.mark.proves("L-store-cuts")

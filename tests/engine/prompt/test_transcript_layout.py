@@ -52,7 +52,7 @@ async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
     assert "\n\n".join(list_texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
 
 
-@pytest.mark.proves("C3", "C24", "C-config-toggles")
+@pytest.mark.proves("C3", "C24", "C-config-toggles", "CW1")
 async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_the_cache_needs_marks() -> None:
     joined, separate, marked = (
         await ask_three_times(make_agent(), make_model(), 60),
@@ -64,7 +64,7 @@ async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_t
     assert "\n".join(list_texts(joined)) == "\n".join(list_texts(separate)) == "\n".join(list_texts(marked))
 
 
-@pytest.mark.proves("C3")
+@pytest.mark.proves("C3", "CW1")
 @pytest.mark.parametrize(
     ("agent", "cache_marks", "kept"),
     [

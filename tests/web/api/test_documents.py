@@ -96,7 +96,9 @@ async def test_what_cannot_be_asked_is_refused_with_the_reason(tmp_path: Path) -
             assert (status, answer["error"]["code"]) == (400, "field_invalid"), parameters
         status, answer = await ask(web, q="pool", source="gone")
         assert (status, answer["error"]["code"]) == (400, "search_refused")
-        assert "Known sources: site" in answer["error"]["why"]
+        assert answer["error"]["message"] == "There is no source 'gone'."
+        assert answer["error"]["fix"] == "Known sources: site."
+        assert "gone" not in answer["error"]["why"]
 
 
 async def test_who_has_no_key_no_such_agent_or_no_leave_of_the_gate_finds_nothing(tmp_path: Path) -> None:

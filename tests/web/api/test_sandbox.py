@@ -190,7 +190,7 @@ async def test_who_has_no_key_or_no_shell_gets_none(tmp_path: Path) -> None:
         web.folder.rmdir()
         status, answer = await web.send(command="ls")
     assert (status, answer["error"]["code"]) == (503, "shell_unavailable")
-    assert "no knowledge files" in answer["error"]["why"]
+    assert "no knowledge files" in answer["error"]["message"]
 
 
 async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) -> None:

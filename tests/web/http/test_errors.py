@@ -11,11 +11,13 @@ from denizen.domain import errors
 from denizen.domain.errors import (
     Conflict,
     DenizenError,
+    InvalidInput,
     LimitExceeded,
     NeedsApproval,
     NeedsAttention,
     NotAllowed,
     Unavailable,
+    read_explanation,
 )
 from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
@@ -233,3 +235,9 @@ async def test_a_client_that_leaves_before_its_body_is_complete_is_no_fault(capl
 
     await ErrorBoundary(read)({"type": "http", "method": "POST", "path": "/", "headers": []}, receive, send)
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("why", ["", "because"])
+@pytest.mark.parametrize("fix", ["", "Mend it.\nThen try again."])
+def test_an_explained_error_can_be_taken_apart_again(why: str, fix: str) -> None:
+    assert read_explanation(InvalidInput("It broke.", why=why, fix=fix).explain()) == ("It broke.", why, fix)

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("pdf_reader.py"))
 _TIMEOUT_S = 20.0
 _MAX_PARALLEL = 2
 _MAX_OUTPUT_BYTES = 4 * 1024 * 1024
+# A font draws `ffi` as one glyph, which nobody types who searches. Other compatibility characters mean something: x².
+_LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)}
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("_limiter")
 
 
@@ -37,7 +40,7 @@ async def read_pdf(data: bytes, *, timeout_s: float = _TIMEOUT_S) -> PdfText:
             return PdfText("", "its reader could not be started", is_temporary=True)
     lines = list(_parse_lines(output))
     pages = [str(line["text"]) for line in lines if "text" in line]
-    text = "\n\n".join(filter(None, (page.strip() for page in pages)))
+    text = "\n\n".join(filter(None, (page.strip() for page in pages))).translate(_LIGATURES)
     return PdfText(text, _explain_missing(lines, len(pages), text, is_late=is_late))
 
 

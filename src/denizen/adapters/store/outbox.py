@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EnumValue, JsonText, PositionType, id_columns, metadata, texts, times
+from denizen.adapters.store.columns import EnumValue, JsonText, PositionType, escape, id_columns, metadata, texts, times
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, write_record
 from denizen.domain.delivery import (
     Delivery,
@@ -100,6 +101,13 @@ _FILES = (
 _DROP_FILES = sa.delete(delivery_files).where(delivery_files.c.delivery == sa.bindparam("whose"))
 
 
+@cache
+def _find_sent(dialect: SqlDialect) -> sa.Select[Any]:
+    return sa.select(deliveries.c.platform_id).where(
+        deliveries.c.platform == sa.bindparam("where"), dialect.among(deliveries.c.platform_id, "chosen")
+    )
+
+
 _add_delivery = partial(insert_row, table=deliveries)
 
 
@@ -154,6 +162,12 @@ class SqlOutbox(SqlRepository):
             else []
         )
         return found[0] if found else None
+
+    async def find_sent(self, platform: str, post_ids: Collection[str]) -> frozenset[str]:
+        which = {"where": platform, "chosen": self._dialect.bind_list([escape(key) for key in post_ids])}
+        return await self._transaction.read(
+            lambda connection: frozenset(connection.execute(_find_sent(self._dialect), which).scalars())
+        )
 
     async def _list_deliveries(self, statement: sa.Select[Any], bounds: Mapping[str, Any]) -> list[Delivery]:
         def job(connection: sa.Connection) -> list[Delivery]:

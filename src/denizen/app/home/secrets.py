@@ -163,9 +163,14 @@ def put_secret(text: str, name: str, value: str) -> str:
         )
     needs_quotes = value != _unquoted(value.strip())
     line = f'{name}="{value}"' if needs_quotes else f"{name}={value}"
+    return f"{drop_secret(text, name)}{line}\n"
+
+
+def drop_secret(text: str, name: str) -> str:
+    """Returns the text of a secrets file without that value; all other lines stay."""
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     kept = [each for each in lines if each.lstrip().startswith("#") or each.partition("=")[0].strip() != name]
-    return "\n".join((*kept, line)) + "\n"
+    return "".join(f"{each}\n" for each in kept)
 
 
 def _unquoted(value: str) -> str:

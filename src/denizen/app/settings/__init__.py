@@ -6,7 +6,7 @@ What others may use is listed here. `load_settings` reads a home folder into `Se
 """
 
 from denizen.app.settings.discord import DiscordLogin
-from denizen.app.settings.edit import parse_path, remove_value, set_secret, set_value, set_values
+from denizen.app.settings.edit import parse_path, remove_secret, remove_value, set_secret, set_value, set_values
 from denizen.app.settings.effective import Settings, Simulation, render_settings
 from denizen.app.settings.github import GitHubLogin
 from denizen.app.settings.load import CONFIG_FILE, find_config_problems, load_settings
@@ -26,6 +26,7 @@ __all__ = [
     "load_settings",
     "parse_path",
     "preview_setup",
+    "remove_secret",
     "remove_value",
     "render_settings",
     "set_secret",

@@ -19,7 +19,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
-from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
+from denizen.app.home.secrets import SECRETS_FILE, drop_secret, load_secrets, put_secret
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, format_path
@@ -385,6 +385,37 @@ def set_secret(
         text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
         write_whole(file, put_secret(text, name, value), mode=SECRET_MODE)
     return set_value(home, environment, path, f"${{{name}}}", known_tools=known_tools)
+
+
+def remove_secret(
+    home: Path, environment: Mapping[str, str], path: KeyPath, name: str, *, known_tools: Collection[str] | None = None
+) -> Settings:
+    """Removes the setting for which `set_secret` stored the secret `name`, with the groups that hold nothing else, and
+    then the secret from `secrets.env` unless the configuration still names it. Raises as `remove_value`.
+    """
+    with edit_lock(home):
+        text = read_config(home)
+        changed = _splice_out_whole(text, home, path)
+        settings = _accept(home, environment, changed, known_tools)
+        file = home / SECRETS_FILE
+        stored = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+        left = drop_secret(stored, name)
+        if left != stored and not re.search(rf"\b{re.escape(name)}\b", changed):
+            write_whole(file, left, mode=SECRET_MODE)
+    return settings
+
+
+def _splice_out_whole(text: str, home: Path, path: KeyPath) -> str:
+    """Returns the text without one entry and the groups above it that it leaves empty. Comments stay, and so does the
+    last group: an empty configuration is taken for a lost one.
+    """
+    changed = splice_out(text, parse_config(text, home), path)
+    for depth in range(len(path) - 1, 0, -1):
+        document = parse_config(changed, home)
+        if find_value(document.tree, path[:depth]) or (depth == 1 and len(document.tree) == 1):
+            break
+        changed = splice_out(changed, document, path[:depth])
+    return changed
 
 
 def remove_value(

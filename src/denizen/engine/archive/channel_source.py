@@ -1,8 +1,9 @@
 """A channel of the archive as a source of knowledge.
 
 A snapshot is read by everybody who talks to an agent. So only a channel is read that everybody of its server may read
-at that moment, with its public threads; what was deleted, forgotten or opted out is no part of it. Whatever cannot be
-known counts against reading: `knowledge/reading` then takes away what was read before.
+at that moment, with its public threads; what was deleted, forgotten or opted out is no part of it. Nor is what our own
+accounts posted: an agent's answer would prove its next one. Whatever cannot be known counts against reading:
+`knowledge/reading` then takes away what was read before.
 """
 
 from __future__ import annotations
@@ -77,15 +78,26 @@ class ChannelSourceReader:
         policy, chosen = self._mirror.policy, await self._mirror.load_opt_outs(room.platform)
         async with self._store.work(write=False) as work:
             known = await work.archive.list_rooms(room.platform, guild=room.guild)
+        own = await self._mirror.load_accounts(room.platform)
+        own |= {each.user_id for each in self._channels.list_platform(room.platform)}
         threads = [each for each in known if each.kind is RoomKind.THREAD and each.parent == room.id]
         talks = [
-            RoomPosts(each, await self._load(each, channel, most))
+            RoomPosts(each, await self._load(each, channel, most, own))
             for each in (room, *sorted(threads, key=lambda thread: (len(thread.id), thread.id)))
             if not is_room_opted_out(each, policy, chosen)
         ]
+        former = await self._find_senders(room.platform, [post for talk in talks for post in talk.posts])
+        talks = [RoomPosts(talk.room, [post for post in talk.posts if post.author.id not in former]) for talk in talks]
         if not any(talk.posts for talk in talks):
-            raise NotFound("Nothing of the channel is in the archive.", code="source_empty")
+            raise NotFound("Nothing that people said in the channel is in the archive.", code="source_empty")
         return ChannelDocuments(talks[0], talks[1:], self._mirror.policy)
+
+    async def _find_senders(self, platform: str, posts: Sequence[Post]) -> set[str]:
+        """Returns the accounts that sent answers of ours. Of one that was removed long ago nothing else is known."""
+        by_bots = {post.id: post.author.id for post in posts if post.author.is_bot}
+        async with self._store.work(write=False) as work:
+            sent = await work.outbox.find_sent(platform, by_bots)
+        return {by_bots[post_id] for post_id in sent}
 
     async def _enter(self, source: Source) -> tuple[Room, Channel]:
         """The room, and an account that says that everybody there may read it."""
@@ -129,14 +141,15 @@ class ChannelSourceReader:
                 )
         raise away or Unavailable("Nobody can tell who may read the channel.", code="source_unavailable")
 
-    async def _load(self, room: Room, channel: Channel, most: int) -> list[Post]:
-        """Oldest first, without those that may not be shown."""
+    async def _load(self, room: Room, channel: Channel, most: int, own: frozenset[str]) -> list[Post]:
+        """Oldest first, without those that may not be shown and those of our `own` accounts."""
         pages: list[list[Post]] = []
         count, before = 0, ""
         while count < most and room.kind is not RoomKind.FORUM:
             async with self._store.work(write=False) as work:
                 page = await work.archive.list_posts(room.platform, room.id, before=before, limit=PAGE)
-            pages.append(await self._choose(room, page, channel))
+            said = [post for post in page if post.author.id not in own]
+            pages.append(await self._choose(room, said, channel))
             count += len(page)
             if len(page) < PAGE:
                 break

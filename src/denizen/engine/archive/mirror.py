@@ -18,7 +18,7 @@ import anyio
 from denizen.domain.archiving import ArchivePolicy, OptOuts, is_opted_out, keeps_post
 from denizen.domain.clock import Clock
 from denizen.domain.data_uri import describe_data_uris
-from denizen.domain.ids import fresh
+from denizen.domain.ids import AgentName, fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.record import record
@@ -216,6 +216,16 @@ class ArchiveMirror:
             shown = await _without_forgotten(work, left)
         return [replace(post, text=describe_data_uris(post.text)) for post in shown]
 
+    async def note_account(self, platform: str, user_id: str, agent: AgentName) -> None:
+        """Remembers that an account of the platform is one of ours, also for when it is gone."""
+        async with self._store.work() as work:
+            await work.user_settings.put(_accounts_key(platform), user_id, agent, now=self._clock.now())
+
+    async def load_accounts(self, platform: str) -> frozenset[str]:
+        """Loads the ids of all accounts of ours that were ever connected to the platform."""
+        async with self._store.work(write=False) as work:
+            return frozenset(await work.user_settings.get(_accounts_key(platform)))
+
     @asynccontextmanager
     async def changing(self, platform: str) -> AsyncGenerator[UnitOfWork]:
         """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `removal`."""
@@ -277,3 +287,7 @@ def _settings_key(user_id: str) -> str:
 
 def _forgotten_key(platform: str) -> str:
     return f"archive_forgotten_until:{platform}"
+
+
+def _accounts_key(platform: str) -> str:
+    return f"own_accounts:{platform}"

@@ -28,7 +28,7 @@ WAIT_S = 2.0
 """Times the number of the attempt."""
 SIDE_BY_SIDE = 4
 
-_log = logging.getLogger("denizen.knowledge")
+_log = logging.getLogger("denizen.knowledge.reading")
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from denizen.ports.durable import DurableExecution
 from denizen.ports.source import Library, ReadingProgress, SnapshotUploader
 from denizen.ports.store import Store
 
-_log = logging.getLogger("denizen.knowledge")
+_log = logging.getLogger("denizen.knowledge.sync")
 
 
 class SnapshotPush:

@@ -276,6 +276,7 @@ class AccountConnection:
         context, on = self._context, self._on
         await on.cursors.load()
         await on.reader.load()
+        await on.mirror.note_account(context.platform, context.channel.user_id, context.account)
         on.channels.add(context.channel)
         async with context.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)

@@ -39,7 +39,7 @@ _REFERS_BACK = re.compile(
     r"(?i)^(?:and|what about|how about|und|was ist mit|et)\b"
     r"|\b(?:it|its|they|them|their|he|she|him|his|her|er|ihn|ihm|ihr|dafür|davon|damit)\b"
 )
-"""What a question of few telling words says that only the one before it tells: it is looked up together with that."""
+"""Words of a question that only the one before it explains. Where it tells little else, both are looked up together."""
 _KEEP = re.compile(
     r"(?is)\W*(?:please|bitte|can you|could you)?\W*"
     r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?[:,])|merke? dir(?:,? dass\b| ?:))"

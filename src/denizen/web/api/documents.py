@@ -13,7 +13,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.errors import InvalidInput, Unavailable, read_explanation
 from denizen.domain.json import JsonObject
 from denizen.engine.external.requests import DirectCall, DirectCalls
 from denizen.web.http.auth import get_principal
@@ -61,9 +61,9 @@ class DocumentRoutes:
         wanted = DirectCall(get_principal(request), SEARCH, args, agent=_AGENT.read_text(request))
         result = (await self._calls.make(wanted)).result
         if result.is_error:
-            what = "The documents cannot be searched."
+            told = read_explanation(result.text)
             if source:
-                raise InvalidInput(what, code="search_refused", why=result.text)
-            raise Unavailable(what, code="search_unavailable", why=result.text)
+                raise InvalidInput(told.message, code="search_refused", why=told.why, fix=told.fix)
+            raise Unavailable(told.message, code="search_unavailable", why=told.why, fix=told.fix)
         rows = cast("list[Mapping[str, Any]]", result.data.get("passages", []))
         return JSONResponse(asdict(DocumentMatches(tuple(from_json(DocumentPassage, row) for row in rows))))

@@ -13,7 +13,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.errors import InvalidInput, Unavailable, read_explanation
 from denizen.engine.external.requests import DirectCall, DirectCalls
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
 from denizen.web.http.auth import get_principal
@@ -78,7 +78,8 @@ class SandboxRoutes:
         )
         done = await self._calls.make(wanted)
         if done.shell is None:
-            raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
+            told = read_explanation(done.result.text)
+            raise Unavailable(told.message, code="shell_unavailable", why=told.why, fix=told.fix)
         reply = done.shell
         _check_allowed(reply)
         answer = ShellAnswer(
