@@ -40,8 +40,8 @@ from denizen.skill import (
 )
 
 WORDS_SHARE = 0.1
-"""The share of words beside meaning: people answer in other words than somebody asks in, and a word says less of a short
-message than of a passage.
+"""The share of words beside meaning: people answer in other words than somebody asks in, and a word says less of a
+short message than of a passage.
 """
 
 NARROWED = 1000
