@@ -172,7 +172,7 @@ async def test_what_the_observer_escalates_alerts_the_owners_channel_and_runs_on
         assert read_notes(deployment) == "- milk\n"
 
 
-@pytest.mark.proves("V19", "V20")
+@pytest.mark.proves("V18", "V19", "V20")
 @pytest.mark.parametrize(
     ("verdict", "reason"),
     [

@@ -183,6 +183,7 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
     await gate_fixture.about(RISKY, at=at, b=2, a=1)
     assert gate_fixture.asked == before
     assert await is_asked(a=2)
+    assert await is_asked(at=scope(replace(ANA, id="discord:2")))
     assert await is_asked(at=scope(OWNER))
     assert await is_asked(at=scope(replace(ANA, roles=frozenset({"admin"}))))
     assert await is_asked(at=scope(place=Place("terminal", "other")))

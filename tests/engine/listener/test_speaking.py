@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
@@ -247,13 +248,16 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
 @pytest.mark.proves("C18", "TW17")
 async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
     gate = ReplyGate()
-    async with open_platform(model=ScriptedModel(Unavailable("down"), ScriptedReply("ok", before=gate))) as fixture:
+    async with open_platform(
+        model=ScriptedModel(Unavailable("down"), ScriptedReply("It is a long way.", halfway=gate))
+    ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada one")
         await fixture.settled()
         await fixture.until(lambda: not fixture.ada.typing_in)
         assert fixture.ada.typed
         fixture.world.platform.say(fixture.world.general, "ana", "@ada two")
         await gate.reached.wait()
+        await anyio.wait_all_tasks_blocked()
         assert fixture.ada.typing_in
         gate.open.set()
         await fixture.settled()

@@ -133,6 +133,19 @@ async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None
         assert "found Oslo" in get_last_text(model.requests[3]) and "found Madrid" in get_last_text(model.requests[3])
 
 
+@pytest.mark.proves("LW10")
+@pytest.mark.parametrize(
+    ("question", "used"), [("Look for Oslo, and at the clock.", ["look", "clock"]), ("Look for Oslo.", ["look"])]
+)
+async def test_a_small_model_plans_another_tool_that_the_question_names(question: str, used: list[str]) -> None:
+    clock = ToolSpec("clock", "Tells the time.", {"type": "object", "properties": {}}, tier=Tier.HARMLESS)
+    toolset = ToolsetFixture([LOOK, clock])
+    model = ScriptedModel(plan("look", q="Oslo"), plan("clock"), ScriptedReply("Done."), capabilities=SMALL)
+    async with open_engine(model, toolset) as engine:
+        await engine.say(question)
+    assert [each.tool for each in toolset.calls] == used
+
+
 @pytest.mark.proves("T15")
 async def test_the_same_call_again_ends_the_planning() -> None:
     model = ScriptedModel(plan("look", q="a"), plan("look", q="a"), ScriptedReply("a it is"), capabilities=LARGE)

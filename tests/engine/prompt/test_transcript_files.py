@@ -66,6 +66,17 @@ async def test_a_file_of_a_colleague_is_read_with_name_type_size_address_and_tex
     ]
 
 
+@pytest.mark.proves("L7")
+async def test_a_data_uri_in_a_file_of_a_colleague_reaches_neither_the_model_nor_the_archive() -> None:
+    async with open_platform(None, model(), agents={ADA: participant()}) as fixture:
+        say_with_files(fixture, "bob", "our plan", plan="![a fox](data:image/png;base64,aGVsbG8gd29ybGQ=)")
+        request = await ask(fixture, "@ada what is planned?")
+        async with fixture.store.work(write=False) as work:
+            posts = await work.archive.list_posts("discord", fixture.world.general.id, after="0", limit=10)
+    assert any("a fox" in line for line in list_lines(request))
+    assert "aGVsbG8" not in f"{request} {posts}"
+
+
 @pytest.mark.proves("C12")
 async def test_a_picture_is_read_with_name_type_size_and_address_and_an_empty_message_as_such() -> None:
     file = Attachment("map.png", "image/png", 12, "https://cdn.example/map.png?ex=1")

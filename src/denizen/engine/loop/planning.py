@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import cast
@@ -94,9 +94,7 @@ async def plan_then_act(
     toolbox = await _find_tools(context, has_searched=has_searched)
     if looked_up:
         # With an answer at hand a small model still names some tool; one that the question names may be meant.
-        known = {call.tool for call, _ in looked_up}
-        named = [spec.name for spec in toolbox.specs if names_tool(context.question, spec.name)]
-        toolbox = Toolbox({name: toolbox.tools[name] for name in named if name not in known})
+        toolbox = _keep_named(context.question, toolbox, [call.tool for call, _ in looked_up])
     outcomes = list(looked_up or ())
     latest = outcomes[-1:]
     history = insert_notes_before_question(history, context.prompt.notes)
@@ -115,7 +113,10 @@ async def plan_then_act(
         outcomes += latest
         toolbox = await _find_tools(context, [call for call, _ in outcomes], has_searched=has_searched)
         if context.model.capabilities.small and not any(result.is_error for result in results):
-            break
+            # It would go on for ever; but another tool may be named as well.
+            toolbox = _keep_named(context.question, toolbox, [call.tool for call, _ in outcomes])
+            if not toolbox.tools:
+                break
     else:
         steps.is_at_limit = len(outcomes) > len(looked_up or ())
     failed = [(call, result) for call, result in latest if result.is_error and toolbox.find(call.tool) is not None]
@@ -123,6 +124,12 @@ async def plan_then_act(
     if has_searched and not outcomes:
         history = [*history, transient_note(_NOTHING_FITS)]
     return await _answer(context, steps, history, outcomes, apology)
+
+
+def _keep_named(question: str, toolbox: Toolbox, used: Collection[str]) -> Toolbox:
+    """Returns the tools that the question names, without those that were used."""
+    named = {name: tool for name, tool in toolbox.tools.items() if names_tool(question, name) and name not in used}
+    return Toolbox(named)
 
 
 async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = (), *, has_searched: bool) -> Toolbox:
