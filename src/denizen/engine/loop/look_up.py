@@ -56,7 +56,7 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
-    to_keep = _KEEP.fullmatch(context.question) if needs_it else None
+    to_keep = _KEEP.fullmatch(context.question) if needs_it and len(context.question) <= MAX_QUERY_CHARS else None
     if to_keep is None and (
         wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question)
     ):
