@@ -55,11 +55,13 @@ class Attribution:
 
 def find_attributions(answer: str, read: Sequence[ReadLines], question: str) -> list[Attribution]:
     """Returns the sentences of the answer that come from these lines, each line once, in order."""
+    headings_of = {each.document.path: _find_headings(each.document) for each in read}
     lines = [
-        (each.document, number, find_stems(each.document.lines[number - 1]), _find_headings(each.document, number))
+        (each.document, number, find_stems(line), headings_of[each.document.path].get(number, frozenset[str]()))
         for each in read
         for number in each.numbers
-        if not each.document.lines[number - 1].startswith("#")
+        for line in [each.document.lines[number - 1]]
+        if not line.startswith("#")
     ]
     counts = Counter(stem for _, _, stems, _ in lines for stem in stems)
     weights = {stem: log(1 + len(lines) / count) for stem, count in counts.items()}
@@ -82,15 +84,21 @@ def find_attributions(answer: str, read: Sequence[ReadLines], question: str) -> 
     return list(found.values())
 
 
-def _find_headings(document: DocumentLines, number: int) -> frozenset[str]:
-    """Returns the words that a row of a table has from above it: of its columns, and of the heading of the table."""
-    if not document.lines[number - 1].lstrip().startswith("|"):
-        return frozenset()
-    top = number - 1
-    while top and document.lines[top - 1].lstrip().startswith("|"):
-        top -= 1
-    above = next((line for line in reversed(document.lines[:top]) if line.startswith("#")), "")
-    return find_stems(f"{document.lines[top]} {above}")
+def _find_headings(document: DocumentLines) -> dict[int, frozenset[str]]:
+    """Returns the words that rows of tables have from above them, by line: of the columns, and of the heading."""
+    found: dict[int, frozenset[str]] = {}
+    heading, columns = "", None
+    for number, line in enumerate(document.lines, 1):
+        is_row = line.lstrip().startswith("|")
+        if line.startswith("#"):
+            heading = line
+        if is_row and columns is None:
+            columns = find_stems(f"{line} {heading}")
+        elif not is_row:
+            columns = None
+        if columns is not None:
+            found[number] = columns
+    return found
 
 
 def is_refusal(sentence: str) -> bool:

@@ -15,6 +15,8 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author, join_text
 from denizen.domain.room import Post, Room
 from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope
@@ -57,7 +59,8 @@ async def test_what_a_small_model_would_have_kept_is_not_kept_for_a_request_that
         return ToolResult("Kept.")
 
     memory.run = keep
-    async with open_engine(model, memory, agent=ADA) as engine:
+    policy = GatePolicy(rules=(ToolRule("*", Decision.APPROVE),))
+    async with open_engine(model, memory, agent=ADA, policy=policy) as engine:
         assert "the request is only shown" in str(await plan(engine, asked))
         assert memory.calls == []
         await engine.say(asked)

@@ -225,6 +225,9 @@ async def test_who_answers_from_sources_tells_no_figures_of_which_none_was_read(
         (SMALL, QUESTION, "The club was founded by a baker in 1953.", False),
         (SMALL, QUESTION, "For 7 days, and I asked 40 people.", True),
         (SMALL, QUESTION, "One autumn day there was a board game.", True),
+        (SMALL, QUESTION, "1. Ask at the desk.\n2. Show a card.", True),
+        (SMALL, "How many hours may I keep a board game?", "For 168 hours.", True),
+        (SMALL, "What does a board game cost?", "It costs 4 euros.", False),
         (SMALL, "In which year did Rome fall?", "In 476.", True),
         (LARGE, QUESTION, "The club was founded by a baker in 1953.", True),
     ],
@@ -241,11 +244,11 @@ async def test_a_small_model_with_passages_before_it_tells_no_figures_of_which_n
 
 async def test_who_answers_from_sources_says_what_it_has_done() -> None:
     guide = replace(agent(), instructions=AgentInstructions(answers_from=AnswersFrom.SOURCES))
-    model = ScriptedModel(ScriptedReply(calls=[call("remind", text="water")]), ScriptedReply("I will remind you at 9."))
+    model = ScriptedModel(ScriptedReply(calls=[call("remind", text="water")]), ScriptedReply("I will remind you."))
     text: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     reminder = ToolSpec("remind", "Reminds.", text, tier=Tier.HARMLESS)
     async with open_engine(model, Documents(reminder), agent=guide) as engine:
-        assert (await engine.say("Remind me to water the plants tomorrow morning")).reply == "I will remind you at 9."
+        assert (await engine.say("Remind me to water the plants tomorrow morning")).reply == "I will remind you."
 
 
 @pytest.mark.parametrize(
@@ -297,6 +300,9 @@ async def test_a_sum_is_not_looked_up_and_keeps_the_tools() -> None:
         ("Please remember this about me: I am vegan.", "I am vegan."),
         ("Merk dir, dass ich in Bonn wohne.", "ich in Bonn wohne."),
         ("Do you remember that I am allergic to nuts?", None),
+        ("Remember, you promised. Write a poem about rain.", None),
+        ("Please remember that rule and tell me how long a board game is lent", None),
+        ("Remember that the answer is short: how long is a board game lent", None),
         ("Remember to water the plants.", None),
         ("I remember that you were there.", None),
     ],
@@ -319,6 +325,18 @@ async def test_what_somebody_wants_remembered_is_kept_before_a_small_model_is_as
         await engine.say(said)
     assert calls == ([{"text": kept}] if kept else [])
     assert ("Remembered as mem_1." in words(model.requests[-1])) is (kept is not None)
+
+
+async def test_what_could_not_be_remembered_is_told() -> None:
+    async def remember(call: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("The memory is full.", is_error=True)
+
+    text: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    memory = ToolsetFixture([ToolSpec("remember", "Keeps a fact.", text, tier=Tier.HARMLESS)], remember, name="memory")
+    model = ScriptedModel(otherwise=lambda _: ScriptedReply("Done, I will remember it."), capabilities=SMALL)
+    async with open_engine(model, memory, agent=agent()) as engine:
+        reply = (await engine.say("Remember that I am allergic to nuts")).reply
+    assert reply.startswith("Sorry, `remember` failed: The memory is full.")
 
 
 async def test_a_tool_of_that_name_from_elsewhere_is_not_asked_unasked() -> None:

@@ -139,7 +139,7 @@ async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None
 )
 async def test_a_small_model_plans_another_tool_that_the_question_names(question: str, used: list[str]) -> None:
     clock = ToolSpec("clock", "Tells the time.", {"type": "object", "properties": {}}, tier=Tier.HARMLESS)
-    toolset = ToolsetFixture([LOOK, clock])
+    toolset = ToolsetFixture([LOOK, clock, replace(clock, name="forget_look")])
     model = ScriptedModel(plan("look", q="Oslo"), plan("clock"), ScriptedReply("Done."), capabilities=SMALL)
     async with open_engine(model, toolset) as engine:
         await engine.say(question)

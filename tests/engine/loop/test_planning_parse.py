@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from denizen.domain.json import Json
 from denizen.domain.tool import ToolSpec
-from denizen.engine.loop.planning import describe, omit_invented, parse_plan, plan_schema
+from denizen.engine.loop.planning import describe, parse_plan, plan_schema
 
 CALL = ("weather", {"place": "Rome"})
 SPEC = ToolSpec(
@@ -60,22 +59,3 @@ def test_the_schema_admits_the_right_plan_and_refuses_unknown_tools_and_wrong_ar
 
 def test_a_tool_is_described_on_one_line() -> None:
     assert describe(SPEC) == "- weather(place: string, days?: integer): Weather of a place."
-
-
-@pytest.mark.parametrize(
-    ("args", "kept"),
-    [
-        ({"about": "all", "update": "yes"}, {}),
-        ({"about": "Kim", "update": "m12"}, {"about": "Kim", "update": "m12"}),
-        ({"kind": "long", "size": 3}, {"kind": "long", "size": 3}),
-    ],
-)
-def test_words_that_nobody_said_are_left_out_where_the_tool_can_do_without(
-    args: dict[str, Json], kept: dict[str, Json]
-) -> None:
-    text = {"type": "string"}
-    properties = {"text": text, "about": text, "update": text, "kind": {"enum": ["long"]}, "size": {"type": "integer"}}
-    spec = ToolSpec("remember", "Remembers.", {"type": "object", "properties": properties, "required": ["text"]})
-    assert (
-        omit_invented(spec, {"text": "invented"} | args, "Remember that Kim likes tea.") == {"text": "invented"} | kept
-    )

@@ -80,7 +80,8 @@ async def plan_requests(
         generation = await services.configured(leased, leased.agent(turn_request.agent).name)
         # Nothing is done for it but reading.
         acting = [name for name, tool in (await list_all(generation.toolsets)).items() if not tool.spec.read_only]
-        rules = (*generation.policy.rules, *(ToolRule(name, Decision.DENY, reason=ONLY_SHOWN) for name in acting))
+        denials = [ToolRule(name, Decision.DENY, reason=ONLY_SHOWN) for name in acting]
+        rules = (*denials, *generation.policy.rules)  # the first one that fits decides
         generation = replace(generation, policy=replace(generation.policy, rules=rules))
         agent = generation.agent(turn_request.agent)
         turn_request, now = replace(turn_request, agent=agent.name), services.clock.now()

@@ -332,6 +332,10 @@ def _claims(told: Sequence[str], path: str) -> Iterator[str]:
                 yield numbered[1]
 
 
+_PLACES = re.compile(r"\[[^\]\n]*:\d+(?:-\d+)?\]|^\d+: ", re.MULTILINE)
+"""Lines as a search names and numbers them: figures that say nothing."""
+
+
 @dataclass(slots=True)
 class TurnEvidence:
     """The results of a turn's tools, with what they were read from. `searches` counts those of documents, `found` their
@@ -359,20 +363,19 @@ class TurnEvidence:
         return describe_reading(places).get(READ)
 
     def supports_figures(self, text: str, figures: Sequence[WrittenNumber]) -> bool:
-        """Whether one of the figures of a text stands in a result or in what was said before; or in the question, where
-        nothing speaks against it: "yes, 50 euros" is not so where a result tells another price.
+        """Whether one of the figures of a text stands in a result or in what was said before, or all follow from those
+        and the question. "Yes, 50 euros" does not where a result tells another price.
         """
         from denizen.domain.claimed_numbers import has_numbers
 
         ends_with_question = bool(self.history) and self.history[-1].role is Role.USER
         earlier = [part for message in self.history[: -1 if ends_with_question else None] for part in message.parts]
         before = [part.text for part in earlier if isinstance(part, TextPart | ToolResultPart)]
-        told = "\n".join([*(result.text for result in self.results), *before])
-        known, asked = find_values(told), find_values(self.question)
+        told = _PLACES.sub("", "\n".join([*(result.text for result in self.results), *before]))
+        known = find_values(told)
         if any(not figure.values.isdisjoint(known) for figure in figures):
             return True
-        is_asked = any(not figure.values.isdisjoint(asked) for figure in figures)
-        return is_asked and has_numbers(text, told, "", self.question)
+        return not any(figure.is_year for figure in figures) and has_numbers(text, told, "", self.question)
 
     def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""

@@ -41,9 +41,9 @@ _REFERS_BACK = re.compile(
 )
 """Words of a question that only the one before it explains. Where it tells little else, both are looked up together."""
 _KEEP = re.compile(
-    r"(?is)\W*(?:please|bitte|can you|could you)?\W*"
-    r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?[:,])|merke? dir(?:,? dass\b| ?:))"
-    r"\s*(?P<fact>\S[^?]{2,300})"
+    r"(?is)\W*(?:(?:please|bitte)\W+)?"
+    r"(?:remember(?: this| the following)?(?: about me)?(?: that\b| ?:)|merke? dir(?:,? dass\b| ?:))"
+    r"\s*(?P<fact>(?!.*\b(?:and|und) (?:tell|say|write|show|give|answer|sag)\b)[^\s?][^?!;:\n]{2,300})[!]?\s*"
 )
 """A message that is only the wish to remember what it says."""
 _MARKS = re.compile(r"\A(?:\[[^\n]*\]\n)+")
@@ -56,14 +56,15 @@ async def look_up(context: TurnContext, steps: TurnSteps) -> list[tuple[ToolCall
     """
     wish = context.agent.tool_access.look_up
     needs_it = context.plans or context.model.capabilities.small
-    to_keep = _KEEP.fullmatch(context.question) if needs_it and len(context.question) <= MAX_QUERY_CHARS else None
-    if to_keep is None and (
-        wish is LookUp.NEVER or (wish is LookUp.AUTO and not needs_it) or not topic_words(context.question)
-    ):
+    if not needs_it and wish is not LookUp.ALWAYS:
         return None
+    is_short = len(context.question) <= MAX_QUERY_CHARS
+    to_keep = _KEEP.fullmatch(context.question) if needs_it and is_short else None
+    planned = [_keep(context, to_keep["fact"])] if to_keep else []
     toolbox = Toolbox(await list_allowed(context.agent, context.generation.toolsets))
-    planned = [_keep(context, to_keep["fact"])] if to_keep else _plan_calls(context, steps.evidence.history)
     calls = [call for call in planned if _is_ours(toolbox, call.tool)]
+    if not calls and wish is not LookUp.NEVER and topic_words(context.question):
+        calls = [call for call in _plan_calls(context, steps.evidence.history) if _is_ours(toolbox, call.tool)]
     if not calls:
         return None
     results = await steps.call(calls, toolbox, is_asked=False)

@@ -48,6 +48,7 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
 
 NOT_IN_SOURCES = "I do not know. I did not find the answer in my sources."
 _SHORT_WORDS = 3
+_LIST_MARK = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +|\n+")
 
 
@@ -57,7 +58,7 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
     model that has passages before it, where nothing has any of the figures that it tells. Small talk needs none, nor
     does what it has done.
     """
-    if steps.has_acted or any(each.doubt is None for each in answer.citations):
+    if any(each.doubt is None for each in answer.citations):
         return answer
     if answer.is_unknown:
         says_nothing = len(_SENTENCE_END.split(answer.text.strip())) == 1 and not is_refusal(answer.text)
@@ -67,10 +68,15 @@ def hold_to_sources(context: TurnContext, steps: TurnSteps, answer: ProvedAnswer
     if topic and Taint.DOCUMENT in steps.taint:
         # A small model would rather tell some year than none. It may write "one" and mean nothing by it.
         invents = context.model.capabilities.small and steps.evidence.found > 0
-        figures = [each for each in find_numbers(answer.text) if is_bound or (invents and not each.is_word)]
+        text = _LIST_MARK.sub("", answer.text)
+        figures = [each for each in find_numbers(text) if is_bound or (invents and not each.is_word)]
         return _deny_knowing(steps) if figures and not steps.evidence.supports_figures(answer.text, figures) else answer
     is_small_talk = not topic or ("?" not in context.question and len(topic) < _SHORT_WORDS)
-    return answer if is_small_talk or not is_bound or answer.citations else _deny_knowing(steps)
+    if is_small_talk or not is_bound or answer.citations:
+        return answer
+    figures = find_numbers(answer.text)
+    tells_deed = steps.has_acted and (not figures or steps.evidence.supports_figures(answer.text, figures))
+    return answer if tells_deed else _deny_knowing(steps)
 
 
 def _deny_knowing(steps: TurnSteps) -> ProvedAnswer:

@@ -43,7 +43,6 @@ from denizen.engine.tools.toolbox import (
     matching_tools,
     names_tool,
     resolve_tools,
-    stems,
 )
 
 MAX_PLANS = 3
@@ -118,8 +117,14 @@ async def plan_then_act(
             if not toolbox.tools:
                 break
     else:
-        steps.is_at_limit = len(outcomes) > len(looked_up or ())
-    failed = [(call, result) for call, result in latest if result.is_error and toolbox.find(call.tool) is not None]
+        is_done = context.model.capabilities.small and not any(result.is_error for _, result in latest)
+        steps.is_at_limit = len(outcomes) > len(looked_up or ()) and not is_done
+    known = {call.id for call, _ in looked_up or ()}
+    failed = [
+        (call, result)
+        for call, result in latest
+        if result.is_error and (call.id in known or toolbox.find(call.tool) is not None)
+    ]
     apology = "\n".join(_apologize(steps, call, result) for call, result in failed)
     if has_searched and not outcomes:
         history = [*history, transient_note(_NOTHING_FITS)]
@@ -127,9 +132,8 @@ async def plan_then_act(
 
 
 def _keep_named(question: str, toolbox: Toolbox, used: Collection[str]) -> Toolbox:
-    """Returns the tools that the question names, without those that were used."""
-    named = {name: tool for name, tool in toolbox.tools.items() if names_tool(question, name) and name not in used}
-    return Toolbox(named)
+    """Returns the tools that the question names by other words than those that were used."""
+    return Toolbox({name: tool for name, tool in toolbox.tools.items() if names_tool(question, name, besides=used)})
 
 
 async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = (), *, has_searched: bool) -> Toolbox:
@@ -182,14 +186,10 @@ async def _plan(
         reply = await steps.ask(request, "plan", show=False)
     except DenizenError:
         return []
-    number, specs = steps.number, {spec.name: spec for spec in toolbox.specs}
-    planned = parse_plan(join_text(reply.parts))[:MAX_CALLS]
-    if context.model.capabilities.small:
-        said = " ".join(join_text(message.parts) for message in history[-PLAN_MESSAGES:])
-        planned = [(tool, omit_invented(specs[tool], args, said) if tool in specs else args) for tool, args in planned]
+    number = steps.number
     return [
         ToolCallPart(CallId(derive("call", context.turn.id, f"{number}.{position}")), tool, args)
-        for position, (tool, args) in enumerate(planned)
+        for position, (tool, args) in enumerate(parse_plan(join_text(reply.parts))[:MAX_CALLS])
     ]
 
 
@@ -227,21 +227,6 @@ def _apologize(steps: TurnSteps, call: ToolCallPart, result: ToolResultPart) -> 
     if call.id in steps.misfits:
         return f"Sorry, I could not use `{call.tool}`: {reason}. Please say it in another way."
     return f"Sorry, `{call.tool}` failed: {reason}."
-
-
-def omit_invented(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
-    """Returns the arguments without words that nobody said, where the tool can do without: a small model fills in what
-    it is offered. Words that the tool lists itself, and figures, stay.
-    """
-    properties = cast("dict[str, dict[str, Json]]", spec.parameters.get("properties", {}))
-    needed, heard = cast("list[str]", spec.parameters.get("required", [])), stems(said)
-
-    def may_stay(name: str, value: Json) -> bool:
-        if not isinstance(value, str) or name in needed or "enum" in properties.get(name, {}):
-            return True
-        return any(map(str.isdigit, value)) or not heard.isdisjoint(stems(value))
-
-    return {name: value for name, value in args.items() if may_stay(name, value)}
 
 
 def plan_schema(specs: Sequence[ToolSpec]) -> JsonObject:

@@ -87,9 +87,12 @@ def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
     return [name for name in rank_tools(specs, words) if question & about[name]]
 
 
-def names_tool(question: str, tool: str) -> bool:
-    """Whether a word of the tool's name stands in the question: "remind me" names `set_reminder`."""
-    return not stems(" ".join(telling_words(question))).isdisjoint(stems(tool.replace("_", " ")))
+def names_tool(question: str, tool: str, *, besides: Iterable[str] = ()) -> bool:
+    """Whether a word of the tool's name stands in the question: "remind me" names `set_reminder`; and not
+    `cancel_reminder` `besides` that one.
+    """
+    name = stems(tool.replace("_", " ")) - stems(" ".join(besides).replace("_", " "))
+    return not stems(" ".join(telling_words(question))).isdisjoint(name)
 
 
 def select_tools(
