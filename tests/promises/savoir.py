@@ -190,7 +190,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.11",
         "Denizen does not have: a route that forgets its check; every route states who may call it, and none "
         "documented for admins answers anybody else.",
-        status="open",
+        status="covered",
         issue="web",
     ),
     Requirement(

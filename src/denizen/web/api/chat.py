@@ -38,6 +38,7 @@ from denizen.web.http.request import (
     read_object,
     read_text,
 )
+from denizen.web.http.routing import Access
 from denizen_sdk.turns import CancelResult, ChatEvent, ChatRequest, MessageInfo, TurnFailedEvent, TurnInfo, encode_event
 
 WEB = "web"
@@ -65,6 +66,7 @@ class ChatRoutes:
                 "POST",
                 "/api/chat",
                 self.chat,
+                Access.MEMBER,
                 Operation(
                     "Send a message and watch its turn",
                     ChatRequest,
@@ -73,7 +75,13 @@ class ChatRoutes:
                     headers=("Idempotency-Key",),
                 ),
             ),
-            ApiRoute("POST", "/api/turns/{turn_id}/cancel", self.cancel, Operation("Stop a turn", answer=CancelResult)),
+            ApiRoute(
+                "POST",
+                "/api/turns/{turn_id}/cancel",
+                self.cancel,
+                Access.MEMBER,
+                Operation("Stop a turn", answer=CancelResult),
+            ),
         ]
 
     @property
@@ -84,6 +92,7 @@ class ChatRoutes:
                 "GET",
                 "/api/sessions/{name:path}/messages",
                 self.list_messages,
+                Access.MEMBER,
                 Operation(
                     "The messages of an own session, oldest first", answer=list[MessageInfo], query=(_AGENT, _LIMIT)
                 ),
@@ -92,6 +101,7 @@ class ChatRoutes:
                 "GET",
                 "/api/turns/{turn_id}",
                 self.get_turn,
+                Access.MEMBER,
                 Operation("A turn with its prompts, steps and tool calls", answer=TurnInfo),
             ),
         ]

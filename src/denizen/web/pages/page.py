@@ -1,0 +1,84 @@
+"""The frame around every page, rendering, and the files that pages load."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from denizen.domain.record import record
+from denizen.web.http.auth import find_principal, login_token, may_see_all
+from denizen.web.http.dependencies import WebDependencies
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_WEB = Path(__file__).parents[1]
+
+
+@record(kw_only=True)
+class Frame:
+    """The frame of a page: what `base.html` shows around it. `section` is the part of the site that the page belongs
+    to. `viewer` is the name of whoever reads it, empty for an unknown one; `can_sign_out` tells that the viewer signed
+    in. `simulator` is the address of the simulator's page, or empty.
+    """
+
+    version: str
+    section: str = ""
+    viewer: str = ""
+    may_administrate: bool = False
+    can_sign_out: bool = False
+    simulator: str = ""
+
+
+def build_frame(request: Request, deps: WebDependencies, section: str) -> Frame:
+    """Returns the frame of a page for whoever asks for it."""
+    principal = find_principal(request)
+    return Frame(
+        version=deps.version,
+        section=section,
+        viewer=principal.name if principal else "",
+        may_administrate=principal is not None and may_see_all(principal),
+        can_sign_out=bool(login_token(request.headers)),
+        simulator=deps.simulator,
+    )
+
+
+def render(template: str, page: object, *, status: int = 200) -> Response:
+    """Returns the page as HTML. `page` is the record that the template declares."""
+    return HTMLResponse(render_text(template, page), status, {"Cache-Control": "no-store"})
+
+
+def render_text(template: str, page: object) -> str:
+    return _environment().get_template(template).render(page=page)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    # Imported with the first page, so that servers which only programs use never pay for it.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_WEB / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+class StaticPageFiles(StaticFiles):
+    """The files of the pages. Browsers check each time whether they changed, so an upgrade never mixes old and new."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_WEB / "static")
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
