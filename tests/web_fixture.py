@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -42,6 +43,7 @@ from denizen.web.http.dependencies import (
     EngineEntryPoints,
     FindProblems,
     GapServices,
+    InstanceServices,
     KnowledgeServices,
     WebDependencies,
     WebTiming,
@@ -148,11 +150,13 @@ async def open_web(
     timing: WebTiming | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
+    budgets: BudgetPolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    instance: InstanceServices | None = None,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -170,6 +174,7 @@ async def open_web(
             models=ScriptedModels(model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
+            budgets=budgets or BudgetPolicy(),
         )
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
@@ -197,7 +202,7 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         hosting=hosting or NoRepositoryHosts(),
-        find_problems=find_problems,
+        instance=instance or InstanceServices(find_problems=find_problems),
     )
     await durable.start()
     try:

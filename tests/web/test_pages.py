@@ -3,19 +3,30 @@
 import dataclasses
 import re
 from dataclasses import replace
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from jinja2 import Environment
-from jinja2.nodes import Getattr, Name
+from jinja2.nodes import Getattr, Include, Name
 
 import denizen.web
+from denizen.domain.budget import SERVER, BudgetLimit, BudgetPeriod, BudgetStatus
+from denizen.domain.diagnosis import Diagnosis, Severity
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
+from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.inspection.overview import BudgetUse, SystemOverview
 from denizen.web.pages.chat import ChatPage
 from denizen.web.pages.navigation import list_navigation
+from denizen.web.pages.overview import KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, render_text
 from denizen.web.pages.sign_in import LoginPage
+from tests.clock import NOON
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -29,8 +40,43 @@ FRAME = Frame(
     can_sign_out=True,
     csrf_token="x",
 )
+TURN = Turn(
+    id=TurnId("turn_1"),
+    conversation_id=ConversationId("conv_1"),
+    session_id=SessionId("sess_1"),
+    agent=AgentName("denizen"),
+    principal=Principal(PrincipalKind.API_KEY, "ann", "ann"),
+    trigger_id=MessageId("msg_1"),
+    status=TurnStatus.FAILED,
+    opened_at=NOON,
+    closed_at=NOON,
+    result=TurnResult(failure=TurnFailure("It broke.", fix="Mend it.")),
+)
+DAY = DayRange(NOON.date(), NOON.date())
+USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
+    "admin/overview.html": OverviewPage(
+        frame=FRAME,
+        overview=SystemOverview(
+            running=[TURN],
+            waiting=[],
+            failed=[TURN],
+            spent=BudgetStatus(),
+            budgets=[BudgetUse(BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(2)), Decimal(1))],
+        ),
+        running=[TURN],
+        failed=[TURN],
+        hidden=1,
+        mine=1,
+        today=USAGE,
+        trend=-50.0,
+        problems={"disk": "It is full."},
+        findings=[Diagnosis(Severity.WARNING, "It leaks.", "Mend it.")],
+        working=[Diagnosis(Severity.OK, "It works.")],
+        accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
+        knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
+    ),
     "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
 }
 
@@ -55,10 +101,17 @@ class PageOutline(HTMLParser):
         return [attrs for tag, attrs in self.tags if tag in names]
 
 
-@pytest.mark.parametrize(("name", "page"), PAGES.items())
-def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
+def list_used_fields(name: str) -> set[str]:
+    """The fields of the page that a template and those that it includes use; the frame is that of all."""
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
+    included = [str(cast("Any", node.template).value) for node in tree.find_all(Include)]
+    return used.union(*map(list_used_fields, included))
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
+    used = list_used_fields(name)
     assert used | {"frame"} == {field.name for field in dataclasses.fields(cast("Any", page))}
 
 

@@ -16,6 +16,7 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
@@ -32,6 +33,7 @@ from denizen.web.http.dependencies import (
     EnabledChannels,
     EngineEntryPoints,
     GapServices,
+    InstanceServices,
     KnowledgeServices,
     WebDependencies,
 )
@@ -64,9 +66,6 @@ async def serve(
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    external = ExternalServices(
-        calls, mcp, RemoteSwitch(denizen, reloader.reload), ConnectedRepositoryHosts(accounts.find_github)
-    )
     parts, clock = denizen.knowledge, denizen.services.clock
     schedule = SyncSchedule(
         parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
@@ -79,8 +78,18 @@ async def serve(
             "accounts": accounts.check,
         }
     )
+    instance = InstanceServices(
+        find_problems=readiness.find_problems, diagnose=partial(diagnose, denizen), list_accounts=accounts.list_states
+    )
+    external = ExternalServices(
+        calls=calls,
+        mcp=mcp,
+        remote=RemoteSwitch(denizen, reloader.reload),
+        hosting=ConnectedRepositoryHosts(accounts.find_github),
+        instance=instance,
+    )
     answering = anyio.Event()
-    server = _server(denizen, host, external, readiness, answering.set)
+    server = _server(denizen, host, external, answering.set)
 
     async def tell_ready() -> None:
         await answering.wait()
@@ -156,21 +165,20 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     ]
 
 
-@record
+@record(kw_only=True)
 class ExternalServices:
-    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
-    webhooks.
+    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, webhooks,
+    and what the process tells of itself.
     """
 
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
     hosting: RepositoryHosts
+    instance: InstanceServices
 
 
-def _server(
-    denizen: Denizen, host: str, external: ExternalServices, readiness: ReadinessMonitor, on_ready: Callable[[], None]
-) -> uvicorn.Server:
+def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
     exposure = Exposure(
@@ -207,7 +215,7 @@ def _server(
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
-            find_problems=readiness.find_problems,
+            instance=external.instance,
         )
     )
     proxies = [ip_network(each, strict=False) for each in denizen.settings.server.trusted_proxies]

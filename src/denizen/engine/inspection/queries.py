@@ -18,7 +18,7 @@ from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text, list_calls
-from denizen.domain.principal import PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
 from denizen.domain.record import record
@@ -30,6 +30,7 @@ from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.inspection.overview import SystemOverview, load_overview
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
@@ -242,6 +243,15 @@ class Queries:
             return not await channel.is_open(Room(place.platform, room, room, guild=owed.guild))
         except DenizenError:
             return True
+
+    async def may_read(self, turn: Turn, reader: Principal) -> bool:
+        """Whether somebody may see a turn: who asked it and owners may, admins where it was not asked in private."""
+        if turn.principal.key == reader.key or RoleName.OWNER in reader.roles:
+            return True
+        return RoleName.ADMIN in reader.roles and not await self.is_private(turn)
+
+    async def load_overview(self) -> SystemOverview:
+        return await load_overview(self._services.store, self._runtime, self._services.clock)
 
     async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
         """Those of an agent, or of all, among the `limit` newest; newest first."""

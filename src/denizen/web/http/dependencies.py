@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from typing import Protocol
 
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
+from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
@@ -92,11 +95,38 @@ class GapServices:
     learning: ProposalReviews
 
 
+class Diagnose(Protocol):
+    """Examines everything that has to work. A thorough look asks models and platforms, which takes a while."""
+
+    async def __call__(self, *, is_thorough: bool) -> Sequence[Diagnosis]: ...
+
+
+async def diagnose_nothing(*, is_thorough: bool) -> Sequence[Diagnosis]:
+    """Used where nothing is examined."""
+    del is_thorough
+    return []
+
+
+def list_no_accounts() -> Sequence[AccountState]:
+    """Used where there are no platforms."""
+    return []
+
+
+@record(kw_only=True)
+class InstanceServices:
+    """What the running process tells of itself, for its administrators. `find_problems` returns the parts that are not
+    ready for work, each with the reason.
+    """
+
+    find_problems: FindProblems = find_no_problems
+    diagnose: Diagnose = diagnose_nothing
+    list_accounts: Callable[[], Sequence[AccountState]] = list_no_accounts
+
+
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
     which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
-    `find_problems` returns the parts that are not ready for work, each with the reason.
     """
 
     engine: EngineEntryPoints
@@ -110,4 +140,4 @@ class WebDependencies:
     gaps: GapServices | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
-    find_problems: FindProblems = find_no_problems
+    instance: InstanceServices = field(default_factory=InstanceServices)

@@ -22,7 +22,17 @@ class NavigationGroup:
 
 
 _FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"),))
-_FOR_ADMINS: Sequence[NavigationGroup] = ()
+_FOR_ADMINS: Sequence[NavigationGroup] = (
+    NavigationGroup(
+        "Running",
+        (
+            NavigationLink("Overview", "/admin"),
+            NavigationLink("Approvals", "/admin/approvals"),
+            NavigationLink("Turns", "/admin/turns"),
+            NavigationLink("Audit", "/admin/audit"),
+        ),
+    ),
+)
 
 
 def list_navigation(*, may_administrate: bool) -> Sequence[NavigationGroup]:

@@ -9,9 +9,15 @@ from starlette.routing import BaseRoute
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
-    return [*ChatPages(deps).routes, *SignInPages(deps).routes, PublicMount("/static", StaticPageFiles())]
+    return [
+        *ChatPages(deps).routes,
+        *SignInPages(deps).routes,
+        *OverviewPages(deps).routes,
+        PublicMount("/static", StaticPageFiles()),
+    ]
