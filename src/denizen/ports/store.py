@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.agent_settings import SettingsSet
-from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -352,6 +352,18 @@ class AgentSettingsRepository(Protocol):
         ...
 
 
+@record(kw_only=True)
+class AuditSearch:
+    """A search of the audit log: entries of one kind, or of all, whose actor or subject contains the words, in whatever
+    case; only those with a lower number than `before`, unless that is 0.
+    """
+
+    kind: AuditKind | None = None
+    words: str = ""
+    before: int = 0
+    limit: int = 50
+
+
 class AuditRepository(Protocol):
     """The audit log (`domain.audit`), append only.
 
@@ -366,6 +378,10 @@ class AuditRepository(Protocol):
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         """Returns entries with a higher number than `after`, oldest first."""
+        ...
+
+    async def search(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
+        """Returns the entries that were searched for, newest first."""
         ...
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.approval import Approval, derive_approval_id
+from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
@@ -28,6 +29,7 @@ from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.trace import PromptUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.audit.audit_log import Verification, verify_log
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.overview import SystemOverview, load_overview
@@ -41,7 +43,7 @@ from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
 from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
-from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow
+from denizen.ports.store import AuditSearch, RecentSession, Store, UnitOfWork, UsageRow
 from denizen.ports.usage import SpendRow
 
 
@@ -249,6 +251,14 @@ class Queries:
         if turn.principal.key == reader.key or RoleName.OWNER in reader.roles:
             return True
         return RoleName.ADMIN in reader.roles and not await self.is_private(turn)
+
+    async def search_audit_log(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
+        async with self._services.store.work(write=False) as work:
+            return await work.audit.search(wanted)
+
+    async def verify_audit_log(self, noted: str = "") -> Verification:
+        """Follows the chain from its beginning. `noted` is a digest that was the newest once, or empty."""
+        return await verify_log(self._services.store, noted=noted)
 
     async def load_overview(self) -> SystemOverview:
         return await load_overview(self._services.store, self._runtime, self._services.clock)

@@ -9,8 +9,11 @@ from denizen.domain.record import record
 
 @record
 class NavigationLink:
+    """A page. Those `for_owners` are not for admins."""
+
     label: str
     path: str
+    for_owners: bool = False
 
 
 @record
@@ -29,12 +32,20 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Overview", "/admin"),
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
-            NavigationLink("Audit", "/admin/audit"),
+            NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
 )
 
 
-def list_navigation(*, may_administrate: bool) -> Sequence[NavigationGroup]:
+def list_navigation(*, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
     """Returns the groups of links for a member, or for an owner or admin."""
-    return (_FOR_ALL, *_FOR_ADMINS) if may_administrate else (_FOR_ALL,)
+    if not may_administrate:
+        return (_FOR_ALL,)
+    return (
+        _FOR_ALL,
+        *(
+            NavigationGroup(group.title, [link for link in group.links if is_owner or not link.for_owners])
+            for group in _FOR_ADMINS
+        ),
+    )

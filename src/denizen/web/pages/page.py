@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
@@ -40,13 +41,15 @@ class Frame:
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies) -> Frame:
-    """Returns the frame of a page for whoever asks for it."""
+def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+    """Returns the frame of a page for whoever asks for it. `path` is that of its link where it has another address."""
     principal = find_principal(request)
     return Frame(
         version=deps.version,
-        path=request.url.path,
-        navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
+        path=path or request.url.path,
+        navigation=list_navigation(may_administrate=may_see_all(principal), is_owner=RoleName.OWNER in principal.roles)
+        if principal
+        else (),
         viewer=principal.name if principal else "",
         can_sign_out=bool(login_token(request.headers)),
         simulator=deps.simulator,
@@ -55,7 +58,9 @@ def build_frame(request: Request, deps: WebDependencies) -> Frame:
 
 def render(template: str, page: object, *, status: int = 200) -> Response:
     """Returns the page as HTML. `page` is the record that the template declares."""
-    return HTMLResponse(render_text(template, page), status, {"Cache-Control": "no-store"})
+    # People and programs may have written halves of surrogate pairs, which cannot be encoded.
+    html = render_text(template, page).encode("utf-8", "replace")
+    return HTMLResponse(html, status, {"Cache-Control": "no-store"})
 
 
 def render_text(template: str, page: object) -> str:

@@ -8,6 +8,8 @@ from starlette.routing import BaseRoute
 
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
+from denizen.web.pages.approvals import ApprovalPages
+from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
@@ -19,5 +21,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
         *OverviewPages(deps).routes,
+        *ApprovalPages(deps).routes,
+        *AuditPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
