@@ -207,6 +207,22 @@ class CitationInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CitationLines:
+    """The lines that an answer cites, from `first_line` to `last_line`, among those around them. The first of `lines`
+    is line `from_line`. `is_newer` tells that the document may have changed since.
+    """
+
+    path: str
+    first_line: int
+    last_line: int
+    from_line: int
+    lines: tuple[str, ...]
+    source: str = ""
+    link: str = ""
+    is_newer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceInfo:
     """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
     is None if no router chose the model. Calls of step 0 were made before the model was asked.
@@ -484,6 +500,10 @@ class TurnCalls(ClientCalls):
     async def get_turn(self, turn_id: str) -> TurnInfo:
         """Returns a turn. Raises ApiError (404 also for a turn of somebody else), NetworkError."""
         return await self._get(TurnInfo, f"/api/turns/{quote_segment(turn_id)}")
+
+    async def get_citation(self, turn_id: str, place: str) -> CitationLines:
+        """Returns the lines that a turn cites as `path:first-last`. Raises ApiError, NetworkError."""
+        return await self._get(CitationLines, f"/api/turns/{quote_segment(turn_id)}/citation", place=place)
 
     async def list_messages(self, session: str = "default", *, agent: str = "") -> list[MessageInfo]:
         """Returns the messages of an own session, oldest first. Raises ApiError, NetworkError."""

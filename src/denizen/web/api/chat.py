@@ -39,7 +39,16 @@ from denizen.web.http.request import (
     read_text,
 )
 from denizen.web.http.routing import Access
-from denizen_sdk.turns import CancelResult, ChatEvent, ChatRequest, MessageInfo, TurnFailedEvent, TurnInfo, encode_event
+from denizen_sdk.turns import (
+    CancelResult,
+    ChatEvent,
+    ChatRequest,
+    CitationLines,
+    MessageInfo,
+    TurnFailedEvent,
+    TurnInfo,
+    encode_event,
+)
 
 WEB = "web"
 """The platform of `/api/chat`: the page, and programs that use the client."""
@@ -47,6 +56,7 @@ WEB = "web"
 MAX_MESSAGE_CHARS = 100_000
 
 _AGENT = QueryParameter(name="agent", description="Name of an agent; empty for the default one.")
+_PLACE = QueryParameter(name="place", description="The place as the answer cites it: `path:first-last`.", max_chars=500)
 _LIMIT = QueryParameter(name="limit", default="100", low=1, high=500)
 
 
@@ -104,6 +114,13 @@ class ChatRoutes:
                 Access.MEMBER,
                 Operation("A turn with its prompts, steps and tool calls", answer=TurnInfo),
             ),
+            ApiRoute(
+                "GET",
+                "/api/turns/{turn_id}/citation",
+                self.get_citation,
+                Access.MEMBER,
+                Operation("The lines that a turn cites, with those around them", answer=CitationLines, query=(_PLACE,)),
+            ),
         ]
 
     async def chat(self, request: Request) -> Response:
@@ -156,6 +173,26 @@ class ChatRoutes:
         principal = get_principal(request)
         await self._check_readable(trace.turn, principal)
         return JSONResponse(asdict(turn_to_wire(trace, in_full=may_see_all(principal))))
+
+    async def get_citation(self, request: Request) -> Response:
+        turn = await self._turns.get(TurnId(request.path_params["turn_id"]))
+        await self._check_readable(turn, get_principal(request))
+        found = await self._queries.read_cited_lines(turn, _PLACE.read_text(request))
+        citation, last_shown = found.citation, found.first_shown + len(found.lines) - 1
+        return JSONResponse(
+            asdict(
+                CitationLines(
+                    path=citation.ref.path,
+                    first_line=citation.ref.first_line or found.first_shown,
+                    last_line=citation.ref.last_line or last_shown,
+                    from_line=found.first_shown,
+                    lines=tuple(found.lines),
+                    source=citation.source_id,
+                    link=citation.link,
+                    is_newer=found.is_newer,
+                )
+            )
+        )
 
     async def _check_readable(self, turn: Turn, principal: Principal) -> None:
         """Raises NotFound for a turn of somebody else. Owners see all, and admins those that were not asked in private.
