@@ -377,6 +377,29 @@ class TurnFailedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleEvent:
+    """The chat has a title, or a better one. It may come after the end of the turn."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """Only for those who watch a chat: a message was taken, and the events of its turn follow."""
+
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedEvent:
+    """Only for those who watch a chat: it has to be read again: at the beginning, and when something about it is
+    different. `removed`: it is gone.
+    """
+
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownEvent:
     """An event that this client does not know, of a newer server."""
 
@@ -396,7 +419,25 @@ ChatEvent = (
     | NoticeEvent
     | TurnFinishedEvent
     | TurnFailedEvent
+    | TitleEvent
+    | MessageEvent
+    | ChangedEvent
 )
+
+TURN_EVENTS = (
+    TurnOpenedEvent,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ReasoningAddedEvent,
+    ToolStartedEvent,
+    ToolFinishedEvent,
+    ApprovalRequestedEvent,
+    ApprovalDecidedEvent,
+    NoticeEvent,
+    TurnFinishedEvent,
+    TurnFailedEvent,
+)
+"""The events of one turn, which `POST /api/chat` sends; those of chats are more."""
 
 _EVENTS: dict[str, type[ChatEvent]] = {
     "turn": TurnOpenedEvent,
@@ -410,6 +451,9 @@ _EVENTS: dict[str, type[ChatEvent]] = {
     "notice": NoticeEvent,
     "finished": TurnFinishedEvent,
     "error": TurnFailedEvent,
+    "title": TitleEvent,
+    "message": MessageEvent,
+    "changed": ChangedEvent,
 }
 _TYPES = {kind: name for name, kind in _EVENTS.items()}
 

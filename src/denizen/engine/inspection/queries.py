@@ -175,6 +175,10 @@ class Queries:
         """Raises NotFound."""
         return self._runtime.current.agent(name)
 
+    def check_model(self, name: str) -> None:
+        """Raises NotFound for a model that is not configured."""
+        self._runtime.current.models.get(name)
+
     def list_models(self) -> Sequence[ModelInfo]:
         return self._runtime.current.models.list_models()
 
