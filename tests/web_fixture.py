@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -23,11 +24,13 @@ from denizen.domain.budget import BudgetPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
@@ -157,9 +160,10 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     instance: InstanceServices | None = None,
+    titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather.
+    `more` are toolsets besides the weather. With `titles` the model makes the titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
@@ -187,11 +191,13 @@ async def open_web(
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
+            chats=Chats(runtime, services, turns, titles_by_model=lambda: titles),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
             calls=calls,
+            replay=partial(replay_turn, runtime, services),
             assistant=assistant,
         ),
         access=AccessRules(lambda: allowed, exposure or Exposure()),

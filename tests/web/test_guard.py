@@ -79,7 +79,8 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
         for mark, sample in samples.items():
             path = path.replace(mark, sample)  # noqa: PLW2901
         filled.add(path)
-    assert filled - {path for _, path in PROTECTED} == {
+    pages = {path for path in filled if path.startswith("/admin")}  # `http/test_routing.py` tries them one by one
+    assert filled - pages - {path for _, path in PROTECTED} == {
         "/health",
         "/ready",
         "/login",

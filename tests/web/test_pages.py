@@ -13,19 +13,30 @@ from jinja2 import Environment
 from jinja2.nodes import Getattr, Include, Name
 
 import denizen.web
+from denizen.domain.approval import Approval, ApprovalRequest, ApprovalRule
+from denizen.domain.audit import AuditEvent, AuditHead, AuditKind, append_to_chain
 from denizen.domain.budget import SERVER, BudgetLimit, BudgetPeriod, BudgetStatus
+from denizen.domain.conversation import Place
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
+from denizen.domain.tool import Tier
 from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.audit.audit_log import Verification
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview
-from denizen.web.pages.chat import ChatPage
+from denizen.engine.inspection.queries import TurnTrace
+from denizen.ports.store import TurnListing
+from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
+from denizen.web.pages.audit import AuditPage, AuditRow
+from denizen.web.pages.chat import ChatPage, SharedChatPage
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import KnowledgeState, OverviewPage
-from denizen.web.pages.page import Frame, render_text
+from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.sign_in import LoginPage
+from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
+from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
 from tests.web_fixture import ANN, open_web
 
@@ -52,10 +63,66 @@ TURN = Turn(
     closed_at=NOON,
     result=TurnResult(failure=TurnFailure("It broke.", fix="Mend it.")),
 )
+APPROVAL = Approval(
+    id="appr_1",
+    request=ApprovalRequest(
+        turn_id=TURN.id,
+        agent=TURN.agent,
+        requester="api_key:ann",
+        place=Place("web", "x", ""),
+        conversation_id=TURN.conversation_id,
+        tool="ban",
+        args={},
+        tier=Tier.DANGEROUS,
+        reason="It is dangerous.",
+        preview="ban",
+    ),
+    rule=ApprovalRule(),
+    created_at=NOON,
+    expires_at=None,
+)
+ENTRY = append_to_chain(AuditHead(), AuditEvent(AuditKind.CALL, NOON, "api_key:ann", "ban"))
+TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
 DAY = DayRange(NOON.date(), NOON.date())
 USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
+    "admin/approvals.html": ApprovalsPage(
+        frame=FRAME,
+        pending=[ApprovalCard(approval=APPROVAL, told="Waits.", may_decide=True)],
+        decided=[ApprovalCard(approval=APPROVAL, told="Denied.", may_decide=False)],
+        problem=ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it."),
+    ),
+    "admin/audit.html": AuditPage(
+        frame=FRAME,
+        rows=[AuditRow(ENTRY, details="{}", outcome="deny", turn="turn_1")],
+        kinds=["call"],
+        kind="call",
+        words="ban",
+        older="/admin/audit?before=1",
+        noted="a",
+        verification=Verification(AuditHead(), "It was changed."),
+    ),
+    "admin/turns.html": TurnsPage(
+        frame=FRAME,
+        rows=[TurnListing(TURN, "web")],
+        hidden=1,
+        agents=["denizen"],
+        statuses=["done"],
+        chosen={"agent": "denizen", "status": "done", "platform": "web", "days": "30"},
+        here="/admin/turns?skip=0",
+        older="/admin/turns?skip=50",
+        newer="/admin/turns?skip=0",
+    ),
+    "admin/turn.html": TurnPage(
+        frame=FRAME,
+        trace=TRACE,
+        route="route: simple",
+        timeline=[TimelineStep(step=None, prompt=None, prices=(), calls=())],
+        models=["m1"],
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "problem.html": ProblemPage(FRAME, ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.", "err_1")),
     "admin/overview.html": OverviewPage(
         frame=FRAME,
         overview=SystemOverview(
@@ -77,6 +144,7 @@ PAGES: dict[str, object] = {
         accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
     ),
+    "shared.html": SharedChatPage("1.2.3"),
     "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
 }
 
@@ -112,7 +180,7 @@ def list_used_fields(name: str) -> set[str]:
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
 def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     used = list_used_fields(name)
-    assert used | {"frame"} == {field.name for field in dataclasses.fields(cast("Any", page))}
+    assert used | {"frame"} == {"frame"} | {field.name for field in dataclasses.fields(cast("Any", page))}
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
@@ -141,14 +209,14 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
     assert html["lang"]
 
 
-def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
-    script = (WEB / "static" / "chat.js").read_text()
-    wanted = set(re.findall(r'find\("(\w+)"\)', script))
-    first = re.search(r"= \[(.*)\]\.map\(find\)", script)
-    assert first is not None
-    wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
+def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
     ids = {attrs.get("id") for _, attrs in PageOutline("chat.html", PAGES["chat.html"]).tags}
-    assert wanted <= ids
+    for name in ("chat.js", "chat_list.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
+        script = (WEB / "static" / name).read_text()
+        wanted = set(re.findall(r'(?:find|getElementById)\("([\w-]+)"\)', script))
+        if first := re.search(r"= \[(.*)\]\.map\(find\)", script):
+            wanted |= set(re.findall(r'"([\w-]+)"', first.group(1)))
+        assert wanted <= ids, name
 
 
 def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:

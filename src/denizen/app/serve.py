@@ -23,6 +23,7 @@ from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.listener.background import run_forever, run_once
@@ -188,11 +189,13 @@ def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: C
         WebDependencies(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
+                chats=denizen.chats,
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
                 limiter=RateLimiter(denizen.services.store, denizen.services.clock),
                 calls=external.calls,
+                replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
             ),
             access=AccessRules(lambda: api_keys(denizen), exposure),

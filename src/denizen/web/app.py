@@ -6,6 +6,8 @@ the guard.
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -14,6 +16,7 @@ from starlette.routing import BaseRoute
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
+from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
@@ -28,6 +31,7 @@ from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.http.routing import Access, AccessRoute
+from denizen.web.pages.page import render_problem
 from denizen.web.pages.routes import list_pages
 
 MCP_PATHS = ("/mcp", "/mcp/{agent}")
@@ -37,7 +41,7 @@ MCP_PATHS = ("/mcp", "/mcp/{agent}")
 def create_app(deps: WebDependencies) -> Starlette:
     """Returns the application. It opens nothing and starts no task of its own."""
     engine, clock, timing = deps.engine, deps.clock, deps.timing
-    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary)]
+    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary, render_page=partial(render_problem, deps))]
     if origins := deps.access.exposure.allowed_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -45,17 +49,18 @@ def create_app(deps: WebDependencies) -> Starlette:
             Middleware(
                 CORSMiddleware,
                 allow_origins=sorted(origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=[TURN_HEADER],
             )
         )
-    chat = ChatRoutes(engine.turns, engine.queries, timing)
+    chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
     completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
     routes: list[BaseRoute] = [
         *ServiceRoutes(deps).routes,
         *(completions.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
+        *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,

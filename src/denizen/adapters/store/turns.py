@@ -33,6 +33,7 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
+from denizen.ports.store import TurnListing, TurnSearch
 
 turns = sa.Table(
     "turns",
@@ -185,6 +186,11 @@ _CLOSE = (
 
 
 @cache
+def _turns_among(dialect: SqlDialect) -> sa.Select[Any]:
+    return sa.select(turns).where(dialect.among(turns.c.id, "wanted"))
+
+
+@cache
 def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Select[Any]:
     statement = sa.select(turns).limit(sa.bindparam("limit"))
     if status is not None:
@@ -194,6 +200,24 @@ def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Selec
     if status is TurnStatus.OPEN:
         return statement.order_by(turns.c.opened_at, turns.c.position)
     return statement.order_by(turns.c.opened_at.desc(), turns.c.position.desc())
+
+
+@cache
+def _search_turns(filters: tuple[str, ...]) -> sa.Select[Any]:
+    tests = {
+        "agent": turns.c.agent == sa.bindparam("agent"),
+        "status": turns.c.status == sa.bindparam("status"),
+        "platform": conversations.c.platform == sa.bindparam("platform"),
+        "since": turns.c.opened_at >= sa.bindparam("since"),
+    }
+    return (
+        sa.select(turns, conversations.c.platform)
+        .join(conversations, conversations.c.id == turns.c.conversation_id)
+        .where(*(tests[name] for name in filters))
+        .order_by(turns.c.opened_at.desc(), turns.c.position.desc())
+        .limit(sa.bindparam("most"))
+        .offset(sa.bindparam("skip"))
+    )
 
 
 class SqlTurns(SqlRepository):
@@ -226,6 +250,10 @@ class SqlTurns(SqlRepository):
     async def find(self, turn_id: TurnId) -> Turn | None:
         return await self._find(_read_turn, _TURN_BY_ID, {"id": turn_id})
 
+    async def find_many(self, turn_ids: Collection[TurnId]) -> Sequence[Turn]:
+        wanted = self._dialect.bind_list(sorted(set(turn_ids)))
+        return await self._list(_read_turn, _turns_among(self._dialect), {"wanted": wanted})
+
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
     ) -> Sequence[Turn]:
@@ -234,6 +262,14 @@ class SqlTurns(SqlRepository):
         if conversation_id is not None:
             bounds["conversation"] = conversation_id
         return await self._list(_read_turn, statement, bounds)
+
+    async def search(self, wanted: TurnSearch) -> Sequence[TurnListing]:
+        asked = {name: getattr(wanted, name) for name in ("agent", "status", "platform", "since")}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value}
+        bounds = {"most": max(wanted.limit, 0), "skip": max(wanted.skip, 0)}
+        return await self._list(
+            lambda row: TurnListing(_read_turn(row), row.platform), _search_turns(tuple(given)), given | bounds
+        )
 
     async def add_step(self, step: Step) -> bool:
         add, day = _add_step(self._dialect.insert), utc_day(step.created_at)

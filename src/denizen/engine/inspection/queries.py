@@ -32,6 +32,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import Verification, verify_log
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.overview import SystemOverview, load_overview
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
@@ -43,7 +44,7 @@ from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
 from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
-from denizen.ports.store import AuditSearch, RecentSession, Store, UnitOfWork, UsageRow
+from denizen.ports.store import AuditSearch, RecentSession, Store, TurnListing, TurnSearch, UnitOfWork, UsageRow
 from denizen.ports.usage import SpendRow
 
 
@@ -177,6 +178,10 @@ class Queries:
         """Raises NotFound."""
         return self._runtime.current.agent(name)
 
+    def check_model(self, name: str) -> None:
+        """Raises NotFound for a model that is not configured."""
+        self._runtime.current.models.get(name)
+
     def list_models(self) -> Sequence[ModelInfo]:
         return self._runtime.current.models.list_models()
 
@@ -223,6 +228,10 @@ class Queries:
         """Everything that is recorded of it. Raises NotFound."""
         return await load_trace(self._services.store, turn_id)
 
+    async def read_cited_lines(self, turn: Turn, place: str) -> CitedExcerpt:
+        """The lines that a turn cites as `path:first-last`, with those around them. Raises NotFound."""
+        return await read_cited_lines(self._runtime, self._services, turn, place)
+
     async def is_private(self, turn: Turn) -> bool:
         """Whether the turn was not asked where everybody of a community may read it now, nor by a program. What cannot
         be known counts as private.
@@ -251,6 +260,10 @@ class Queries:
         if turn.principal.key == reader.key or RoleName.OWNER in reader.roles:
             return True
         return RoleName.ADMIN in reader.roles and not await self.is_private(turn)
+
+    async def search_turns(self, wanted: TurnSearch) -> Sequence[TurnListing]:
+        async with self._services.store.work(write=False) as work:
+            return await work.turns.search(wanted)
 
     async def search_audit_log(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
         async with self._services.store.work(write=False) as work:

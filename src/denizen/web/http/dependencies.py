@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
+from denizen.domain.ids import TurnId
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
@@ -27,6 +29,9 @@ from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules
+
+if TYPE_CHECKING:
+    from denizen.engine.inspection.replay import ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -58,15 +63,18 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
+    `replay` none that replay a turn, without
     `assistant` none that change how an agent answers.
     """
 
     turns: TurnRunner
+    chats: Chats
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
     limiter: RateLimiter
     calls: DirectCalls | None = None
+    replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None
 
 
@@ -93,6 +101,12 @@ class GapServices:
 
     report: GapReport
     learning: ProposalReviews
+
+
+class ReplayTurn(Protocol):
+    """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
+
+    async def __call__(self, turn_id: TurnId, *, agent: str = "", model: str = "") -> ReplayResult: ...
 
 
 class Diagnose(Protocol):

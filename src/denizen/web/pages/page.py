@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -17,6 +17,7 @@ from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.pages.navigation import NavigationGroup, list_navigation
+from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,7 +42,7 @@ class Frame:
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+def build_frame(request: HTTPConnection, deps: WebDependencies, *, path: str = "") -> Frame:
     """Returns the frame of a page for whoever asks for it. `path` is that of its link where it has another address."""
     principal = find_principal(request)
     return Frame(
@@ -54,6 +55,21 @@ def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> F
         can_sign_out=bool(login_token(request.headers)),
         simulator=deps.simulator,
     )
+
+
+@record
+class ProblemPage:
+    """The context of `problem.html`."""
+
+    frame: Frame
+    problem: ProblemDetails
+
+
+def render_problem(deps: WebDependencies, connection: HTTPConnection, problem: ProblemDetails) -> Response:
+    """Returns the page that tells what went wrong. The caller may be unknown: the guard may be what refused."""
+    is_known = "principal" in connection.scope.get("state", {})
+    frame = build_frame(connection, deps) if is_known else Frame(version=deps.version, path=connection.url.path)
+    return render("problem.html", ProblemPage(frame, problem), status=problem.status)
 
 
 def render(template: str, page: object, *, status: int = 200) -> Response:

@@ -14,6 +14,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.turns import TurnPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
@@ -22,6 +23,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *SignInPages(deps).routes,
         *OverviewPages(deps).routes,
         *ApprovalPages(deps).routes,
+        *TurnPages(deps).routes,
         *AuditPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
