@@ -23,11 +23,13 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
 from denizen.domain.tool import Tier
 from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.usage import Usage
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.audit.audit_log import Verification
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview
 from denizen.engine.inspection.queries import TurnTrace
 from denizen.ports.store import TurnListing
+from denizen.web.api.statistics import overview_to_wire
 from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
 from denizen.web.pages.audit import AuditPage, AuditRow
 from denizen.web.pages.chat import ChatPage, SharedChatPage
@@ -36,6 +38,7 @@ from denizen.web.pages.overview import KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.sign_in import LoginPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
+from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
 from tests.web_fixture import ANN, open_web
@@ -121,6 +124,15 @@ PAGES: dict[str, object] = {
         timeline=[TimelineStep(step=None, prompt=None, prices=(), calls=())],
         models=["m1"],
         problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/usage.html": UsagePage(
+        frame=FRAME,
+        usage=overview_to_wire(USAGE),
+        agents=[AgentUse("denizen", Usage())],
+        sources=["web"],
+        models=["m1"],
+        chosen={"days": "30", "source": "web", "model": ""},
+        query="days=30",
     ),
     "problem.html": ProblemPage(FRAME, ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.", "err_1")),
     "admin/overview.html": OverviewPage(

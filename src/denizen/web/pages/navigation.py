@@ -35,6 +35,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
+    NavigationGroup("Set-up", (NavigationLink("Usage", "/admin/usage"),)),
 )
 
 

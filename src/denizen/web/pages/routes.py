@@ -15,6 +15,7 @@ from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.turns import TurnPages
+from denizen.web.pages.usage import UsagePages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
@@ -25,5 +26,6 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *ApprovalPages(deps).routes,
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
+        *UsagePages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
