@@ -21,13 +21,14 @@ from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
-from denizen.domain.tool import Tier
+from denizen.domain.tool import IdleTools, Tier, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.audit.audit_log import Verification
+from denizen.engine.configuration.tool_policy import ToolOutlook
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview
-from denizen.engine.inspection.queries import TurnTrace
+from denizen.engine.inspection.queries import ToolInfo, TurnTrace
 from denizen.ports.store import TurnListing
 from denizen.web.api.statistics import overview_to_wire
 from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
@@ -37,6 +38,7 @@ from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.sign_in import LoginPage
+from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen_sdk.errors import ProblemDetails
@@ -85,6 +87,7 @@ APPROVAL = Approval(
     expires_at=None,
 )
 ENTRY = append_to_chain(AuditHead(), AuditEvent(AuditKind.CALL, NOON, "api_key:ann", "ban"))
+TOOL = ToolInfo(ToolSpec("ban", "Bans.", {}, tier=Tier.DANGEROUS), Tier.DANGEROUS, ToolOutlook("people", "tier 3"))
 TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
 DAY = DayRange(NOON.date(), NOON.date())
 USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
@@ -133,6 +136,26 @@ PAGES: dict[str, object] = {
         models=["m1"],
         chosen={"days": "30", "source": "web", "model": ""},
         query="days=30",
+    ),
+    "admin/tools.html": ToolsPage(
+        frame=FRAME,
+        rows=[ToolRow(TOOL, ["denizen"])],
+        idle=[IdleTools("moderation", "Switch it on.", ["ban"])],
+        agents=["denizen"],
+        agent="denizen",
+    ),
+    "admin/tool.html": ToolPage(
+        frame=FRAME,
+        tool=TOOL,
+        schema="{}",
+        fields=[
+            ToolField(name=name, kind="string", description="What.", is_required=bool(choices), choices=choices)
+            for name, choices in (("city", ()), ("unit", ("C", "F")))
+        ],
+        agents=["denizen"],
+        agent="denizen",
+        result=ToolResult("Done."),
+        problem=ProblemDetails("bad", "It is bad.", 400),
     ),
     "problem.html": ProblemPage(FRAME, ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.", "err_1")),
     "admin/overview.html": OverviewPage(

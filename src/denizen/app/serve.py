@@ -20,6 +20,7 @@ from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
+from denizen.app.toolsets import list_idle_tools
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -80,7 +81,10 @@ async def serve(
         }
     )
     instance = InstanceServices(
-        find_problems=readiness.find_problems, diagnose=partial(diagnose, denizen), list_accounts=accounts.list_states
+        find_problems=readiness.find_problems,
+        diagnose=partial(diagnose, denizen),
+        list_accounts=accounts.list_states,
+        list_idle_tools=lambda: list_idle_tools(denizen.settings),
     )
     external = ExternalServices(
         calls=calls,

@@ -14,6 +14,7 @@ from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.ids import TurnId
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
@@ -126,6 +127,11 @@ def list_no_accounts() -> Sequence[AccountState]:
     return []
 
 
+def list_no_tools() -> Sequence[IdleTools]:
+    """Used where nothing is off."""
+    return []
+
+
 @record(kw_only=True)
 class InstanceServices:
     """What the running process tells of itself, for its administrators. `find_problems` returns the parts that are not
@@ -135,6 +141,7 @@ class InstanceServices:
     find_problems: FindProblems = find_no_problems
     diagnose: Diagnose = diagnose_nothing
     list_accounts: Callable[[], Sequence[AccountState]] = list_no_accounts
+    list_idle_tools: Callable[[], Sequence[IdleTools]] = list_no_tools
 
 
 @record(kw_only=True)

@@ -35,7 +35,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
-    NavigationGroup("Set-up", (NavigationLink("Usage", "/admin/usage"),)),
+    NavigationGroup("Set-up", (NavigationLink("Tools", "/admin/tools"), NavigationLink("Usage", "/admin/usage"))),
 )
 
 

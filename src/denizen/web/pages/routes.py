@@ -14,6 +14,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
 
@@ -26,6 +27,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *ApprovalPages(deps).routes,
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
+        *ToolPages(deps).routes,
         *UsagePages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
