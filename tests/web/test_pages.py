@@ -19,6 +19,7 @@ from denizen.domain.budget import SERVER, BudgetLimit, BudgetPeriod, BudgetStatu
 from denizen.domain.conversation import Place
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.log import LogEntry, sum_up_log
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
 from denizen.domain.tool import IdleTools, Tier, ToolResult, ToolSpec
@@ -34,6 +35,7 @@ from denizen.web.api.statistics import overview_to_wire
 from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
 from denizen.web.pages.audit import AuditPage, AuditRow
 from denizen.web.pages.chat import ChatPage, SharedChatPage
+from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
@@ -155,6 +157,19 @@ PAGES: dict[str, object] = {
         agents=["denizen"],
         agent="denizen",
         result=ToolResult("Done."),
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/logs.html": LogsPage(
+        frame=FRAME,
+        rows=[LogRow(LogEntry(NOON, "error", "fault", {}, "Traceback"), "code=1")],
+        statistics=sum_up_log([LogEntry(NOON, "info", "request", {"path": "/", "status": 500, "duration_ms": 1})]),
+        size_bytes=1,
+        levels=["error"],
+        methods=["GET"],
+        chosen={"level": "error", "method": "", "status": "", "path": "", "search": "", "hours": "24", "limit": "50"},
+        here="/admin/logs",
+        preview=PurgePreview("2026-11-21", "error", 1),
+        deleted="1",
         problem=ProblemDetails("bad", "It is bad.", 400),
     ),
     "problem.html": ProblemPage(FRAME, ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.", "err_1")),

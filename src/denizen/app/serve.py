@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from denizen import __version__
+from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
@@ -85,6 +86,7 @@ async def serve(
         diagnose=partial(diagnose, denizen),
         list_accounts=accounts.list_states,
         list_idle_tools=lambda: list_idle_tools(denizen.settings),
+        logs=LogFiles(denizen.settings.logs_folder),
     )
     external = ExternalServices(
         calls=calls,

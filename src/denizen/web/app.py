@@ -1,7 +1,7 @@
 """Puts the routes and the middleware together. `app.serve` calls `create_app` and serves the result.
 
-The middleware from the outside in: security headers, the boundary for errors, CORS (only if some origins are allowed),
-the guard.
+The middleware from the outside in: the log of requests, security headers, the boundary for errors, CORS (only if some
+origins are allowed), the guard.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.logs import LogRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.webhooks import WebhookRoutes
+from denizen.web.http.access_log import AccessLog
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
@@ -70,6 +72,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
+        *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
         *WebhookRoutes(deps.hosting).routes,
         *(
@@ -79,5 +82,6 @@ def create_app(deps: WebDependencies) -> Starlette:
         ),
         *(list_pages(deps) if deps.channels.web else ()),
     ]
+    middleware.insert(0, Middleware(AccessLog, clock=clock, routes=routes))
     middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock, routes=routes))
     return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: answer_http_exception})

@@ -29,6 +29,7 @@ from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.log import LogArchive
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
@@ -135,13 +136,14 @@ def list_no_tools() -> Sequence[IdleTools]:
 @record(kw_only=True)
 class InstanceServices:
     """What the running process tells of itself, for its administrators. `find_problems` returns the parts that are not
-    ready for work, each with the reason.
+    ready for work, each with the reason. Without `logs` there are no routes for the log.
     """
 
     find_problems: FindProblems = find_no_problems
     diagnose: Diagnose = diagnose_nothing
     list_accounts: Callable[[], Sequence[AccountState]] = list_no_accounts
     list_idle_tools: Callable[[], Sequence[IdleTools]] = list_no_tools
+    logs: LogArchive | None = None
 
 
 @record(kw_only=True)

@@ -32,6 +32,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Overview", "/admin"),
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
+            NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),

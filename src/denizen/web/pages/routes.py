@@ -11,6 +11,7 @@ from denizen.web.http.routing import PublicMount
 from denizen.web.pages.approvals import ApprovalPages
 from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.logs import LogPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
@@ -29,5 +30,6 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *AuditPages(deps).routes,
         *ToolPages(deps).routes,
         *UsagePages(deps).routes,
+        *(LogPages(deps, deps.instance.logs).routes if deps.instance.logs is not None else ()),
         PublicMount("/static", StaticPageFiles()),
     ]

@@ -38,7 +38,8 @@ function showLocalTimes() {
   for (const each of document.querySelectorAll("time[datetime]")) {
     const when = new Date(each.dateTime);
     if (Number.isNaN(when.getTime())) continue;
-    const told = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const timeStyle = "seconds" in each.dataset ? "medium" : "short";
+    const told = when.toLocaleString([], { dateStyle: "medium", timeStyle });
     if (each.textContent === told) continue;
     each.title = each.textContent;
     each.textContent = told;
