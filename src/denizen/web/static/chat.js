@@ -29,8 +29,27 @@ const list = new ChatList({
 });
 const composer = new Composer({
   onSend: (message) => ask(message),
-  chatId: (isNeeded = false) => (chat ??= isNeeded ? newKey() : null),
+  chatId: () => chat,
+  makeChat,
 });
+
+// Returns the id of the chat; before its first message it is made, so that files have a place.
+let made = null; // the chat that is being made
+
+async function makeChat() {
+  if (chat) return chat;
+  made ??= send("POST", "/api/chats", { id: newKey(), agent: picker.value });
+  try {
+    const id = (await made).chat.id;
+    if (!chat) {
+      chat = id;
+      history.replaceState(null, "", `/c/${id}`);
+    }
+    return id;
+  } finally {
+    made = null;
+  }
+}
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
@@ -262,7 +281,7 @@ async function ask({ text, uploads }) {
   if (isFirst) history.replaceState(null, "", `/c/${chat}`);
   const question = messageItem("user", "You");
   question.append(textBody(text));
-  for (const file of uploads) if (/\.webp$/.test(file.path)) question.append(pictureOf(file.url));
+  for (const file of uploads) if (file.media_type.startsWith("image/")) question.append(pictureOf(file.url));
   const item = messageItem("assistant", picker.value);
   log.append(question, item);
   find("empty").hidden = true;
