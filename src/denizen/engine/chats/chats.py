@@ -6,7 +6,8 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -369,37 +370,36 @@ class Chats:
         """
         chat = await self.get(owner, chat_id)
         with self._live.watch(chat.conversation_id) as news:
-            waiting = [turn.id for turn in await self._list_open(chat)]
+            waiting = deque(turn.id for turn in await self._list_open(chat))
             seen = set(waiting)
             yield ChatChanged()
             while True:
                 while waiting:
-                    key = waiting.pop(0)
+                    key = waiting.popleft()
                     yield MessageTaken(key)
                     async with aclosing(self._turns.watch(key)) as events:
                         async for event in events:
                             yield key, event
-                event = None
+                            for other in _take_ready(news, seen, waiting):
+                                yield other
                 with anyio.move_on_after(LOOK_EVERY_S):
-                    event = await news.receive()
-                if event is None:
-                    found = await self.find(owner, chat_id)
-                    if found is None:
-                        yield ChatChanged(is_removed=True)
-                        return
-                    is_changed, chat = found != chat, found
-                    waiting = [turn.id for turn in await self._list_open(chat) if turn.id not in seen]
-                    seen |= set(waiting)
-                    if is_changed and not waiting:
-                        yield ChatChanged()
-                elif isinstance(event, MessageTaken):
-                    if event.turn_id not in seen:
-                        seen.add(event.turn_id)
-                        waiting.append(event.turn_id)
-                elif event != TitleChanged(""):
-                    yield event
-                    if isinstance(event, ChatChanged) and event.is_removed:
-                        return
+                    told = await news.receive()
+                    if isinstance(told, MessageTaken):
+                        _add_turn(told.turn_id, seen, waiting)
+                    elif told != TitleChanged(""):
+                        yield told
+                        if told == ChatChanged(is_removed=True):
+                            return
+                    continue
+                found = await self.find(owner, chat_id)
+                if found is None:
+                    yield ChatChanged(is_removed=True)
+                    return
+                for turn in await self._list_open(found):
+                    _add_turn(turn.id, seen, waiting)
+                if found != chat and not waiting:
+                    yield ChatChanged()
+                chat = found
 
     async def _list_open(self, chat: Chat) -> Sequence[Turn]:
         async with self._services.store.work(write=False) as work:
@@ -524,3 +524,24 @@ def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | No
             return None
         if isinstance(event, TitleChanged) and event.title:
             return event
+
+
+def _add_turn(turn_id: TurnId, seen: set[TurnId], waiting: deque[TurnId]) -> None:
+    if turn_id not in seen:
+        seen.add(turn_id)
+        waiting.append(turn_id)
+
+
+def _take_ready(
+    news: MemoryObjectReceiveStream[ChatEvent], seen: set[TurnId], waiting: deque[TurnId]
+) -> Iterator[ChatEvent]:
+    """Yields the events that have come already; turns wait until the one before them has ended."""
+    while True:
+        try:
+            event = news.receive_nowait()
+        except anyio.WouldBlock:
+            return
+        if isinstance(event, MessageTaken):
+            _add_turn(event.turn_id, seen, waiting)
+        elif event != TitleChanged(""):
+            yield event
