@@ -22,14 +22,7 @@ from tests.contracts.store.records import AGENT, at, make_message, make_step, ma
 ANN, BEN = "web_user:\x00ann", "web_user:ben"
 
 
-async def open_chat(
-    store: Store,
-    owner: str,
-    name: str,
-    *,
-    hours: float = 0,
-    **more: Any,
-) -> tuple[Chat, Session]:
+async def open_chat(store: Store, owner: str, name: str, *, hours: float = 0, **more: Any) -> tuple[Chat, Session]:
     conversation, session = await open_conversation(store, Place("web", owner, name))
     chat = Chat(
         id=ChatId(name),
