@@ -73,7 +73,7 @@ async def test_the_page_lists_tools_with_source_tier_outlook_and_agents_and_what
             "denizen, scribe",
         ],
         ["ban Bans somebody.", "moderation", "3", "people declared as tier 3; no observer looks at calls", "denizen"],
-        ["notes", "Write `tools.notes.enabled: true`.", "a, b"],
+        ["notes", "Write tools.notes.enabled: true .", "a, b"],
     ]
     assert [row[0].partition(" ")[0] for row in of_scribe.rows] == ["weather", "notes"]
 

@@ -102,7 +102,7 @@ async def test_a_list_goes_on_before_the_last_chat_of_the_page_and_pinned_chats_
     assert [row["id"] for row in rest] == ["c2", "c1"]
 
 
-@pytest.mark.proves("S-http-chats-id-get")
+@pytest.mark.proves("S-http-chats-id-get", "S-data-messages")
 async def test_the_owner_reads_a_chat_with_its_messages_and_anybody_else_gets_404() -> None:
     model = ScriptedModel(
         ScriptedReply("Let me look.", calls=[call("weather", city="Rome")]), ScriptedReply("Sunny in Rome.")
@@ -130,7 +130,7 @@ async def test_a_question_without_an_answer_tells_why() -> None:
     async with open_web(model) as web, web.client() as client:
         await say(client, "broken", "Hello?")
         [question] = (await read(client, "broken"))["messages"]
-    assert question["turn"]["status"] == "failed"
+    assert (question["turn"]["status"], question["turn"]["origin"]) == ("failed", "web")
     assert (question["turn"]["error"]["code"], question["turn"]["error"]["fix"]) == ("model_down", "Wait.")
 
 
@@ -338,6 +338,30 @@ async def test_a_person_marks_an_answer_as_positive_negative_or_neither() -> Non
     assert seen == [("positive", ""), ("negative", "Too short"), (None, "")]
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "feedback_not_answer")
     assert (wrong.status_code, unsaid.status_code) == (400, 400)
+
+
+@pytest.mark.proves("S-http-stats-get-feedback")
+async def test_the_usage_that_an_admin_reads_tells_the_share_of_positive_votes_on_messages_of_those_days() -> None:
+    async with (
+        open_web(make_hello_model(), keys=[ANN, BEN, ADA]) as web,
+        web.client(**AS_ANN) as ann,
+        web.client(**AS_BEN) as ben,
+        web.client(**{"x-api-key": "key-of-ada"}) as ada,
+    ):
+        unvoted = (await ada.get("/api/stats")).json()["feedback_score"]
+        for client, votes in ((ann, ("negative", "positive")), (ben, ("positive", "positive", None))):
+            for number, vote in enumerate(votes):
+                await say(client, f"c{number}", "hi")
+                answer = (await read(client, f"c{number}"))["messages"][-1]
+                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": "negative"})
+                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": vote})
+        scores = [(await ada.get("/api/stats", params={"days": 1})).json()["feedback_score"]]
+        web.clock.advance(days=1)
+        await say(ann, "today", "hi")
+        old = (await read(ann, "c0"))["messages"][-1]
+        await ann.patch(f"/api/messages/{old['id']}/feedback", json={"feedback": "positive"})
+        scores += [(await ada.get("/api/stats", params={"days": days})).json()["feedback_score"] for days in (1, 2)]
+    assert unvoted is None and scores == [0.75, None, 1.0]
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------

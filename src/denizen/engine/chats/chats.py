@@ -6,8 +6,9 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -26,16 +27,17 @@ from denizen.domain.chat import (
     is_chat_id,
 )
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, MessageId, SessionId, TurnId
-from denizen.domain.message import Message, Role, join_text
+from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
 from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
-from denizen.engine.chats.titles import ChatTitles
+from denizen.engine.chats.titles import ChatTitles, title_run_id
+from denizen.engine.chats.uploads import ChatUploads, Upload
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
@@ -50,6 +52,8 @@ WEB = "web"
 MAX_SEARCHED = 5000
 """So many chats of one person are searched, the newest."""
 MAX_HITS = 500
+MAX_TURNS = 100_000
+"""So many turns of a chat leave the durable log when it is deleted; older ones have left it long ago."""
 BACK = 100
 """So many messages at a time are looked at for the question before one."""
 TITLE_PATIENCE_S = 60.0
@@ -62,11 +66,17 @@ class Chats:
     """The chats of all people. `titles_by_model` tells whether the model makes titles, as configured now."""
 
     def __init__(
-        self, runtime: Runtime, services: EngineServices, turns: TurnRunner, titles_by_model: Callable[[], bool]
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        turns: TurnRunner,
+        uploads: ChatUploads,
+        titles_by_model: Callable[[], bool],
     ) -> None:
         self._runtime = runtime
         self._services = services
         self._turns = turns
+        self._uploads = uploads
         self._titles_by_model = titles_by_model
         self._live = LiveChats()
         self._titles = ChatTitles(runtime, services, turns, self._live)
@@ -200,10 +210,10 @@ class Chats:
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
         async with self._services.store.work() as work:
-            opened = await work.turns.list_turns(conversation_id=place, limit=BACK)
+            turns = await work.turns.list_turns(conversation_id=place, limit=MAX_TURNS)
             sessions = await work.sessions.list_all(place)
             await work.chats.remove(place, now=now)
-        for turn in opened:
+        for turn in turns:
             if turn.status is TurnStatus.OPEN:
                 self._turns.cancel(turn.id)
         for agent in {session.agent for session in sessions}:
@@ -211,7 +221,18 @@ class Chats:
                 pass
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
+        await self._uploads.remove_chat(chat.owner, chat.id)
+        await self._forget_runs([turn.id for turn in turns])
         self._live.publish(place, ChatChanged(is_removed=True))
+
+    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
+        """Removes what the durable log has of turns and titles, when they have ended."""
+        durable = self._services.durable
+        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
+        for run in set(runs) & set(await durable.pending()):
+            with suppress(DenizenError):
+                await durable.wait(run)
+        await durable.forget(runs)
 
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
         """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
@@ -227,6 +248,25 @@ class Chats:
                     MessageVote(message_id=message_id, vote=vote, reason=said, said_at=message.created_at)
                 )
         self._live.publish(message.conversation_id, ChatChanged())
+
+    # --- uploads -----------------------------------------------------------------------------------------------------
+
+    async def upload(self, owner: str, chat_id: ChatId, name: str, data: bytes) -> Upload:
+        """Stores a file of a chat. Raises NotFound, and as `ChatUploads.put` does."""
+        await self.get(owner, chat_id)
+        return await self._uploads.put(owner, chat_id, name, data)
+
+    async def get_upload(self, owner: str, path: str) -> Upload:
+        """Raises NotFound, for an upload of somebody else too."""
+        return await self._uploads.get(owner, path)
+
+    async def remove_upload(self, owner: str, path: str) -> None:
+        """Raises NotFound."""
+        await self._uploads.remove(owner, path)
+
+    async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
+        """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
+        return await self._uploads.load_parts(owner, chat_id, paths)
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
@@ -342,37 +382,36 @@ class Chats:
         """
         chat = await self.get(owner, chat_id)
         with self._live.watch(chat.conversation_id) as news:
-            waiting = [turn.id for turn in await self._list_open(chat)]
+            waiting = deque(turn.id for turn in await self._list_open(chat))
             seen = set(waiting)
             yield ChatChanged()
             while True:
                 while waiting:
-                    key = waiting.pop(0)
+                    key = waiting.popleft()
                     yield MessageTaken(key)
                     async with aclosing(self._turns.watch(key)) as events:
                         async for event in events:
                             yield key, event
-                event = None
+                            for other in _take_ready(news, seen, waiting):
+                                yield other
                 with anyio.move_on_after(LOOK_EVERY_S):
-                    event = await news.receive()
-                if event is None:
-                    found = await self.find(owner, chat_id)
-                    if found is None:
-                        yield ChatChanged(is_removed=True)
-                        return
-                    is_changed, chat = found != chat, found
-                    waiting = [turn.id for turn in await self._list_open(chat) if turn.id not in seen]
-                    seen |= set(waiting)
-                    if is_changed and not waiting:
-                        yield ChatChanged()
-                elif isinstance(event, MessageTaken):
-                    if event.turn_id not in seen:
-                        seen.add(event.turn_id)
-                        waiting.append(event.turn_id)
-                elif event != TitleChanged(""):
-                    yield event
-                    if isinstance(event, ChatChanged) and event.is_removed:
-                        return
+                    told = await news.receive()
+                    if isinstance(told, MessageTaken):
+                        _add_turn(told.turn_id, seen, waiting)
+                    elif told != TitleChanged(""):
+                        yield told
+                        if told == ChatChanged(is_removed=True):
+                            return
+                    continue
+                found = await self.find(owner, chat_id)
+                if found is None:
+                    yield ChatChanged(is_removed=True)
+                    return
+                for turn in await self._list_open(found):
+                    _add_turn(turn.id, seen, waiting)
+                if found != chat and not waiting:
+                    yield ChatChanged()
+                chat = found
 
     async def _list_open(self, chat: Chat) -> Sequence[Turn]:
         async with self._services.store.work(write=False) as work:
@@ -409,6 +448,7 @@ class Chats:
         name, owner, now = request.place.thread, request.sender.principal.key, self._services.clock.now()
         if name.startswith(ALONE) or not is_chat_id(name):
             return
+        said = join_text(request.parts)
         new = Chat(
             id=ChatId(name),
             conversation_id=turn.conversation_id,
@@ -417,7 +457,7 @@ class Chats:
             created_at=now,
             updated_at=now,
             mode=mode,
-            title=first_words(join_text(request.parts)),
+            title=first_words(said),
         )
         async with self._services.store.work() as work:
             chat, is_new = await work.chats.put(new)
@@ -429,7 +469,7 @@ class Chats:
                 )
         if is_untitled:
             self._live.publish(new.conversation_id, TitleChanged(new.title))
-            if titles and self._titles_by_model() and not turn.status.is_final:
+            if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
                 await self._titles.submit(new, turn.id)
         self._live.publish(new.conversation_id, MessageTaken(turn.id))
 
@@ -496,3 +536,24 @@ def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | No
             return None
         if isinstance(event, TitleChanged) and event.title:
             return event
+
+
+def _add_turn(turn_id: TurnId, seen: set[TurnId], waiting: deque[TurnId]) -> None:
+    if turn_id not in seen:
+        seen.add(turn_id)
+        waiting.append(turn_id)
+
+
+def _take_ready(
+    news: MemoryObjectReceiveStream[ChatEvent], seen: set[TurnId], waiting: deque[TurnId]
+) -> Iterator[ChatEvent]:
+    """Yields the events that have come already; turns wait until the one before them has ended."""
+    while True:
+        try:
+            event = news.receive_nowait()
+        except anyio.WouldBlock:
+            return
+        if isinstance(event, MessageTaken):
+            _add_turn(event.turn_id, seen, waiting)
+        elif event != TitleChanged(""):
+            yield event

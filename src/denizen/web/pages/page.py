@@ -43,7 +43,9 @@ class Frame:
 
 
 def build_frame(request: HTTPConnection, deps: WebDependencies, *, path: str = "") -> Frame:
-    """Returns the frame of a page for whoever asks for it. `path` is that of its link where it has another address."""
+    """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
+    that is not its own address.
+    """
     principal = find_principal(request)
     return Frame(
         version=deps.version,
