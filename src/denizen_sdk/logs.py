@@ -47,10 +47,18 @@ class PathStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class ResponseTimes:
+    """The times below which 50, 95 and 99 percent of the requests stayed; streams do not count."""
+
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogStatisticsInfo:
     """The log of the last `hours`. `error_rate` is the share of requests with a status of 5xx, from 0 to 1; `classes`
-    counts requests by the first digit of their status. `p50_ms`, `p95_ms` and `p99_ms` are the times below which so
-    many percent stayed; streams do not count for them.
+    counts requests by the first digit of their status.
     """
 
     hours: int
@@ -60,9 +68,7 @@ class LogStatisticsInfo:
     errors: int
     error_rate: float
     classes: Mapping[str, int]
-    p50_ms: int
-    p95_ms: int
-    p99_ms: int
+    times: ResponseTimes
     slowest: tuple[PathStatistics, ...]
     busiest: tuple[PathStatistics, ...]
     failing: tuple[PathStatistics, ...]

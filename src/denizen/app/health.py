@@ -31,7 +31,7 @@ FREE_DISK_BYTES = 500_000_000
 
 @record
 class CheckResult:
-    """What a check says when its part works, and what it found besides."""
+    """The words of a check whose part works, and its findings besides."""
 
     said: str = ""
     findings: Sequence[Diagnosis] = ()

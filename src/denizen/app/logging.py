@@ -143,14 +143,19 @@ class LogKeeper(logging.Handler):
     def _write(self) -> None:
         is_open = True
         while is_open:
-            batch = [self._waiting.get()]
-            with suppress(queue.Empty):
-                while len(batch) < self.BATCH:
-                    batch.append(self._waiting.get_nowait())
+            batch = self._take_batch()
             is_open = None not in batch
             self._keep([record for record in batch if record is not None])
             for _ in batch:
                 self._waiting.task_done()
+
+    def _take_batch(self) -> list[logging.LogRecord | None]:
+        """Waits for the first record, and takes what else is there. None is the end."""
+        batch = [self._waiting.get()]
+        with suppress(queue.Empty):
+            while len(batch) < self.BATCH:
+                batch.append(self._waiting.get_nowait())
+        return batch
 
     def _keep(self, records: Sequence[logging.LogRecord]) -> None:
         lines = [self.format(record) for record in records]

@@ -85,7 +85,7 @@ class ApprovalRoutes:
 
 @record
 class ApprovalWord:
-    """What somebody says about an approval: its id, the choice and a reason, which the agent is told."""
+    """A word of somebody about an approval: its id, the choice and a reason, which the agent is told."""
 
     approval_id: str
     choice: ApprovalChoice

@@ -22,7 +22,7 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ApiRoute, Operation
 from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access
-from denizen_sdk.logs import LogCount, LogEntryInfo, LogPurge, LogStatisticsInfo, PathStatistics
+from denizen_sdk.logs import LogCount, LogEntryInfo, LogPurge, LogStatisticsInfo, PathStatistics, ResponseTimes
 
 ANY_PROBLEM = "problems"
 """Stands for the levels of a warning and worse."""
@@ -167,9 +167,7 @@ def statistics_to_wire(found: LogStatistics, hours: int) -> LogStatisticsInfo:
         errors=found.errors,
         error_rate=round(found.error_rate, 4),
         classes=dict(found.classes),
-        p50_ms=found.p50_ms,
-        p95_ms=found.p95_ms,
-        p99_ms=found.p99_ms,
+        times=ResponseTimes(found.p50_ms, found.p95_ms, found.p99_ms),
         slowest=_paths(found.slowest),
         busiest=_paths(found.busiest),
         failing=_paths(found.failing),

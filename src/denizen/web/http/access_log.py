@@ -50,7 +50,9 @@ class AccessLog:
         try:
             await self._app(scope, receive, watched)
         finally:
-            if status >= 400 or not _is_quiet(scope):
+            is_reload = scope["method"] == "GET" and "hx-request" in Headers(scope=scope)
+            is_quiet = is_reload or scope["path"] in _QUIET or scope["path"].startswith("/static/")
+            if status >= 400 or not is_quiet:
                 fields = {
                     "method": scope["method"],
                     "path": find_pattern(self._routes, scope) or UNKNOWN_PATH,
@@ -62,8 +64,3 @@ class AccessLog:
                     "request",
                     extra={**fields, "stream": True} if is_stream else fields,
                 )
-
-
-def _is_quiet(scope: Scope) -> bool:
-    is_reload = scope["method"] == "GET" and "hx-request" in Headers(scope=scope)
-    return is_reload or scope["path"] in _QUIET or scope["path"].startswith("/static/")

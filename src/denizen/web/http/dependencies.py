@@ -135,7 +135,7 @@ def list_no_tools() -> Sequence[IdleTools]:
 
 @record(kw_only=True)
 class InstanceServices:
-    """What the running process tells of itself, for its administrators. `find_problems` returns the parts that are not
+    """Services with which the running process tells of itself. `find_problems` returns the parts that are not
     ready for work, each with the reason. Without `logs` there are no routes for the log.
     """
 

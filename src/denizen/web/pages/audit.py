@@ -1,4 +1,4 @@
-"""The audit log at `/admin/audit`: searching it, and verifying its chain. For owners, as `denizen audit` is."""
+"""The audit log at `/admin/audit`: searching it, and verifying its chain. For owners, as `denizen audit list` is."""
 
 from __future__ import annotations
 

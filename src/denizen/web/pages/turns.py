@@ -6,7 +6,7 @@ they are for owners.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -184,31 +184,26 @@ class TurnPages:
             frame=build_frame(request, self._deps, path=PATH),
             trace=trace,
             route=describe_route(trace.turn.route) if trace.turn.route else "",
-            timeline=await self._build_timeline(trace),
+            timeline=[each async for each in self._list_steps(trace)],
             models=[model.name for model in self._queries.list_models()] if may_replay else [],
             replay=result,
             problem=problem,
         )
         return render("admin/turn.html", page, status=problem.status if problem else 200)
 
-    async def _build_timeline(self, trace: TurnTrace) -> list[TimelineStep]:
-        """What came before the first request is a step without one."""
+    async def _list_steps(self, trace: TurnTrace) -> AsyncGenerator[TimelineStep]:
+        """Calls from before the first request belong to a step without one."""
         prompts = {prompt.step: prompt for prompt in trace.prompts}
         steps: dict[int, Step | None] = {step.number: step for step in trace.steps}
-        numbers = sorted({*steps, *prompts, *(call.step for call in trace.calls)})
-        timeline: list[TimelineStep] = []
-        for number in numbers:
+        for number in sorted({*steps, *prompts, *(call.step for call in trace.calls)}):
             prompt = prompts.get(number)
             calls = [call for call in trace.calls if call.step == number]
-            timeline.append(
-                TimelineStep(
-                    step=steps.get(number),
-                    prompt=prompt,
-                    prices=await self._price(prompt) if prompt else (),
-                    calls=[TimelineCall(call, mask_secrets(call.tool_call.args)) for call in calls],
-                )
+            yield TimelineStep(
+                step=steps.get(number),
+                prompt=prompt,
+                prices=await self._price(prompt) if prompt else (),
+                calls=[TimelineCall(call, mask_secrets(call.tool_call.args)) for call in calls],
             )
-        return timeline
 
     async def _price(self, prompt: PromptUse) -> list[Decimal | None]:
         try:

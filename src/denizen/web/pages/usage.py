@@ -46,7 +46,7 @@ _FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 @record
 class AgentUse:
-    """What an agent used in those days, from whatever source and on whatever model."""
+    """The usage of an agent in those days, from whatever source and on whatever model."""
 
     agent: str
     usage: Usage
