@@ -20,6 +20,7 @@ from tests.web_fixture import ADA, ANN, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
+WAITING = "/admin?examined=wait"
 ACCOUNTS = [
     AccountState("discord", AgentName("denizen"), is_listening=True, told="connected or connecting"),
     AccountState("github", AgentName("scribe"), is_listening=False, told="The token was refused.\nfix: Make another."),
@@ -59,7 +60,7 @@ async def test_the_overview_shows_health_accounts_messages_money_and_failures() 
         for _ in range(2):
             async with web.client(**{"x-api-key": "key-of-ann"}) as client:
                 await client.post("/api/chat", json={"message": "hi"})
-        page = await read(web, "ada", "/admin")
+        page = await read(web, "ada", WAITING)
     assert "2 messages today" in page.text
     assert "$0.50 spent today" in page.text
     assert "0 turns in flight" in page.text
@@ -78,7 +79,7 @@ async def test_the_newest_failures_are_listed_with_what_to_do() -> None:
         async with web.client(**{"x-api-key": "key-of-ann"}) as client:
             await client.post("/api/chat", json={"message": "hi"})
         [turn] = await web.turns()
-        page = await read(web, "ada", "/admin")
+        page = await read(web, "ada", WAITING)
     assert page.rows[-1][1:] == ["denizen", "The model does not answer. Try <b>later</b>."]
     assert {"href": f"/admin/turns/{turn.id}"} in page.all("a")
 
@@ -93,21 +94,23 @@ async def test_a_member_may_not_see_the_overview_and_nobody_without_a_sign_in() 
 async def test_checks_are_repeated_once_a_minute_and_thoroughly_on_demand() -> None:
     examiner = Examiner(Diagnosis(Severity.ERROR, "model fast: <b>no answer</b>", "Look at the provider."))
     async with open_web(make_hello_model(), keys=[ADA], instance=instance(examiner)) as web:
-        await read(web, "ada", "/admin")
-        page = await ask(web, "ada", "GET", "/admin")
+        assert "The checks are under way." in (await read(web, "ada", "/admin")).text
+        assert examiner.asked == []
+        await read(web, "ada", WAITING)
+        page = await ask(web, "ada", "GET", WAITING)
         assert examiner.asked == [False]
         assert "<b>no answer" not in page.text
         web.clock.advance(61)
-        await read(web, "ada", "/admin")
+        await read(web, "ada", WAITING)
         assert examiner.asked == [False, False]
         again = await ask(web, "ada", "POST", "/admin/examination")
         assert (again.status_code, again.headers["location"]) == (303, "/admin#health")
-        await read(web, "ada", "/admin")
+        await read(web, "ada", WAITING)
     assert examiner.asked == [False, False, True]
 
 
 async def test_the_page_loads_its_figures_again_by_itself() -> None:
     async with open_web(keys=[ADA], instance=instance()) as web:
-        page = await read(web, "ada", "/admin")
+        page = await read(web, "ada", WAITING)
     [live] = [attrs for _, attrs in page.tags if attrs.get("id") == "live"]
-    assert (live["hx-get"], live["hx-trigger"], live["hx-select"]) == ("/admin", "every 3s", "#live")
+    assert (live["hx-get"], live["hx-trigger"], live["hx-select"]) == (WAITING, "every 3s", "#live")

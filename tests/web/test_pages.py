@@ -188,6 +188,7 @@ PAGES: dict[str, object] = {
         mine=1,
         today=USAGE,
         trend=-50.0,
+        is_examined=True,
         problems={"disk": "It is full."},
         findings=[Diagnosis(Severity.WARNING, "It leaks.", "Mend it.")],
         working=[Diagnosis(Severity.OK, "It works.")],

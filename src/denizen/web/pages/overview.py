@@ -21,13 +21,14 @@ from denizen.engine.inspection.overview import SystemOverview
 from denizen.ports.source import ReadingProgress
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
 from denizen.web.pages.page import Frame, build_frame, render
 
 EXAMINED_EVERY_S = 60.0
-EXAMINATION_S = 5.0
-"""How long a page waits for the checks that it shows."""
+EXAMINATION_S = 30.0
 THOROUGH_S = 120.0
+_EXAMINED = QueryParameter(name="examined", choices=("", "wait"))
 
 
 @record(kw_only=True)
@@ -47,7 +48,7 @@ class KnowledgeState:
 class OverviewPage:
     """The context of `admin/overview.html`. `running` and `failed` are the turns that the reader may see, `hidden` how
     many more run in private; `mine` is how many calls the reader may decide about. `trend` compares today with
-    yesterday, in percent.
+    yesterday, in percent. Until it `is_examined` there are no findings: the first look does not wait for the checks.
     """
 
     frame: Frame
@@ -58,6 +59,7 @@ class OverviewPage:
     mine: int
     today: UsageSummary
     trend: float | None
+    is_examined: bool
     problems: Mapping[str, str]
     findings: Sequence[Diagnosis]
     working: Sequence[Diagnosis]
@@ -87,7 +89,7 @@ class OverviewPages:
         found, today = await queries.load_overview(), await deps.engine.statistics.overview(1)
         running = await self._readable(found.running, reader)
         mine = await deps.engine.turns.approvals.list_for(reader, status=ApprovalStatus.PENDING)
-        findings = await self._find_diagnoses()
+        findings = await self._find_diagnoses(may_wait=bool(_EXAMINED.read_text(request)))
         page = OverviewPage(
             frame=build_frame(request, deps),
             overview=found,
@@ -97,6 +99,7 @@ class OverviewPages:
             mine=len(mine),
             today=today,
             trend=change_percent(today.total.messages, today.before.messages),
+            is_examined=self._examined_s is not None,
             problems=await deps.instance.find_problems(),
             findings=[each for each in findings if each.severity is not Severity.OK],
             working=[each for each in findings if each.severity is Severity.OK],
@@ -117,14 +120,17 @@ class OverviewPages:
     async def _readable(self, turns: Sequence[Turn], reader: Principal) -> list[Turn]:
         return [turn for turn in turns if await self._deps.engine.queries.may_read(turn, reader)]
 
-    async def _find_diagnoses(self) -> Sequence[Diagnosis]:
-        """Returns what was found within the last minute."""
-        with anyio.move_on_after(EXAMINATION_S) as deadline:
+    async def _find_diagnoses(self, *, may_wait: bool) -> Sequence[Diagnosis]:
+        """Returns what was found last; where the caller may wait, what was found within the last minute."""
+        if may_wait:
             async with self._lock:
                 age_s = self._deps.clock.monotonic_s() - (self._examined_s or 0)
                 if self._examined_s is None or age_s > EXAMINED_EVERY_S:
-                    await self._examine(is_thorough=False)
-        return [_slow(EXAMINATION_S)] if deadline.cancelled_caught else self._findings
+                    with anyio.move_on_after(EXAMINATION_S) as deadline:
+                        await self._examine(is_thorough=False)
+                    if deadline.cancelled_caught:
+                        self._note([_slow(EXAMINATION_S)])
+        return self._findings
 
     async def _examine(self, *, is_thorough: bool) -> None:
         self._note(await self._deps.instance.diagnose(is_thorough=is_thorough))
