@@ -12,8 +12,10 @@ from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.pages.usage import PATH
 from tests.web.admin_pages_fixture import KEYS, ask, read
+from tests.web.api.test_chats import read as read_chat
+from tests.web.api.test_chats import say
 from tests.web.test_turns_pages import chat
-from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
+from tests.web_fixture import ADA, ANN, BEN, WebFixture, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -101,3 +103,16 @@ async def test_members_may_not_see_it_and_days_have_bounds() -> None:
         empty = await read(web, "ada", PATH)
     assert (refused, wrong) == ([403, 403, 403], [400, 400, 400])
     assert "Nothing was used in these days." in empty.text
+
+
+async def test_the_share_of_positive_votes_is_shown_once_somebody_voted() -> None:
+    async with open_web(make_hello_model(), keys=[ADA, ANN]) as web:
+        before = await read(web, "ada", PATH)
+        async with web.client(**{"x-api-key": KEYS["ann"]}) as client:
+            for number, vote in enumerate(("positive", "positive", "negative", "positive")):
+                await say(client, f"c{number}", "hi")
+                [_, answer] = (await read_chat(client, f"c{number}"))["messages"]
+                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": vote})
+        after = await read(web, "ada", PATH)
+    assert "– nobody voted on answers" in before.text
+    assert "75 % positive votes" in after.text
