@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
@@ -19,9 +19,11 @@ from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.user import LoginProvider
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -31,8 +33,14 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import UserAccounts
+from denizen.engine.users.credentials import UserCredentials, UserPolicy
+from denizen.engine.users.passwords import HashCost, PasswordHasher
+from denizen.engine.users.registration import Registration
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.users import IdentityProvider
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
@@ -43,6 +51,7 @@ from denizen.web.http.dependencies import (
     FindProblems,
     GapServices,
     KnowledgeServices,
+    UserServices,
     WebDependencies,
     WebTiming,
     find_no_problems,
@@ -57,6 +66,33 @@ LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
+
+
+CHEAP = HashCost(passes=1, memory_kib=8)
+"""A hash for tests, which takes a thousandth of the usual time."""
+
+
+@dataclass
+class UserRegistration:
+    """Who may make an account on the server of a test, and with which sites people sign in; may be changed."""
+
+    policy: UserPolicy = field(default_factory=UserPolicy)
+    providers: dict[LoginProvider, IdentityProvider] = field(default_factory=dict[LoginProvider, IdentityProvider])
+
+
+def build_users(store: Store, clock: Clock, registration: UserRegistration) -> UserServices:
+    """The services for people with accounts, whose passwords cost little."""
+    passwords, limiter = PasswordHasher(CHEAP), RateLimiter(store, clock)
+    credentials = UserCredentials(store, clock, lambda: registration.policy)
+    return UserServices(
+        accounts=UserAccounts(store, clock, passwords=passwords, credentials=credentials, limiter=limiter),
+        registration=Registration(
+            store, clock, lambda: registration.policy, passwords=passwords, credentials=credentials
+        ),
+        credentials=credentials,
+        providers=lambda: registration.providers,
+        is_registration_open=lambda: registration.policy.is_open,
+    )
 
 
 class Weather:
@@ -92,6 +128,7 @@ class WebFixture:
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
+    users: UserServices
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -153,6 +190,7 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    registration: UserRegistration | None = None,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -178,6 +216,7 @@ async def open_web(
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
+    users = build_users(store, clock, registration or UserRegistration())
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         engine=EngineEntryPoints(
@@ -189,7 +228,8 @@ async def open_web(
             calls=calls,
             assistant=assistant,
         ),
-        access=AccessRules(lambda: allowed, exposure or Exposure()),
+        access=AccessRules(lambda: allowed, users.credentials, exposure or Exposure()),
+        users=users,
         clock=clock,
         version="1.2.3",
         timing=timing or WebTiming(),
@@ -201,7 +241,7 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users)
     finally:
         await durable.aclose()
         await runtime.aclose()

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from denizen.web.api.account import AccountRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
@@ -22,6 +23,7 @@ from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
+from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
@@ -45,7 +47,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             Middleware(
                 CORSMiddleware,
                 allow_origins=sorted(origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=[TURN_HEADER],
             )
@@ -67,6 +69,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
         *WebhookRoutes(deps.hosting).routes,
+        *AccountRoutes(deps).routes,
+        *UserRoutes(deps).routes,
         *(
             [AccessRoute("POST", path, BoundedJson(deps.mcp), Access.MEMBER) for path in MCP_PATHS]
             if deps.mcp is not None

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
+from urllib.parse import parse_qs
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -21,6 +22,9 @@ from denizen.domain.record import record
 
 MAX_BODY_BYTES = 20_000_000
 """Enough for a few pictures as data URLs."""
+
+MAX_FORM_BYTES = 16_384
+"""More than the form of any page needs."""
 
 MAX_JSON_VALUES = 100_000
 """More than any request needs; texts may be as long as the body."""
@@ -159,6 +163,16 @@ async def read_bytes(request: Request, *, limit: int) -> bytes:
         body += chunk
         _check_size(body, limit)
     return bytes(body)
+
+
+def read_form(body: bytes) -> dict[str, str]:
+    """Returns the fields of a form, each with its first value."""
+    return {name: values[0] for name, values in parse_qs(body.decode(errors="replace"), keep_blank_values=True).items()}
+
+
+async def read_form_fields(request: Request) -> dict[str, str]:
+    """Returns the fields of a form in the body, of which there are few. Raises HTTPException (413)."""
+    return read_form(await read_bytes(request, limit=MAX_FORM_BYTES))
 
 
 def _check_size(body: bytearray, limit: int) -> None:

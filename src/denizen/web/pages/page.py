@@ -12,7 +12,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from denizen.domain.record import record
-from denizen.web.http.auth import find_principal, login_token, may_see_all
+from denizen.web.http.auth import find_principal, login_token, make_csrf_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _WEB = Path(__file__).parents[1]
 class Frame:
     """The frame of a page: what `base.html` shows around it. `section` is the part of the site that the page belongs
     to. `viewer` is the name of whoever reads it, empty for an unknown one; `can_sign_out` tells that the viewer signed
-    in. `simulator` is the address of the simulator's page, or empty.
+    in, and `csrf_token` is what the forms and scripts of such a viewer send along. `simulator` is the address of the simulator's page, or empty.
     """
 
     version: str
@@ -33,18 +33,21 @@ class Frame:
     viewer: str = ""
     may_administrate: bool = False
     can_sign_out: bool = False
+    csrf_token: str = ""
     simulator: str = ""
 
 
 def build_frame(request: Request, deps: WebDependencies, section: str) -> Frame:
     """Returns the frame of a page for whoever asks for it."""
-    principal = find_principal(request)
+    principal, token = find_principal(request), login_token(request.headers)
+    has_signed_in = principal is not None and bool(token)
     return Frame(
         version=deps.version,
         section=section,
         viewer=principal.name if principal else "",
         may_administrate=principal is not None and may_see_all(principal),
-        can_sign_out=bool(login_token(request.headers)),
+        can_sign_out=has_signed_in,
+        csrf_token=make_csrf_token(token) if has_signed_in else "",
         simulator=deps.simulator,
     )
 
