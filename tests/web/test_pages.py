@@ -1,7 +1,8 @@
 """The pages: what they are made of, and that they keep to the strict policy."""
 
+import dataclasses
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
@@ -12,17 +13,52 @@ from jinja2.nodes import Getattr, Name
 
 import denizen.web
 from denizen.web.pages.chat import ChatPage
+from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.page import Frame, render_text
-from denizen.web.pages.sign_in import LoginPage
+from denizen.web.pages.settings import SettingsPage
+from denizen.web.pages.sign_in import LoginPage, ProviderLink
+from denizen.web.pages.sign_up import SignUpPage
+from denizen_sdk.users import AccountInfo, IdentityInfo
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
 WEB = Path(denizen.web.__file__).parent
-FRAME = Frame(version="1.2.3", section="chat", viewer="ann", may_administrate=True, can_sign_out=True)
+FRAME = Frame(
+    version="1.2.3",
+    path="/",
+    navigation=list_navigation(may_administrate=True),
+    viewer="ann",
+    can_sign_out=True,
+    csrf_token="x",
+)
+GITHUB = ProviderLink("GitHub", "/login/github")
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
-    "login.html": LoginPage(Frame(version="1.2.3"), "No."),
+    "login.html": LoginPage(
+        frame=Frame(version="1.2.3", path="/login"),
+        problem="No.",
+        has_accounts=True,
+        may_sign_up=True,
+        providers=[GITHUB],
+    ),
+    "sign_up.html": SignUpPage(frame=Frame(version="1.2.3", path="/sign-up"), problem="No.", providers=[GITHUB]),
+    "settings.html": SettingsPage(
+        frame=replace(FRAME, path="/settings"),
+        account=AccountInfo(
+            id="user_1",
+            name="Ann",
+            email="ann@example.org",
+            role="member",
+            is_verified=True,
+            has_password=True,
+            created_at="2026-11-24T12:00:00+00:00",
+            identities=(IdentityInfo("discord", "ann", "2026-11-24T12:00:00+00:00"),),
+        ),
+        unlinked=[GITHUB],
+        new_key="dz_text",
+        problem="No.",
+    ),
 }
 
 
@@ -50,7 +86,7 @@ class PageOutline(HTMLParser):
 def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
-    assert used | {"frame"} == {field.name for field in fields(cast("Any", page))}
+    assert used | {"frame"} == {field.name for field in dataclasses.fields(cast("Any", page))}
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
@@ -70,7 +106,8 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
         source = attrs.get("src") or attrs.get("href") or ""
         assert (WEB / source.removeprefix("/")).is_file(), source
     labelled = {attrs.get("for") for attrs in outline.all("label")}
-    assert {attrs["id"] for attrs in outline.all("input", "select", "textarea")} <= labelled
+    fields = [attrs for attrs in outline.all("input", "select", "textarea") if attrs.get("type") != "hidden"]
+    assert {attrs["id"] for attrs in fields} <= labelled
     ids = {attrs["id"] for _, attrs in outline.tags if "id" in attrs}
     described = [attrs["aria-describedby"] for _, attrs in outline.tags if attrs.get("aria-describedby")]
     assert {name for names in described for name in (names or "").split()} <= ids

@@ -60,7 +60,8 @@ async def serve(
     where the first account can be made, if nobody has one and the machine is not open. With `may_move` it takes a
     free port when this one is taken.
 
-    Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback with neither API keys nor pages.
+    Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback with neither API keys
+    nor pages.
     """
     # It loads uvicorn, which only a process that serves needs; and before anything is served, since later there may be
     # no file descriptors to load it with.

@@ -30,7 +30,9 @@ MAX_EMAIL_CHARS = 254
 MAX_KEYS = 50
 """The keys that one person may have."""
 
-_EMAIL = re.compile(r"[^@\s\x00-\x1f<>,;:\"()\[\]\\]+@[^@\s\x00-\x1f<>,;:\"()\[\]\\]+\.[^@\s.\x00-\x1f<>,;:\"()\[\]\\]+")
+_EMAIL = re.compile(
+    r"[^@\s\x00-\x1f<>,;:\"()\[\]\\]+@[^@\s\x00-\x1f<>,;:\"()\[\]\\]+\.[^@\s.\x00-\x1f<>,;:\"()\[\]\\]+"
+)
 _RANK = {RoleName.MEMBER: 0, RoleName.ADMIN: 1, RoleName.OWNER: 2}
 
 

@@ -35,8 +35,8 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import FORGOTTEN
 
-_USER = sa.bindparam("user", type_=EscapedText())
-_KEY = sa.bindparam("key", type_=EscapedText())
+_USER = sa.bindparam("of_id", type_=EscapedText())
+_KEY = sa.bindparam("of_key", type_=EscapedText())
 _CONVERSATIONS = sa.select(conversations.c.id).where(conversations.c.channel == _KEY)
 """The person's own places: nobody else's request can name them."""
 _SESSIONS = sa.select(sessions.c.id).where(sessions.c.conversation_id.in_(_CONVERSATIONS))
@@ -139,8 +139,8 @@ class SqlPersonalData(SqlRepository):
 
     async def erase(self, user_id: str) -> None:
         bounds = _bounds(user_id)
-        await SqlMemories(self._transaction).forget_teller(bounds["key"])
-        await SqlStatistics(self._transaction).forget_user(bounds["key"])
+        await SqlMemories(self._transaction).forget_teller(bounds["of_key"])
+        await SqlStatistics(self._transaction).forget_user(bounds["of_key"])
 
         def job(connection: sa.Connection) -> None:
             _drop_prompt_texts(connection, bounds)
@@ -152,13 +152,13 @@ class SqlPersonalData(SqlRepository):
                     continue
                 for column, instead in columns.items():
                     connection.execute(sa.update(table).where(column == _KEY).values({column: instead}), bounds)
-            _forget_votes(connection, bounds["key"])
+            _forget_votes(connection, bounds["of_key"])
 
         await self._transaction.write(job)
 
 
 def _bounds(user_id: str) -> dict[str, str]:
-    return {"user": user_id, "key": Principal(PrincipalKind.WEB_USER, user_id, "").key}
+    return {"of_id": user_id, "of_key": Principal(PrincipalKind.WEB_USER, user_id, "").key}
 
 
 def _list_exported() -> Sequence[tuple[sa.Table, sa.ColumnElement[bool]]]:
@@ -173,7 +173,9 @@ def _list_exported() -> Sequence[tuple[sa.Table, sa.ColumnElement[bool]]]:
 def _drop_prompt_texts(connection: sa.Connection, bounds: Mapping[str, str]) -> None:
     """Removes the texts of segments that only prompts of the person have. Reads the other prompts once."""
     mine = OWNED[prompts]
-    hashes = {part[-1] for row in connection.execute(sa.select(prompts.c.segments).where(mine), bounds) for part in row[0]}
+    hashes = {
+        part[-1] for row in connection.execute(sa.select(prompts.c.segments).where(mine), bounds) for part in row[0]
+    }
     others = connection.execute(sa.select(prompts.c.segments).where(sa.not_(mine)), bounds)
     for row in others:
         hashes -= {part[-1] for part in row[0]}
@@ -187,9 +189,7 @@ def _drop_prompt_texts(connection: sa.Connection, bounds: Mapping[str, str]) -> 
 def _clear_usage_reports(connection: sa.Connection) -> None:
     """Empties what a program wrote to the usage of people who are gone; the sums stay."""
     reports = usage_reports.c
-    connection.execute(
-        sa.update(usage_reports).where(reports.principal == FORGOTTEN).values(source_id="", metadata={})
-    )
+    connection.execute(sa.update(usage_reports).where(reports.principal == FORGOTTEN).values(source_id="", metadata={}))
 
 
 def _forget_votes(connection: sa.Connection, key: str) -> None:
@@ -200,9 +200,7 @@ def _forget_votes(connection: sa.Connection, key: str) -> None:
     for row in connection.execute(named).all():
         voices = tuple(FORGOTTEN if each == key else each for each in row.voices)
         connection.execute(sa.update(approvals).where(approvals.c.id == row.id).values(voices=voices))
-    connection.execute(
-        sa.update(approvals).where(approvals.c.decided_by == FORGOTTEN).values(decider_name="", note="")
-    )
+    connection.execute(sa.update(approvals).where(approvals.c.decided_by == FORGOTTEN).values(decider_name="", note=""))
 
 
 def _to_json(row: Row) -> JsonObject:

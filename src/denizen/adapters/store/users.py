@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EnumValue, EscapedText, UtcTime, id_columns, metadata, texts, times
-from denizen.adapters.store.repository import SqlRepository, insert_row, read_record, write_record
+from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.domain.principal import RoleName
 from denizen.domain.user import Invitation, LinkedIdentity, LoginProvider, SignIn, User, UserKey
 
@@ -28,7 +28,11 @@ users = sa.Table(
 """The founder is the one who came when there was nobody: the index lets only one be that."""
 
 sa.Index(
-    "uq_users_founder", users.c.is_founder, unique=True, sqlite_where=users.c.is_founder, postgresql_where=users.c.is_founder
+    "uq_users_founder",
+    users.c.is_founder,
+    unique=True,
+    sqlite_where=users.c.is_founder,
+    postgresql_where=users.c.is_founder,
 )
 
 

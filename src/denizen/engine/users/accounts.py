@@ -35,7 +35,6 @@ from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.passwords import PasswordHasher
 from denizen.ports.store import Store, UnitOfWork
 
-
 WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
 """How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
 

@@ -82,7 +82,7 @@ class Registration:
             return await self._check_open(work, admission)
 
     async def sign_up(self, form: SignUpForm, admission: Admission) -> User:
-        """Makes an account with a password. Raises NotAllowed, InvalidInput, and Conflict for an e-mail that has one."""
+        """Makes an account with a password. Raises NotAllowed, InvalidInput, and Conflict for an e-mail in use."""
         await self.check_may_sign_up(admission)  # before the work of hashing is done for anybody
         email, name = read_email(form.email), read_name(form.name)
         check_password(form.password, email=email)

@@ -116,7 +116,9 @@ class AccountRoutes:
                 f"{ACCOUNT}/api-keys",
                 self.create_key,
                 member,
-                Operation("Make an own API key, whose text is told once", object_schema("name", name=TEXT), CreatedApiKey),
+                Operation(
+                    "Make an own API key, whose text is told once", object_schema("name", name=TEXT), CreatedApiKey
+                ),
             ),
             ApiRoute(
                 "DELETE",

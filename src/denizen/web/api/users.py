@@ -34,7 +34,9 @@ class UserRoutes:
     def routes(self) -> list[ApiRoute]:
         admin = Access.ADMIN
         return [
-            ApiRoute("GET", USERS, self.list_users, admin, Operation("All people with an account", answer=list[UserInfo])),
+            ApiRoute(
+                "GET", USERS, self.list_users, admin, Operation("All people with an account", answer=list[UserInfo])
+            ),
             ApiRoute(
                 "GET", f"{USERS}/{{user}}", self.get_user, admin, Operation("A person with an account", answer=UserInfo)
             ),

@@ -78,8 +78,8 @@ class _LoginSession:
 
 
 class LoginSessions:
-    """The sign-ins with a configured key: random tokens, each of which stands for a key. Kept in memory, so a restart signs
-    everybody out. The oldest makes room for a new one when there are `MAX_LOGINS`.
+    """The sign-ins with a configured key: random tokens, each of which stands for a key. Kept in memory, so a restart
+    ends them. The oldest makes room for a new one when there are `MAX_LOGINS`.
     """
 
     def __init__(self) -> None:

@@ -114,9 +114,10 @@ class GapServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
-    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
-    `find_problems` returns the parts that are not ready for work, each with the reason.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge` or `gaps` there are no
+    routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
+    simulated platform's page, or empty. `find_problems` returns the parts that are not ready for work, each with the
+    reason.
     """
 
     engine: EngineEntryPoints

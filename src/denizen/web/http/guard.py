@@ -36,7 +36,7 @@ from denizen.web.http.auth import (
     login_token,
     read_credentials,
 )
-from denizen.web.http.request import MAX_FORM_BYTES, read_bytes, read_form
+from denizen.web.http.request import MAX_FORM_BYTES, parse_form, read_bytes
 from denizen.web.http.routing import Access, SitePageRoute, credentials_missing, is_among, list_routes
 
 _FORWARDING = (
@@ -183,7 +183,7 @@ class _CheckedRequest:
             return messages.pop() if messages else await receive()
 
         self.receive = receive_again
-        return read_form(body).get(CSRF_FIELD, "")
+        return parse_form(body).get(CSRF_FIELD, "")
 
 
 def _lead_to_sign_in(scope: Scope) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -23,14 +23,13 @@ from denizen.domain.record import record
 MAX_BODY_BYTES = 20_000_000
 """Enough for a few pictures as data URLs."""
 
-MAX_FORM_BYTES = 16_384
-"""More than the form of any page needs."""
-
 MAX_JSON_VALUES = 100_000
 """More than any request needs; texts may be as long as the body."""
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[,\[{]', re.DOTALL)
 """A text, or what stands before each value. A text without an end is one too: it is not searched again and again."""
 
+MAX_FORM_BYTES = 200_000
+MAX_FORM_FIELDS = 1000
 MAX_WEBHOOK_MEMORY_BYTES = 32_000_000
 WEBHOOK_DEADLINE_S = 20.0
 
@@ -150,6 +149,21 @@ class BoundedJson:
         await self._app(scope, receive_again, send)
 
 
+async def read_form(request: Request, *, limit: int = MAX_FORM_BYTES) -> Mapping[str, str]:
+    """Returns the fields of a form that a page sent, each with its last value. Raises HTTPException (413) for a form of
+    more bytes than the limit, InvalidInput for one of too many fields.
+    """
+    return parse_form(await read_bytes(request, limit=limit))
+
+
+def parse_form(body: bytes) -> Mapping[str, str]:
+    """Returns the fields of a form, each with its last value. Raises InvalidInput for one of too many fields."""
+    try:
+        return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
+    except ValueError as error:
+        raise InvalidInput(f"A form has at most {MAX_FORM_FIELDS} fields.", code="form_too_wide") from error
+
+
 def has_body(request: Request) -> bool:
     """Tells whether the request has a body, of any type."""
     length = request.headers.get("content-length", "0")
@@ -163,16 +177,6 @@ async def read_bytes(request: Request, *, limit: int) -> bytes:
         body += chunk
         _check_size(body, limit)
     return bytes(body)
-
-
-def read_form(body: bytes) -> dict[str, str]:
-    """Returns the fields of a form, each with its first value."""
-    return {name: values[0] for name, values in parse_qs(body.decode(errors="replace"), keep_blank_values=True).items()}
-
-
-async def read_form_fields(request: Request) -> dict[str, str]:
-    """Returns the fields of a form in the body, of which there are few. Raises HTTPException (413)."""
-    return read_form(await read_bytes(request, limit=MAX_FORM_BYTES))
 
 
 def _check_size(body: bytearray, limit: int) -> None:

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.record import record
+from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import Access, SitePageRoute
 from denizen.web.pages.page import Frame, build_frame, render
@@ -32,5 +33,5 @@ class ChatPages:
         return [SitePageRoute("GET", "/", self.chat, Access.MEMBER)]
 
     async def chat(self, request: Request) -> Response:
-        frame = build_frame(request, self._deps, "chat")
-        return render("chat.html", ChatPage(frame, self._deps.knowledge is not None and frame.may_administrate))
+        shows_sources = self._deps.knowledge is not None and may_see_all(get_principal(request))
+        return render("chat.html", ChatPage(build_frame(request, self._deps), shows_sources))

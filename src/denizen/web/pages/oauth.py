@@ -19,14 +19,7 @@ from denizen.domain.record import record
 from denizen.domain.user import LoginProvider
 from denizen.engine.users.registration import Admission
 from denizen.ports.users import IdentityProvider
-from denizen.web.http.auth import (
-    OPEN_LOOPBACK,
-    find_caller,
-    find_principal,
-    get_sign_in,
-    login_token,
-    make_csrf_token,
-)
+from denizen.web.http.auth import OPEN_LOOPBACK, find_caller, find_principal, get_sign_in, login_token, make_csrf_token
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.guard import check_origin
 from denizen.web.http.problems import describe_problem
@@ -154,7 +147,7 @@ class OAuthPages:
 
     def _refuse(self, request: Request, error: DenizenError) -> Response:
         page = LoginPage(
-            frame=build_frame(request, self._deps, ""),
+            frame=build_frame(request, self._deps),
             problem=" ".join(filter(None, (error.message, error.fix))),
             has_accounts=True,
             providers=list_provider_links(self._deps, ""),

@@ -9,8 +9,8 @@ from starlette.routing import BaseRoute
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.chat import ChatPages
-from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.oauth import OAuthPages
+from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.sign_up import SignUpPages

@@ -14,17 +14,10 @@ from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExc
 from denizen.domain.record import record
 from denizen.web.api.account import read_provider
 from denizen.web.api.user_records import account_to_wire, key_to_wire, sign_in_to_wire
-from denizen.web.http.auth import (
-    LOGIN_COOKIE,
-    LOGIN_PATH,
-    OPEN_LOOPBACK,
-    find_caller,
-    get_principal,
-    get_sign_in,
-)
+from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_caller, get_principal, get_sign_in
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.problems import describe_problem
-from denizen.web.http.request import read_form_fields
+from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen.web.pages.sign_in import ProviderLink, list_provider_links
@@ -76,7 +69,7 @@ class SettingsPages:
         return await self._render(request)
 
     async def change_profile(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form_fields(request)
+        (user, _), fields = get_sign_in(request), await read_form(request)
         try:
             email = fields.get("email", user.email)
             if email.strip().lower() != user.email:
@@ -87,7 +80,7 @@ class SettingsPages:
         return _done()
 
     async def change_password(self, request: Request) -> Response:
-        (user, sign_in), fields = get_sign_in(request), await read_form_fields(request)
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
         try:
             await self._accounts.change_password(
                 user, old=fields.get("old", ""), new=fields.get("new", ""), keep_sign_in=sign_in.id
@@ -98,7 +91,7 @@ class SettingsPages:
 
     async def revoke_sign_in(self, request: Request) -> Response:
         """Ends one sign-in, or without an id all others."""
-        (user, sign_in), fields = get_sign_in(request), await read_form_fields(request)
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
         chosen = fields.get("id", "")
         if not chosen:
             await self._credentials.revoke_others(user, but=sign_in.id)
@@ -107,7 +100,7 @@ class SettingsPages:
         return _done()
 
     async def create_key(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form_fields(request)
+        (user, _), fields = get_sign_in(request), await read_form(request)
         try:
             text, _ = await self._accounts.create_key(get_principal(request), fields.get("name", ""), user=user)
         except InvalidInput as error:
@@ -115,7 +108,7 @@ class SettingsPages:
         return await self._render(request, new_key=text)
 
     async def revoke_key(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form_fields(request)
+        (user, _), fields = get_sign_in(request), await read_form(request)
         try:
             await self._accounts.revoke_key(get_principal(request), fields.get("id", ""), user=user)
         except NotFound as error:
@@ -123,7 +116,7 @@ class SettingsPages:
         return _done()
 
     async def unlink(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form_fields(request)
+        (user, _), fields = get_sign_in(request), await read_form(request)
         try:
             await self._accounts.unlink(user, read_provider(fields.get("provider", "")))
         except (InvalidInput, NotFound, Conflict) as error:
@@ -131,7 +124,7 @@ class SettingsPages:
         return _done()
 
     async def delete(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form_fields(request)
+        (user, _), fields = get_sign_in(request), await read_form(request)
         try:
             if fields.get("confirm", "").strip().lower() != user.email:
                 raise InvalidInput("Nothing was deleted.", code="confirm", fix="Write your e-mail to confirm.")
@@ -146,10 +139,12 @@ class SettingsPages:
         deps, caller = self._deps, find_caller(request)
         problem = " ".join(filter(None, (error.message, error.fix))) if error else ""
         status = describe_problem(error).status if error else 200
-        frame = build_frame(request, deps, "settings")
+        frame = build_frame(request, deps)
         if caller is None or caller.user is None:
             may_found = get_principal(request) == OPEN_LOOPBACK
-            return render("settings.html", SettingsPage(frame=frame, problem=problem, may_found=may_found), status=status)
+            return render(
+                "settings.html", SettingsPage(frame=frame, problem=problem, may_found=may_found), status=status
+            )
         user = caller.user
         identities = await self._accounts.list_identities(user)
         linked = {each.provider.label for each in identities}

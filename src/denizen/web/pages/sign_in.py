@@ -18,11 +18,12 @@ from denizen.domain.record import record
 from denizen.domain.user import LoginProvider
 from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_key, find_principal, login_token
 from denizen.web.http.dependencies import WebDependencies
-from denizen.web.http.request import read_form_fields
+from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.login_cookie import find_network, read_next, set_login_cookie, start_sign_in
 from denizen.web.pages.page import Frame, build_frame, render
 
+MAX_LOGIN_BYTES = 8192
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
 """How many wrong keys and passwords one address may send; after that it has to wait, even with the right one."""
 
@@ -78,19 +79,23 @@ class SignInPages:
         return await self._render(request, dict(request.query_params))
 
     async def sign_in(self, request: Request) -> Response:
-        fields = await read_form_fields(request)
+        fields = await read_form(request, limit=MAX_LOGIN_BYTES)
         address = f"sign-in\x00{find_network(request)}"
         limiter = self._deps.engine.limiter
         excess = await limiter.take(address, (WRONG_KEYS,))
         if excess is not None:
-            problem = f"Too many wrong keys or passwords came from your address. Try again in {excess.wait_s / 60:.0f} min."
+            problem = (
+                f"Too many wrong keys or passwords came from your address. Try again in {excess.wait_s / 60:.0f} min."
+            )
             return await self._render(request, fields, problem, status=429)
         try:
             response = await self._try(request, fields)
         except LimitExceeded as error:
             return await self._render(request, fields, error.message, status=429)
         if response is None:
-            problem = "This key is not known." if "key" in fields else "There is no account with this e-mail and password."
+            problem = (
+                "This key is not known." if "key" in fields else "There is no account with this e-mail and password."
+            )
             return await self._render(request, fields, problem, status=401)
         await limiter.give_back(address)
         return response
@@ -129,7 +134,7 @@ class SignInPages:
         deps, path = self._deps, read_next(fields)
         has_accounts = await deps.users.credentials.any_user()
         page = LoginPage(
-            frame=build_frame(request, deps, ""),
+            frame=build_frame(request, deps),
             problem=problem,
             email=fields.get("email", "")[:254],
             next=path,

@@ -15,11 +15,11 @@ from denizen.engine.users.registration import Admission, SignUpForm
 from denizen.web.http.auth import OPEN_LOOPBACK, find_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.problems import describe_problem
-from denizen.web.http.request import read_form_fields
+from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.login_cookie import find_network, start_sign_in
 from denizen.web.pages.page import Frame, build_frame, render
-from denizen.web.pages.sign_in import ProviderLink, list_provider_links
+from denizen.web.pages.sign_in import MAX_LOGIN_BYTES, ProviderLink, list_provider_links
 
 SIGN_UP_PATH = "/sign-up"
 SIGN_UPS = RateLimit(calls=20, window_s=3600.0)
@@ -64,7 +64,7 @@ class SignUpPages:
         return self._render(request, fields | {"email": invitation.email if invitation else ""})
 
     async def sign_up(self, request: Request) -> Response:
-        deps, fields = self._deps, await read_form_fields(request)
+        deps, fields = self._deps, await read_form(request, limit=MAX_LOGIN_BYTES)
         excess = await deps.engine.limiter.take(f"sign-up\x00{find_network(request)}", (SIGN_UPS,))
         if excess is not None:
             problem = f"Too many sign-ups came from your address. Try again in {excess.wait_s / 60:.0f} min."
@@ -86,7 +86,7 @@ class SignUpPages:
 
     def _refuse(self, request: Request, fields: Mapping[str, str], error: NotAllowed) -> Response:
         page = SignUpPage(
-            frame=build_frame(request, self._deps, ""), problem=error.message, fix=error.fix, may_sign_up=False
+            frame=build_frame(request, self._deps), problem=error.message, fix=error.fix, may_sign_up=False
         )
         return render("sign_up.html", page, status=403)
 
@@ -95,7 +95,7 @@ class SignUpPages:
     ) -> Response:
         invitation = fields.get("invite", "")
         page = SignUpPage(
-            frame=build_frame(request, self._deps, ""),
+            frame=build_frame(request, self._deps),
             problem=problem,
             fix=fix,
             invitation=invitation,

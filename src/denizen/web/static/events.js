@@ -47,8 +47,14 @@ export function lastEvent(turn) {
   return { type: "finished", turn_id: turn.id, status: turn.status, reply: turn.reply };
 }
 
+// Adds the token without which the server changes nothing for a cookie alone.
+function withToken(options = {}) {
+  const token = document.querySelector('meta[name="csrf-token"]')?.content;
+  return token && options.method ? { ...options, headers: { ...options.headers, "X-CSRF-Token": token } } : options;
+}
+
 async function request(path, options) {
-  const response = await fetch(path, options);
+  const response = await fetch(path, withToken(options));
   if (response.status === 401) location.assign("/login");
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));

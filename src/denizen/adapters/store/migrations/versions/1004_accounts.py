@@ -57,9 +57,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("provider", "subject", name="pk_linked_identities"),
         _user("linked_identities"),
     )
-    op.create_index(
-        "uq_linked_identities_user_id_provider", "linked_identities", ["user_id", "provider"], unique=True
-    )
+    op.create_index("uq_linked_identities_user_id_provider", "linked_identities", ["user_id", "provider"], unique=True)
     op.create_table(
         "user_keys",
         *_ids("user_keys"),
