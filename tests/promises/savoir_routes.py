@@ -343,7 +343,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
     Requirement(
         "S-http-rate-limit",
         "2.7",
-        "A user who is no admin has 15 messages a day, gets 429 beyond, and sees `X-RateLimit-SimRateLimit` and "
+        "A user who is no admin has 15 messages a day, gets 429 beyond, and sees `X-RateLimit-Limit` and "
         "`X-RateLimit-Remaining`.",
         status="open",
         issue="web",

@@ -1,7 +1,7 @@
 """Puts the routes and the middleware together. `app.serve` calls `create_app` and serves the result.
 
-The middleware from the outside in: security headers, the boundary for errors, CORS (only if some origins are allowed),
-the guard.
+The middleware from the outside in: security headers, the headers of rate limits, the boundary for errors, CORS (only if
+some origins are allowed), the guard.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
+from denizen.web.http.rate_headers import LIMIT_HEADER, REMAINING_HEADER, RateHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.routes import list_pages
@@ -39,7 +40,11 @@ MCP_PATHS = ("/mcp", "/mcp/{agent}")
 def create_app(deps: WebDependencies) -> Starlette:
     """Returns the application. It opens nothing and starts no task of its own."""
     engine, clock, timing = deps.engine, deps.clock, deps.timing
-    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary)]
+    middleware = [
+        Middleware(SecurityHeaders),
+        Middleware(RateHeaders, limiter=engine.limiter, runtime=engine.runtime),
+        Middleware(ErrorBoundary),
+    ]
     if origins := deps.access.exposure.allowed_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -49,7 +54,7 @@ def create_app(deps: WebDependencies) -> Starlette:
                 allow_origins=sorted(origins),
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
-                expose_headers=[TURN_HEADER],
+                expose_headers=[TURN_HEADER, LIMIT_HEADER, REMAINING_HEADER],
             )
         )
     chat = ChatRoutes(engine.turns, engine.queries, timing)
