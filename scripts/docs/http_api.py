@@ -24,6 +24,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -112,6 +113,7 @@ def _open_dependencies() -> WebDependencies:
     return WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
+            chats=Chats(runtime, services, turns, titles_by_model=lambda: False),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,

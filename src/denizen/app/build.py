@@ -41,6 +41,7 @@ from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
+from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.observer import Observer
@@ -105,13 +106,19 @@ class Denizen:
     runtime: Runtime
     services: EngineServices
     turns: TurnRunner
+    chats: Chats
     queries: Queries
     statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     restart: RestartSignal
-    assistant: AgentSettingsOverlay
+
+    @property
+    def assistant(self) -> AgentSettingsOverlay:
+        """The settings of agents that their owners have made besides the configuration."""
+        assert self.services.assistant is not None  # as `open_denizen` builds it
+        return self.services.assistant
 
     @property
     def simulation(self) -> Simulation | None:
@@ -265,19 +272,20 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
     )
+    turns = TurnRunner(runtime, services)
     return Denizen(
         home=home,
         settings=settings,
         runtime=runtime,
         services=services,
-        turns=TurnRunner(runtime, services),
+        turns=turns,
+        chats=Chats(runtime, services, turns, titles_by_model=lambda: runtime.current.makes_titles),
         queries=Queries(runtime, services, channels),
         statistics=UsageStatistics(store, clock, runtime),
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
         restart=restart,
-        assistant=assistant,
     )
 
 

@@ -19,7 +19,7 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
@@ -82,6 +82,8 @@ MAX_OPENED = 1000
 
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
+
+OnOpen = Callable[[Turn], Awaitable[None]]
 
 _log = logging.getLogger("denizen.turn")
 
@@ -280,25 +282,29 @@ class TurnRunner:
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
-    async def stream(self, request: TurnRequest) -> AsyncGenerator[TurnEvent]:
-        """Submits the message and yields what happens; the last event is `TurnFinished`. Raises what keeps the turn
-        from ending here: a database that cannot be written, or Denizen shutting down.
+    async def stream(self, request: TurnRequest, *, on_open: OnOpen | None = None) -> AsyncGenerator[TurnEvent]:
+        """Submits the message and yields what happens; the last event is `TurnFinished`. `on_open` is called when the
+        message was taken. Raises what keeps the turn from ending here: a database that cannot be written, or Denizen
+        shutting down.
         """
         key = request_turn_id(self._runtime.current.agent(request.agent), request)
         with self._services.live.watch(key) as events:
             turn = await self.submit(request)
+            if on_open is not None:
+                await on_open(turn)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event
 
     async def watch(self, key: TurnId) -> AsyncGenerator[TurnEvent]:
-        """Yields what happens in a turn that was submitted, and first the approvals that it waits for; ends and raises
-        as `stream` does.
+        """Yields what happens in a turn that was submitted, and first what has happened so far if that is kept, or else
+        the approvals that it waits for; ends and raises as `stream` does.
         """
         with self._services.live.watch(key) as events:
             turn = await self.get(key)
-            for approval in await self.approvals.list_pending(key):
-                yield ApprovalRequested(approval)
+            if not self._services.live.is_kept(key):  # else it is among what has happened so far
+                for approval in await self.approvals.list_pending(key):
+                    yield ApprovalRequested(approval)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event

@@ -15,6 +15,7 @@ from denizen.web.api.account import AccountRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
+from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
@@ -57,12 +58,13 @@ def create_app(deps: WebDependencies) -> Starlette:
                 expose_headers=[TURN_HEADER, LIMIT_HEADER, REMAINING_HEADER],
             )
         )
-    chat = ChatRoutes(engine.turns, engine.queries, timing)
+    chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
     completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
     routes: list[BaseRoute] = [
         *ServiceRoutes(deps).routes,
         *(completions.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
+        *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,

@@ -217,6 +217,7 @@ def make_row(table: sa.Table, who: str, number: int) -> dict[str, Any]:
     key, ids = f"web_user:user_{who}", {"users": f"user_{who}"}
     owners: Mapping[str, object] = {
         "conversations.channel": key,
+        "chats.owner": key,
         "turns.principal_kind": "web_user",
         "turns.principal_id": f"user_{who}",
         "spend.kind": "user",

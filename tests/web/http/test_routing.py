@@ -20,6 +20,7 @@ PUBLIC = {
     "GET /login/{provider}/callback",
     "GET /sign-up",
     "POST /sign-up",
+    "GET /api/shared/{token}",
 }
 SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {

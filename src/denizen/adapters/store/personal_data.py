@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.answers import citations, gaps, proposals
 from denizen.adapters.store.approvals import approvals, grants
+from denizen.adapters.store.chats import chats, message_votes
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.conversations import conversations, sessions
 from denizen.adapters.store.inbox import allowlist, claims
@@ -46,6 +47,9 @@ _TURNS = sa.select(turns.c.id).where(
         sa.and_(turns.c.principal_kind == PrincipalKind.WEB_USER, turns.c.principal_id == _USER),
     )
 )
+_MESSAGES = sa.select(messages.c.id).where(
+    sa.or_(messages.c.conversation_id.in_(_CONVERSATIONS), messages.c.turn_id.in_(_TURNS))
+)
 _DELIVERIES = sa.select(deliveries.c.position).where(deliveries.c.turn_id.in_(_TURNS))
 
 OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
@@ -58,7 +62,9 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     steps: steps.c.turn_id.in_(_TURNS),
     approvals: sa.or_(approvals.c.requester == _KEY, approvals.c.turn_id.in_(_TURNS)),
     grants: sa.or_(grants.c.requester == _KEY, grants.c.given_by == _KEY),
-    messages: sa.or_(messages.c.conversation_id.in_(_CONVERSATIONS), messages.c.turn_id.in_(_TURNS)),
+    chats: chats.c.owner == _KEY,
+    message_votes: message_votes.c.message_id.in_(_MESSAGES),
+    messages: messages.c.id.in_(_MESSAGES),
     summaries: summaries.c.session_id.in_(_SESSIONS),
     turns: turns.c.id.in_(_TURNS),
     sessions: sessions.c.id.in_(_SESSIONS),
