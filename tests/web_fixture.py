@@ -18,6 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
+from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
@@ -34,10 +35,8 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
-from denizen.engine.users.accounts import UserAccounts
-from denizen.engine.users.credentials import UserCredentials, UserPolicy
+from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
-from denizen.engine.users.registration import Registration
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
@@ -83,16 +82,12 @@ class UserRegistration:
 
 def build_users(store: Store, clock: Clock, registration: UserRegistration) -> UserServices:
     """The services for people with accounts, whose passwords cost little."""
-    passwords, limiter = PasswordHasher(CHEAP), RateLimiter(store, clock)
-    credentials = UserCredentials(store, clock, lambda: registration.policy)
-    return UserServices(
-        accounts=UserAccounts(store, clock, passwords=passwords, credentials=credentials, limiter=limiter),
-        registration=Registration(
-            store, clock, lambda: registration.policy, passwords=passwords, credentials=credentials
-        ),
-        credentials=credentials,
+    return assemble_users(
+        store,
+        clock,
+        lambda: registration.policy,
+        passwords=PasswordHasher(CHEAP),
         providers=lambda: registration.providers,
-        is_registration_open=lambda: registration.policy.is_open,
     )
 
 

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from denizen.app.build import Denizen
+from denizen.domain.clock import Clock
 from denizen.domain.user import LoginProvider
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials, UserPolicy
 from denizen.engine.users.passwords import PasswordHasher
 from denizen.engine.users.registration import Registration
+from denizen.ports.store import Store
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.dependencies import UserServices
 
+FindProviders = Callable[[], Mapping[LoginProvider, IdentityProvider]]
+
 
 def build_users(denizen: Denizen) -> UserServices:
-    store, clock = denizen.services.store, denizen.services.clock
+    """Returns the services of a server."""
 
     def policy() -> UserPolicy:
         server = denizen.settings.server
         return UserPolicy(is_open=server.registration == "open", admins=frozenset(server.admins))
 
-    passwords = PasswordHasher()
+    return assemble_users(
+        denizen.services.store,
+        denizen.services.clock,
+        policy,
+        providers=lambda: _read_providers(denizen),
+        public_url=denizen.settings.server.public_url,
+    )
+
+
+def assemble_users(
+    store: Store,
+    clock: Clock,
+    policy: Callable[[], UserPolicy],
+    *,
+    passwords: PasswordHasher | None = None,
+    providers: FindProviders = dict[LoginProvider, IdentityProvider],
+    public_url: str = "",
+) -> UserServices:
+    """Puts the services together."""
+    passwords = passwords or PasswordHasher()
     credentials = UserCredentials(store, clock, policy)
     return UserServices(
         accounts=UserAccounts(
@@ -30,9 +53,9 @@ def build_users(denizen: Denizen) -> UserServices:
         ),
         registration=Registration(store, clock, policy, passwords=passwords, credentials=credentials),
         credentials=credentials,
-        providers=lambda: _read_providers(denizen),
+        providers=providers,
         is_registration_open=lambda: policy().is_open,
-        public_url=denizen.settings.server.public_url,
+        public_url=public_url,
     )
 
 

@@ -101,9 +101,9 @@ class UserServices:
     accounts: UserAccounts
     registration: Registration
     credentials: UserCredentials
-    providers: Callable[[], Mapping[LoginProvider, IdentityProvider]] = dict[LoginProvider, IdentityProvider]
-    is_registration_open: Callable[[], bool] = bool
-    public_url: str = ""
+    providers: Callable[[], Mapping[LoginProvider, IdentityProvider]]
+    is_registration_open: Callable[[], bool]
+    public_url: str
 
 
 @record
