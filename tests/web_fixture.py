@@ -24,7 +24,6 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.domain.user import LoginProvider
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -77,7 +76,7 @@ class UserRegistration:
     """Who may make an account on the server of a test, and with which sites people sign in; may be changed."""
 
     policy: UserPolicy = field(default_factory=UserPolicy)
-    providers: dict[LoginProvider, IdentityProvider] = field(default_factory=dict[LoginProvider, IdentityProvider])
+    providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
 
 
 def build_users(store: Store, clock: Clock, registration: UserRegistration) -> UserServices:

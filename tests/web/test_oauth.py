@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
+from denizen.app.users import read_admins
 from denizen.domain.principal import RoleName
-from denizen.domain.user import LoginProvider
 from denizen.engine.users.credentials import UserPolicy
 from denizen.web.http.auth import LOGIN_COOKIE, Exposure
 from denizen.web.pages.oauth import JOURNEY_COOKIE
@@ -31,7 +31,7 @@ class OAuthFixture:
 async def open_oauth(*, is_open: bool = True, exposure: Exposure | None = None) -> AsyncGenerator[OAuthFixture]:
     registration = UserRegistration(UserPolicy(is_open=is_open))
     async with open_oauth_server() as site, open_web(registration=registration, exposure=exposure) as web:
-        registration.providers = {LoginProvider.GITHUB: site.github, LoginProvider.DISCORD: site.discord}
+        registration.providers = {"github": site.github, "discord": site.discord}
         yield OAuthFixture(web, site, registration)
 
 
@@ -54,13 +54,13 @@ async def find_account(browser: httpx2.AsyncClient) -> dict[str, object]:
 
 
 @pytest.mark.proves("S-auth-sign-in")
-@pytest.mark.parametrize("site", list(LoginProvider))
-async def test_people_sign_up_and_in_again_with_an_account_of_another_site(site: LoginProvider) -> None:
+@pytest.mark.parametrize("site", ["github", "discord"])
+async def test_people_sign_up_and_in_again_with_an_account_of_another_site(site: str) -> None:
     async with open_oauth() as fixture:
         await add_user(fixture.web, "owner")
         fixture.site.be("octo", subject=7, email="Octo@example.org")
         async with open_browser(fixture.web) as first, open_browser(fixture.web) as second:
-            assert f"Sign in with {site.label}" in (await first.get("/login")).text
+            assert f"sign in with {site}" in (await first.get("/login")).text.lower()
             assert (await go(first, f"/login/{site}")).headers["location"] == "/"
             account = await find_account(first)
             assert (account["email"], account["role"], account["is_verified"]) == ("octo@example.org", "member", True)
@@ -93,7 +93,7 @@ async def test_nobody_gets_the_first_account_of_a_public_address_from_another_si
         async with open_browser(fixture.web) as browser:
             refused = await go(browser)
             assert (refused.status_code, "denizen run" in refused.text) == (403, True)
-            fixture.registration.policy = UserPolicy(admins=frozenset({"octo"}))
+            fixture.registration.policy = UserPolicy(admins=read_admins(["octo"]))
             assert (await go(browser)).status_code == 403
             link = await fixture.web.users.registration.make_founder_link()
             await go(browser, f"/login/github?invite={link}")
@@ -119,7 +119,7 @@ async def test_users_on_the_list_are_admins_by_e_mail_or_by_their_name_at_that_s
 ) -> None:
     async with open_oauth() as fixture:
         await add_user(fixture.web, "owner")
-        fixture.registration.policy = UserPolicy(is_open=True, admins=frozenset({listed}))
+        fixture.registration.policy = UserPolicy(is_open=True, admins=read_admins([listed]))
         fixture.site.be("octo", email="octo@example.org")
         async with open_browser(fixture.web) as browser:
             await go(browser, f"/login/{site}")
@@ -129,7 +129,7 @@ async def test_users_on_the_list_are_admins_by_e_mail_or_by_their_name_at_that_s
 async def test_who_is_on_the_list_needs_no_invitation() -> None:
     async with open_oauth(is_open=False) as fixture:
         await add_user(fixture.web, "owner")
-        fixture.registration.policy = UserPolicy(admins=frozenset({"octo"}))
+        fixture.registration.policy = UserPolicy(admins=read_admins(["octo"]))
         fixture.site.be("octo", email="octo@example.org")
         async with open_browser(fixture.web) as browser:
             assert (await go(browser)).status_code == 303
@@ -163,8 +163,8 @@ async def test_an_account_that_somebody_made_with_an_address_of_others_is_not_ha
             assert LOGIN_COOKIE not in ann.cookies
 
 
-@pytest.mark.parametrize("site", list(LoginProvider))
-async def test_an_e_mail_that_the_site_did_not_verify_counts_for_nothing(site: LoginProvider) -> None:
+@pytest.mark.parametrize("site", ["github", "discord"])
+async def test_an_e_mail_that_the_site_did_not_verify_counts_for_nothing(site: str) -> None:
     async with open_oauth() as fixture:
         await add_user(fixture.web, "owner")
         fixture.site.be("eve", email="owner@example.org", verified=False)

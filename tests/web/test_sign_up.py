@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from denizen.app.users import read_admins
 from denizen.domain.principal import RoleName
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.registration import Admission, SignUpForm
@@ -135,7 +136,7 @@ async def test_with_open_registration_everybody_becomes_a_member() -> None:
 
 @pytest.mark.proves("S-auth-admin-list")
 async def test_who_is_on_the_list_is_an_admin_when_somebody_vouches_for_the_address_and_nobody_claims_it() -> None:
-    registration = UserRegistration(UserPolicy(is_open=True, admins=frozenset({"Ben@example.org"})))
+    registration = UserRegistration(UserPolicy(is_open=True, admins=read_admins(["Ben@example.org"])))
     async with open_web(registration=registration) as web, open_browser(web) as client:
         await add_user(web, "ann")
         claimed = await client.post("/sign-up", data=FORM | {"email": "ben@example.org"})
@@ -149,7 +150,7 @@ async def test_who_is_on_the_list_is_an_admin_when_somebody_vouches_for_the_addr
 
 
 async def test_who_takes_an_address_of_the_list_into_the_profile_is_no_admin() -> None:
-    registration = UserRegistration(UserPolicy(admins=frozenset({"boss@example.org"})))
+    registration = UserRegistration(UserPolicy(admins=read_admins(["boss@example.org"])))
     async with open_web(registration=registration) as web:
         await add_user(web, "ann")
         async with sign_in_as(web, await add_user(web, "eve")) as browser:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from denizen.app.build import Denizen
 from denizen.domain.clock import Clock
-from denizen.domain.user import LoginProvider
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials, UserPolicy
@@ -16,7 +15,7 @@ from denizen.ports.store import Store
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.dependencies import UserServices
 
-FindProviders = Callable[[], Mapping[LoginProvider, IdentityProvider]]
+FindProviders = Callable[[], Mapping[str, IdentityProvider]]
 
 
 def build_users(denizen: Denizen) -> UserServices:
@@ -24,7 +23,7 @@ def build_users(denizen: Denizen) -> UserServices:
 
     def policy() -> UserPolicy:
         server = denizen.settings.server
-        return UserPolicy(is_open=server.registration == "open", admins=frozenset(server.admins))
+        return UserPolicy(is_open=server.registration == "open", admins=read_admins(server.admins))
 
     return assemble_users(
         denizen.services.store,
@@ -41,7 +40,7 @@ def assemble_users(
     policy: Callable[[], UserPolicy],
     *,
     passwords: PasswordHasher | None = None,
-    providers: FindProviders = dict[LoginProvider, IdentityProvider],
+    providers: FindProviders = dict[str, IdentityProvider],
     public_url: str = "",
 ) -> UserServices:
     """Puts the services together."""
@@ -59,15 +58,22 @@ def assemble_users(
     )
 
 
-def _read_providers(denizen: Denizen) -> Mapping[LoginProvider, IdentityProvider]:
+def _read_providers(denizen: Denizen) -> Mapping[str, IdentityProvider]:
     """Returns the sites of the configuration that people may sign in with."""
     section, secrets = denizen.settings.server.sign_in, denizen.settings.secrets
     if section.github is None and section.discord is None:
         return {}
-    from denizen.adapters.sign_in import DISCORD, GITHUB, OAuthApplication
+    from denizen.adapters.sign_in import DISCORD, DISCORD_NAME, GITHUB, GITHUB_NAME, OAuthApplication
 
+    sites = (GITHUB_NAME, GITHUB, section.github), (DISCORD_NAME, DISCORD, section.discord)
     return {
-        site.provider: OAuthApplication(site, chosen.client_id, secrets.resolve(chosen.client_secret))
-        for site, chosen in ((GITHUB, section.github), (DISCORD, section.discord))
+        name: OAuthApplication(site, chosen.client_id, secrets.resolve(chosen.client_secret))
+        for name, site, chosen in sites
         if chosen is not None
     }
+
+
+def read_admins(names: Iterable[str]) -> frozenset[str]:
+    """Returns the list of admins as the engine knows it: a name without a site is one of GitHub."""
+    lower = (name.strip().lower() for name in names)
+    return frozenset(name if "@" in name or ":" in name else f"github:{name}" for name in lower)

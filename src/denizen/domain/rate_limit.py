@@ -36,7 +36,8 @@ class RateAllowance:
 
 def find_allowance(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: float) -> RateAllowance | None:
     """Returns what is left of the limits; None without limits. `uses` are as for `find_wait`."""
-    left = [RateAllowance(limit, max(limit.calls - _count(uses, limit, now_s), 0)) for limit in limits]
+    used = [sum(now_s - each.window_s < use <= now_s + each.window_s for use in uses) for each in limits]
+    left = [RateAllowance(limit, max(limit.calls - count, 0)) for limit, count in zip(limits, used, strict=True)]
     return min(left, key=lambda each: each.remaining, default=None)
 
 
@@ -48,10 +49,6 @@ def find_wait(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: floa
     waits = [RateLimitWait(limit, _wait_s(uses, limit, now_s)) for limit in limits]
     longest = max(waits, key=lambda each: each.wait_s, default=None)
     return longest if longest is not None and longest.wait_s > 0 else None
-
-
-def _count(uses: Sequence[float], limit: RateLimit, now_s: float) -> int:
-    return sum(now_s - limit.window_s < use <= now_s + limit.window_s for use in uses)
 
 
 def _wait_s(uses: Sequence[float], limit: RateLimit, now_s: float) -> float:

@@ -11,7 +11,6 @@ import re
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from denizen.domain.errors import Conflict, InvalidInput, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -34,18 +33,6 @@ _EMAIL = re.compile(
     r"[^@\s\x00-\x1f<>,;:\"()\[\]\\]+@[^@\s\x00-\x1f<>,;:\"()\[\]\\]+\.[^@\s.\x00-\x1f<>,;:\"()\[\]\\]+"
 )
 _RANK = {RoleName.MEMBER: 0, RoleName.ADMIN: 1, RoleName.OWNER: 2}
-
-
-class LoginProvider(StrEnum):
-    """A site whose accounts people may sign in with."""
-
-    GITHUB = "github"
-    DISCORD = "discord"
-
-    @property
-    def label(self) -> str:
-        """The name as the site writes it."""
-        return {"github": "GitHub", "discord": "Discord"}[self.value]
 
 
 @record(kw_only=True)
@@ -90,9 +77,11 @@ class SignIn:
 
 @record(kw_only=True)
 class LinkedIdentity:
-    """The account of a person at another site. `subject` is its id there, which never changes; `login` its name."""
+    """The account of a person at another site, the `provider`. `subject` is its id there, which never changes; `login`
+    its name.
+    """
 
-    provider: LoginProvider
+    provider: str
     subject: str
     user_id: str
     login: str
@@ -137,9 +126,10 @@ class Invitation:
 
 @record(kw_only=True)
 class IdentityProfile:
-    """A person as another site tells. `email` is empty unless the site has verified it."""
+    """A person as another site tells, whose name for people is `site`. `email` is empty unless it is verified there."""
 
-    provider: LoginProvider
+    provider: str
+    site: str
     subject: str
     login: str
     name: str
@@ -192,16 +182,15 @@ def check_password(text: str, *, email: str = "") -> None:
 def find_role(user: User, identities: Collection[LinkedIdentity], admins: Collection[str]) -> RoleName:
     """Returns the role that somebody has: the own one, or admin for who is on the list of admins.
 
-    The list names verified e-mails, GitHub users by name, and Discord users as `discord:NAME`. A name or an address
-    that nobody vouches for does not count: everybody may call themselves anything.
+    The list has e-mails, which count for who has verified them, and names at other sites as `PROVIDER:LOGIN`; all in
+    lower case. A name or an address that nobody vouches for does not count: everybody may call themselves anything.
     """
-    if user.role is not RoleName.MEMBER or not admins:
+    if user.role is not RoleName.MEMBER:
         return user.role
-    names = {user.email} if user.is_verified else set[str]()
-    for identity in identities:
-        login = identity.login.lower()
-        names |= {f"{identity.provider}:{login}"} | ({login} if identity.provider is LoginProvider.GITHUB else set())
-    return RoleName.ADMIN if names & {each.lower() for each in admins} else user.role
+    names = {f"{each.provider}:{each.login}".lower() for each in identities}
+    if user.is_verified:
+        names.add(user.email)
+    return user.role if names.isdisjoint(admins) else RoleName.ADMIN
 
 
 def check_may_grant(actor: Collection[str], role: RoleName) -> None:

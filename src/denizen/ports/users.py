@@ -12,7 +12,7 @@ from typing import Protocol
 
 from denizen.domain.json import JsonObject
 from denizen.domain.record import record
-from denizen.domain.user import IdentityProfile, Invitation, LinkedIdentity, LoginProvider, SignIn, User, UserKey
+from denizen.domain.user import IdentityProfile, Invitation, LinkedIdentity, SignIn, User, UserKey
 
 
 class UserRepository(Protocol):
@@ -78,15 +78,15 @@ class IdentityRepository(Protocol):
         """Links the identity. False when it is linked already, to whomever, or the user has one of that site."""
         ...
 
-    async def find(self, provider: LoginProvider, subject: str) -> LinkedIdentity | None: ...
+    async def find(self, provider: str, subject: str) -> LinkedIdentity | None: ...
 
     async def list_for(self, user_id: str) -> Sequence[LinkedIdentity]: ...
 
-    async def rename(self, provider: LoginProvider, subject: str, login: str) -> None:
+    async def rename(self, provider: str, subject: str, login: str) -> None:
         """Writes the name that the identity has by now."""
         ...
 
-    async def remove(self, provider: LoginProvider, *, user_id: str) -> bool: ...
+    async def remove(self, provider: str, *, user_id: str) -> bool: ...
 
 
 class UserKeyRepository(Protocol):
@@ -155,7 +155,10 @@ class AuthorizationRequest:
 
 
 class IdentityProvider(Protocol):
-    """A site that people sign in with."""
+    """A site that people sign in with. `label` is its name for people."""
+
+    @property
+    def label(self) -> str: ...
 
     async def begin(self, *, redirect_uri: str) -> AuthorizationRequest:
         """Returns the address of the site's sign-in, with a new state and a challenge."""

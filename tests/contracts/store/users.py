@@ -25,7 +25,7 @@ from denizen.adapters.store.columns import (
 from denizen.adapters.store.database import SqlUnitOfWork
 from denizen.adapters.store.personal_data import IMPERSONAL, MENTIONED, OWNED
 from denizen.domain.principal import RoleName
-from denizen.domain.user import Invitation, LinkedIdentity, LoginProvider, SignIn, User, UserKey
+from denizen.domain.user import Invitation, LinkedIdentity, SignIn, User, UserKey
 from denizen.ports.store import Store
 from tests.contracts.store.records import NOON, at
 
@@ -48,9 +48,7 @@ def make_sign_in(user: User, number: int) -> SignIn:
 
 
 def make_identity(user: User, subject: str) -> LinkedIdentity:
-    return LinkedIdentity(
-        provider=LoginProvider.GITHUB, subject=subject, user_id=user.id, login=f"{user.name}-hub", linked_at=NOON
-    )
+    return LinkedIdentity(provider="github", subject=subject, user_id=user.id, login=f"{user.name}-hub", linked_at=NOON)
 
 
 def make_key(user: User | None, name: str) -> UserKey:
@@ -127,7 +125,7 @@ class UserContract:
             assert not await work.users.remove(ANN.id)
             assert await work.sign_ins.find("digest ann 1") is None
             assert await work.sign_ins.find("digest ben 1") == make_sign_in(BEN, 1)
-            assert await work.identities.find(LoginProvider.GITHUB, ANN.id) is None
+            assert await work.identities.find("github", ANN.id) is None
             assert await work.user_keys.list_all() == [make_key(BEN, "ben")]
 
     async def test_sign_ins_are_found_renewed_and_ended_only_by_their_user(self, store: Store) -> None:
@@ -156,12 +154,12 @@ class UserContract:
             assert await work.identities.add(mine)
             assert not await work.identities.add(make_identity(BEN, "1"))
             assert not await work.identities.add(make_identity(ANN, "2"))
-            await work.identities.rename(LoginProvider.GITHUB, "1", "new")
-            assert await work.identities.find(LoginProvider.GITHUB, "1") == replace(mine, login="new")
-            assert await work.identities.find(LoginProvider.DISCORD, "1") is None
+            await work.identities.rename("github", "1", "new")
+            assert await work.identities.find("github", "1") == replace(mine, login="new")
+            assert await work.identities.find("discord", "1") is None
             assert await work.identities.list_for(ANN.id) == [replace(mine, login="new")]
-            assert not await work.identities.remove(LoginProvider.GITHUB, user_id=BEN.id)
-            assert await work.identities.remove(LoginProvider.GITHUB, user_id=ANN.id)
+            assert not await work.identities.remove("github", user_id=BEN.id)
+            assert await work.identities.remove("github", user_id=ANN.id)
 
     async def test_keys_are_of_a_user_or_of_nobody(self, store: Store) -> None:
         own, robot = make_key(ANN, "own"), make_key(None, "robot")

@@ -6,28 +6,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, Self, cast
 
 from anyio import to_thread
 
 from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.record import record
-from denizen.domain.user import IdentityProfile, LoginProvider, make_token
+from denizen.domain.user import IdentityProfile, make_token
 from denizen.ports.users import AuthorizationRequest
 
-if TYPE_CHECKING:
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
-
+GITHUB_NAME, DISCORD_NAME = "github", "discord"
+"""The names in configuration and addresses."""
 TIMEOUT_S = 15.0
 
 Answers = Sequence[Any]
 
 
+class _Answer(Protocol):
+    def raise_for_status(self) -> _Answer: ...
+    def json(self) -> Any: ...  # noqa: ANN401 - any JSON value
+
+
+class _OAuthClient(Protocol):
+    """The part of Authlib's client that is used here; it has no types of its own."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *error: object) -> None: ...
+    def create_authorization_url(self, url: str, *, code_verifier: str) -> tuple[str, str]: ...
+    async def fetch_token(self, url: str, *, code: str, code_verifier: str) -> object: ...
+    async def get(self, url: str) -> _Answer: ...
+
+
 @record(kw_only=True)
 class OAuthSite:
-    """The addresses of a site. `profile_urls` are asked in their order, and `read` makes a profile of their answers."""
+    """A site: its name for people, and its addresses. `profile_urls` are asked in their order, and `read` makes a
+    profile of their answers.
+    """
 
-    provider: LoginProvider
+    label: str
     authorize_url: str
     token_url: str
     profile_urls: Sequence[str]
@@ -43,6 +59,10 @@ class OAuthApplication:
     client_id: str
     client_secret: str = field(repr=False)
 
+    @property
+    def label(self) -> str:
+        return self.site.label
+
     async def begin(self, *, redirect_uri: str) -> AuthorizationRequest:
         verifier = make_token()
         async with await self._open(redirect_uri) as client:
@@ -53,7 +73,6 @@ class OAuthApplication:
         from authlib.integrations.base_client import OAuthError
         from httpx2 import HTTPError
 
-        label = self.site.provider.label
         try:
             async with await self._open(redirect_uri) as client:
                 await client.fetch_token(self.site.token_url, code=code, code_verifier=verifier)
@@ -61,17 +80,17 @@ class OAuthApplication:
             return self.site.read(answers)
         except OAuthError as error:
             raise NotAllowed(
-                f"{label} did not let you sign in.",
+                f"{self.label} did not let you sign in.",
                 code="oauth_refused",
                 fix="Sign in again. Operators: the log says what the site answered.",
                 answer=str(error),
             ) from error
         except (HTTPError, ValueError, KeyError, TypeError) as error:
             raise Unavailable(
-                f"{label} does not answer as it should.", code="oauth_unavailable", fix="Try again later."
+                f"{self.label} does not answer as it should.", code="oauth_unavailable", fix="Try again later."
             ) from error
 
-    async def _open(self, redirect_uri: str) -> AsyncOAuth2Client:
+    async def _open(self, redirect_uri: str) -> _OAuthClient:
         # In a thread, since the first import takes a tenth of a second.
         client_type = await to_thread.run_sync(_import_client)
         return client_type(
@@ -85,10 +104,10 @@ class OAuthApplication:
         )
 
 
-def _import_client() -> type[AsyncOAuth2Client]:
+def _import_client() -> Callable[..., _OAuthClient]:
     from authlib.integrations.httpx_client import AsyncOAuth2Client
 
-    return AsyncOAuth2Client
+    return cast("Callable[..., _OAuthClient]", AsyncOAuth2Client)
 
 
 def _read_github(answers: Answers) -> IdentityProfile:
@@ -96,7 +115,8 @@ def _read_github(answers: Answers) -> IdentityProfile:
     primary = next((str(each["email"]) for each in emails if each["primary"] is True and each["verified"] is True), "")
     login = str(user["login"])
     return IdentityProfile(
-        provider=LoginProvider.GITHUB,
+        provider=GITHUB_NAME,
+        site=GITHUB.label,
         subject=str(int(user["id"])),
         login=login,
         name=str(user.get("name") or login),
@@ -108,7 +128,8 @@ def _read_discord(answers: Answers) -> IdentityProfile:
     user = cast("Mapping[str, Any]", answers[0])
     login = str(user["username"])
     return IdentityProfile(
-        provider=LoginProvider.DISCORD,
+        provider=DISCORD_NAME,
+        site=DISCORD.label,
         subject=str(int(user["id"])),
         login=login,
         name=str(user.get("global_name") or login),
@@ -117,7 +138,7 @@ def _read_discord(answers: Answers) -> IdentityProfile:
 
 
 GITHUB = OAuthSite(
-    provider=LoginProvider.GITHUB,
+    label="GitHub",
     authorize_url="https://github.com/login/oauth/authorize",
     token_url="https://github.com/login/oauth/access_token",  # noqa: S106 - an address
     profile_urls=("https://api.github.com/user", "https://api.github.com/user/emails"),
@@ -125,7 +146,7 @@ GITHUB = OAuthSite(
     read=_read_github,
 )
 DISCORD = OAuthSite(
-    provider=LoginProvider.DISCORD,
+    label="Discord",
     authorize_url="https://discord.com/oauth2/authorize",
     token_url="https://discord.com/api/oauth2/token",  # noqa: S106 - an address
     profile_urls=("https://discord.com/api/users/@me",),

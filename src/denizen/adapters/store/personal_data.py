@@ -173,7 +173,7 @@ def _list_exported() -> Sequence[tuple[sa.Table, sa.ColumnElement[bool]]]:
         for table, columns in MENTIONED.items()
         if table not in OWNED
     ]
-    return [*reversed(OWNED.items()), *mentioned]
+    return [*reversed(list(OWNED.items())), *mentioned]
 
 
 def _drop_prompt_texts(connection: sa.Connection, bounds: Mapping[str, str]) -> None:
@@ -210,7 +210,7 @@ def _forget_votes(connection: sa.Connection, key: str) -> None:
 
 
 def _to_json(row: Row) -> JsonObject:
-    return {name: _plain(value) for name, value in row._mapping.items()}  # noqa: SLF001 - its documented name
+    return {name: _plain(value) for name, value in row._asdict().items()}
 
 
 def _plain(value: Any) -> Json:  # noqa: ANN401 - whatever a column holds

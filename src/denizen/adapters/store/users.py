@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import EnumValue, EscapedText, UtcTime, id_columns, metadata, texts, times
 from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.domain.principal import RoleName
-from denizen.domain.user import Invitation, LinkedIdentity, LoginProvider, SignIn, User, UserKey
+from denizen.domain.user import Invitation, LinkedIdentity, SignIn, User, UserKey
 
 users = sa.Table(
     "users",
@@ -55,7 +55,7 @@ sign_ins = sa.Table(
 linked_identities = sa.Table(
     "linked_identities",
     metadata,
-    sa.Column("provider", EnumValue(LoginProvider), primary_key=True),
+    sa.Column("provider", sa.Text(), primary_key=True),
     sa.Column("subject", EscapedText(), primary_key=True),
     _user_column(),
     *texts("login"),
@@ -188,7 +188,7 @@ class SqlSignIns(SqlRepository):
         await self._change(_REMOVE_EXPIRED, {"now": now})
 
 
-_PROVIDER = sa.bindparam("site", type_=EnumValue(LoginProvider))
+_PROVIDER = sa.bindparam("site", type_=sa.Text())
 _SUBJECT = sa.bindparam("subject_id", type_=EscapedText())
 _IDENTITY = sa.select(linked_identities).where(
     linked_identities.c.provider == _PROVIDER, linked_identities.c.subject == _SUBJECT
@@ -214,16 +214,16 @@ class SqlIdentities(SqlRepository):
     async def add(self, identity: LinkedIdentity) -> bool:
         return await self._add(linked_identities, write_record(identity))
 
-    async def find(self, provider: LoginProvider, subject: str) -> LinkedIdentity | None:
+    async def find(self, provider: str, subject: str) -> LinkedIdentity | None:
         return await self._find(_read_identity, _IDENTITY, {"site": provider, "subject_id": subject})
 
     async def list_for(self, user_id: str) -> Sequence[LinkedIdentity]:
         return await self._list(_read_identity, _IDENTITIES, {"whose": user_id})
 
-    async def rename(self, provider: LoginProvider, subject: str, login: str) -> None:
+    async def rename(self, provider: str, subject: str, login: str) -> None:
         await self._change(_RENAME, {"site": provider, "subject_id": subject, "name": login})
 
-    async def remove(self, provider: LoginProvider, *, user_id: str) -> bool:
+    async def remove(self, provider: str, *, user_id: str) -> bool:
         return await self._change(_UNLINK, {"site": provider, "whose": user_id}) == 1
 
 

@@ -1,4 +1,4 @@
-"""What changes about accounts: profile, password, role, keys, and their end."""
+"""Changes of accounts: profile, password, role, keys, and their end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from denizen.domain.user import (
     KEY_PREFIX,
     MAX_KEYS,
     LinkedIdentity,
-    LoginProvider,
     User,
     UserKey,
     check_may_change,
@@ -138,12 +137,12 @@ class UserAccounts:
         async with self._store.work(write=False) as work:
             return await work.identities.list_for(user.id)
 
-    async def unlink(self, user: User, provider: LoginProvider) -> None:
+    async def unlink(self, user: User, provider: str) -> None:
         """Unlinks the identity. Raises NotFound, and Conflict if the user could not sign in any more."""
         async with self._store.work() as work:
             linked = await work.identities.list_for(user.id)
             if provider not in {each.provider for each in linked}:
-                raise NotFound(f"No {provider.label} account is linked.", code="identity_not_found")
+                raise NotFound("No such account is linked.", code="identity_not_found")
             if len(linked) == 1 and not (await _get(work, user.id)).password_hash:
                 raise Conflict(
                     "You could not sign in any more.", code="last_way_in", fix="Set a password first, then unlink it."

@@ -27,7 +27,9 @@ MAX_AGENT_CHARS = 200
 
 @record
 class UserPolicy:
-    """Who becomes a user, and who an admin. `admins` is the configured list (`domain.user.find_role`)."""
+    """Who becomes a user, and who an admin. `admins` is the configured list in lower case
+    (`domain.user.find_role`).
+    """
 
     is_open: bool = False
     admins: frozenset[str] = frozenset()

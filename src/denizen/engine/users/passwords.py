@@ -22,7 +22,7 @@ AT_ONCE = 2
 
 @record
 class HashCost:
-    """What one hash costs. The default is what RFC 9106 recommends where memory is scarce."""
+    """The cost of one hash. The default is what RFC 9106 recommends where memory is scarce."""
 
     passes: int = 3
     memory_kib: int = 65_536

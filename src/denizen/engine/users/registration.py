@@ -1,4 +1,4 @@
-"""How people get an account: the first one, by invitation, by open registration, or from another site.
+"""Registration: how people get an account: the first one, by invitation, by open registration, or from another site.
 
 Nobody gets the first account, the owner's, by being quick: whoever wants it sits at an open machine or has the
 one-time link that the server prints.
@@ -41,7 +41,7 @@ FOUNDER_LINK = Principal(PrincipalKind.LOCAL, "start", "start", frozenset({RoleN
 
 @record(kw_only=True)
 class SignUpForm:
-    """What somebody fills in to get an account."""
+    """The form of somebody who wants an account."""
 
     email: str
     name: str
@@ -50,7 +50,7 @@ class SignUpForm:
 
 @record
 class Admission:
-    """What lets a newcomer in: the text of an invitation, or that they sit at an open machine."""
+    """The reason to let a newcomer in: the text of an invitation, or that they sit at an open machine."""
 
     invitation: str = ""
     at_open_machine: bool = False
@@ -94,7 +94,7 @@ class Registration:
             created_at=self._clock.now(),
             password_hash=await self._passwords.hash(form.password),
         )
-        if not admission.invitation and email in {each.lower() for each in self._policy().admins}:
+        if not admission.invitation and email in self._policy().admins:
             raise NotAllowed(
                 "This e-mail needs an invitation.",
                 code="invitation_needed",
@@ -119,10 +119,9 @@ class Registration:
                 return user
             if not profile.email:
                 raise NotAllowed(
-                    f"{profile.provider.label} knows no verified e-mail of yours.",
+                    f"{profile.site} knows no verified e-mail of yours.",
                     code="email_unverified",
-                    fix=f"Verify your e-mail at {profile.provider.label}, or sign in another way and link it in your "
-                    "settings.",
+                    fix=f"Verify your e-mail at {profile.site}, or sign in another way and link it in your settings.",
                 )
             user = await work.users.find_by_email(profile.email)
             if user is not None and not user.is_verified:
@@ -131,7 +130,7 @@ class Registration:
                     "There is an account with this e-mail already.",
                     code="link_refused",
                     why="it was made with a password, and nobody has verified that the e-mail is its owner's",
-                    fix=f"Sign in with the password and link {profile.provider.label} in your settings.",
+                    fix=f"Sign in with the password and link {profile.site} in your settings.",
                 )
             if user is None:
                 user = await self._add_from(work, profile, admission, now)
@@ -266,11 +265,12 @@ async def _link(work: UnitOfWork, profile: IdentityProfile, user: User, now: dat
     known = await work.identities.find(profile.provider, profile.subject)
     if known is not None and known.user_id == user.id:
         return
-    label = profile.provider.label
     raise Conflict(
-        f"This {label} account belongs to another account here." if known else f"Another {label} account is linked.",
+        f"This {profile.site} account belongs to another account here."
+        if known
+        else f"Another {profile.site} account is linked.",
         code="identity_taken",
-        fix=f"Sign in with {label} to use that one." if known else "Unlink it first.",
+        fix=f"Sign in with {profile.site} to use that one." if known else "Unlink it first.",
     )
 
 

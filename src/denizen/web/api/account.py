@@ -10,9 +10,9 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import NotFound
 from denizen.domain.principal import RoleName
-from denizen.domain.user import LoginProvider, User
+from denizen.domain.user import User
 from denizen.web.api.user_records import account_to_wire, key_to_wire, sign_in_to_wire
 from denizen.web.http.auth import find_caller, get_principal, get_sign_in, get_user
 from denizen.web.http.dependencies import WebDependencies
@@ -160,8 +160,8 @@ class AccountRoutes:
 
     async def delete(self, request: Request) -> Response:
         user, _ = get_sign_in(request)
-        body = await read_object(request) if user.password_hash else {}
-        await self._users.accounts.delete_own(user, password=read_text(body, "password"))
+        password = read_text(await read_object(request), "password") if user.password_hash else ""
+        await self._users.accounts.delete_own(user, password=password)
         return Response(status_code=204)
 
     async def change_password(self, request: Request) -> Response:
@@ -230,14 +230,5 @@ class AccountRoutes:
 
     async def unlink(self, request: Request) -> Response:
         user, _ = get_sign_in(request)
-        await self._users.accounts.unlink(user, read_provider(request.path_params["provider"]))
+        await self._users.accounts.unlink(user, request.path_params["provider"])
         return Response(status_code=204)
-
-
-def read_provider(text: str) -> LoginProvider:
-    """Returns the site of that name. Raises InvalidInput."""
-    try:
-        return LoginProvider(text)
-    except ValueError:
-        fix = f"One of {', '.join(LoginProvider)}."
-        raise InvalidInput("There is no such site.", code="provider_unknown", fix=fix) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from denizen.domain.principal import RoleName
 from denizen.domain.user import Invitation, LinkedIdentity, SignIn, User, UserKey, rank
@@ -46,7 +45,7 @@ def key_to_wire(key: UserKey, owners: Mapping[str, User]) -> ApiKeyInfo:
         owner=key.user_id,
         owner_name=owner.name if owner else "",
         created_at=key.created_at.isoformat(),
-        used_at=_show(key.used_at),
+        used_at=key.used_at.isoformat() if key.used_at else "",
     )
 
 
@@ -74,7 +73,3 @@ def invitation_to_wire(invitation: Invitation) -> InvitationInfo:
         created_at=invitation.created_at.isoformat(),
         expires_at=invitation.expires_at.isoformat(),
     )
-
-
-def _show(moment: datetime | None) -> str:
-    return moment.isoformat() if moment else ""

@@ -11,7 +11,6 @@ from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.user import LoginProvider
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
@@ -101,7 +100,7 @@ class UserServices:
     accounts: UserAccounts
     registration: Registration
     credentials: UserCredentials
-    providers: Callable[[], Mapping[LoginProvider, IdentityProvider]]
+    providers: Callable[[], Mapping[str, IdentityProvider]]
     is_registration_open: Callable[[], bool]
     public_url: str
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 
 from starlette.requests import Request, cookie_parser
@@ -16,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import Conflict, DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.record import record
-from denizen.domain.user import LoginProvider
 from denizen.engine.users.registration import Admission
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import OPEN_LOOPBACK, find_caller, find_principal, get_sign_in, login_token, make_csrf_token
@@ -98,7 +96,7 @@ class OAuthPages:
         response.delete_cookie(JOURNEY_COOKIE, path="/login", httponly=True, samesite="lax")
         return response
 
-    async def _finish(self, request: Request, name: LoginProvider, provider: IdentityProvider) -> Response:
+    async def _finish(self, request: Request, name: str, provider: IdentityProvider) -> Response:
         deps, query = self._deps, request.query_params
         journey = _read_journey(request)
         if (
@@ -114,7 +112,7 @@ class OAuthPages:
             )
         code = query.get("code", "")
         if not 0 < len(code) <= MAX_CODE_CHARS:
-            raise NotAllowed(f"{name.label} did not let you sign in.", code="oauth_refused", fix="Sign in again.")
+            raise NotAllowed(f"{provider.label} did not let you sign in.", code="oauth_refused", fix="Sign in again.")
         profile = await provider.complete(
             code=code, verifier=journey.verifier, redirect_uri=self._callback(request, name)
         )
@@ -128,20 +126,19 @@ class OAuthPages:
         user = await deps.users.registration.enter(profile, admission)
         return await start_sign_in(request, deps, user, read_next(asdict(journey)))
 
-    def _get_provider(self, request: Request) -> tuple[LoginProvider, IdentityProvider]:
+    def _get_provider(self, request: Request) -> tuple[str, IdentityProvider]:
         """Raises NotFound for a site that is not configured."""
-        providers: Mapping[str, IdentityProvider] = self._deps.users.providers()
         name = request.path_params["provider"]
-        provider = providers.get(name)
+        provider = self._deps.users.providers().get(name)
         if provider is None:
             raise NotFound(
                 "Nobody signs in with that here.",
                 code="provider_unknown",
                 fix="Sign in another way. Operators: configure server.sign_in.",
             )
-        return LoginProvider(name), provider
+        return name, provider
 
-    def _callback(self, request: Request, name: LoginProvider) -> str:
+    def _callback(self, request: Request, name: str) -> str:
         base = self._deps.users.public_url or str(request.base_url)
         return f"{base.rstrip('/')}/login/{name}/callback"
 

@@ -12,7 +12,6 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.record import record
-from denizen.web.api.account import read_provider
 from denizen.web.api.user_records import account_to_wire, key_to_wire, sign_in_to_wire
 from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_caller, get_principal, get_sign_in
 from denizen.web.http.dependencies import WebDependencies
@@ -118,8 +117,8 @@ class SettingsPages:
     async def unlink(self, request: Request) -> Response:
         (user, _), fields = get_sign_in(request), await read_form(request)
         try:
-            await self._accounts.unlink(user, read_provider(fields.get("provider", "")))
-        except (InvalidInput, NotFound, Conflict) as error:
+            await self._accounts.unlink(user, fields.get("provider", ""))
+        except (NotFound, Conflict) as error:
             return await self._render(request, error=error)
         return _done()
 
@@ -147,14 +146,14 @@ class SettingsPages:
             )
         user = caller.user
         identities = await self._accounts.list_identities(user)
-        linked = {each.provider.label for each in identities}
+        linked = {f"/login/{each.provider}?link=1" for each in identities}
         current = caller.sign_in.id if caller.sign_in else ""
         page = SettingsPage(
             frame=frame,
             account=account_to_wire(user, next(iter(caller.principal.roles), ""), identities),
             sign_ins=[sign_in_to_wire(each, current) for each in await self._credentials.list_sign_ins(user)],
             keys=[key_to_wire(each, {user.id: user}) for each in await self._accounts.list_keys(user)],
-            unlinked=[each for each in list_provider_links(deps, "?link=1") if each.label not in linked],
+            unlinked=[each for each in list_provider_links(deps, "?link=1") if each.href not in linked],
             new_key=new_key,
             problem=problem,
         )

@@ -15,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 from denizen.domain.errors import LimitExceeded
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
-from denizen.domain.user import LoginProvider
 from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_key, find_principal, login_token
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
@@ -53,10 +52,8 @@ class LoginPage:
 
 
 def list_provider_links(deps: WebDependencies, query: str) -> Sequence[ProviderLink]:
-    """Returns the sites that people may sign in with, in the order of their names."""
-    return [
-        ProviderLink(each.label, f"/login/{each}{query}") for each in LoginProvider if each in deps.users.providers()
-    ]
+    """Returns the sites that people may sign in with."""
+    return [ProviderLink(each.label, f"/login/{name}{query}") for name, each in deps.users.providers().items()]
 
 
 class SignInPages:
