@@ -6,10 +6,12 @@ that need a connection, such as the official OpenAI one and everything that stre
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -17,7 +19,10 @@ import httpx2
 import uvicorn
 from starlette.applications import Starlette
 
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.clock import Clock
@@ -25,6 +30,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -34,6 +40,7 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import PersonalFiles
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
@@ -79,12 +86,25 @@ class UserRegistration:
     providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
 
 
-def build_users(store: Store, clock: Clock, registration: UserRegistration) -> UserServices:
+class NoFiles:
+    """The files of people who have none."""
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        return ()
+
+    async def remove_uploads(self, owner: str) -> None:
+        pass
+
+
+def build_users(
+    store: Store, clock: Clock, registration: UserRegistration, files: PersonalFiles | None = None
+) -> UserServices:
     """The services for people with accounts, whose passwords cost little."""
     return assemble_users(
         store,
         clock,
         lambda: registration.policy,
+        files=files or NoFiles(),
         passwords=PasswordHasher(CHEAP),
         providers=lambda: registration.providers,
     )
@@ -124,6 +144,7 @@ class WebFixture:
     weather: Weather
     mcp: McpEndpoint
     users: UserServices
+    uploads: Path
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -208,16 +229,20 @@ async def open_web(
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
     assistant = AgentSettingsOverlay(store, clock)
-    services = replace(build_services(runtime, store, durable, clock), assistant=assistant)
+    folder = store.path.with_suffix(".uploads")
+    uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
+    services = build_services(runtime, store, durable, clock)
+    services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
-    users = build_users(store, clock, registration or UserRegistration())
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles)
+    users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
-            chats=Chats(runtime, services, turns, titles_by_model=lambda: titles),
+            chats=chats,
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
@@ -238,8 +263,9 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder)
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()
         await runtime.aclose()
 

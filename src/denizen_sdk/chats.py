@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.errors import ProblemDetails
@@ -188,6 +189,17 @@ class ChatMessageRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class UploadInfo:
+    """A file that was uploaded. `path` names it in a message, and `url` is its address on the server."""
+
+    path: str
+    url: str
+    name: str
+    media_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShareResult:
     """The token of a shared chat; None when it is not shared any more."""
 
@@ -321,3 +333,12 @@ class ChatCalls(ClientCalls):
         """Begins a session afresh, as the command `/new` does."""
         body = asdict(NewSession(session, agent))
         return from_json(NewSession, await self._connection.request("POST", "/api/sessions", body=body))
+
+    async def upload(self, chat_id: str, name: str, data: bytes) -> UploadInfo:
+        """Uploads a picture, a PDF or a CSV file of at most 8 MB to an own chat."""
+        path = f"/api/upload/{quote_segment(chat_id)}"
+        return from_json(UploadInfo, await self._connection.request("PUT", path, params={"name": name}, content=data))
+
+    async def delete_upload(self, path: str) -> None:
+        """Deletes an own upload by its path."""
+        await self._connection.request("DELETE", f"/api/upload/{quote(path)}")

@@ -86,9 +86,15 @@ async def test_a_user_deletes_the_account_with_e_mail_and_password_and_all_that_
             )
             async with web.store.work() as work:
                 await work.memories.add(memory)
+            chat = (await browser.client.get("/api/chats")).json()[0]["id"]
+            csv = {"content-type": "text/csv"}
+            uploaded = await browser.client.put(f"/api/upload/{chat}?name=a.csv", content=b"a,b\n1,2\n", headers=csv)
+            path = uploaded.json()["path"]
             exported = (await browser.client.get("/api/account/export")).json()["tables"]
             assert "my secret wish" in str(exported["messages"])
             assert "likes secrets" in str(exported["memories"])
+            assert exported["uploads"] == [{"path": path}]
+            assert (await browser.client.get(f"/api/upload/{path}")).status_code == 200
             assert [row["email"] for row in exported["users"]] == ["ann@example.org"]
             for fields in (
                 {"confirm": "x@example.org", "password": PASSWORD},
@@ -99,6 +105,7 @@ async def test_a_user_deletes_the_account_with_e_mail_and_password_and_all_that_
             assert (gone.status_code, gone.headers["location"]) == (303, "/login")
             assert (await browser.client.get("/api/account")).status_code == 401
         assert await web.users.accounts.check_sign_in(ann.email, PASSWORD) is None
+        assert [each for each in web.uploads.rglob("*") if each.is_file()] == []
         async with web.store.work(write=False) as work:
             assert (
                 await work.sessions.list_sessions(own_place("web", ann.key, "s").conversation_id, AgentName("denizen"))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 ANNS = {"email": "Ann@example.org ", "password": PASSWORD}
 
 
-@pytest.mark.proves("S-user-login")
+@pytest.mark.proves("S-user-login", "S-auth-sign-in")
 async def test_people_sign_in_and_out_on_the_page() -> None:
     async with open_web(make_hello_model()) as web, open_browser(web) as client:
         await add_user(web, "ann")

@@ -17,11 +17,14 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_store
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
@@ -42,6 +45,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts, Platfo
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
 from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.observer import Observer
@@ -62,6 +66,8 @@ CHECKED_AT_START_BYTES = 100_000_000
 """The largest database that is looked through at each start of the server, which takes some tenths of a second."""
 COLLECTOR_PACE = (700, 10, 10)
 """Python's own pace of looking for garbage."""
+UPLOADS = "uploads"
+"""The folder of uploads in the home folder."""
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -227,11 +233,13 @@ def _build_denizen(
     memories = build_memories(home, runtime, store, channels, clock)
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
+    uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
         build_services(runtime, store, adapters.durable, clock, channels=channels, observer=observer),
         memories=memories,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
+        load_upload=uploads.load_picture,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
     knowledge = build_knowledge(
@@ -279,7 +287,7 @@ def _build_denizen(
         runtime=runtime,
         services=services,
         turns=turns,
-        chats=Chats(runtime, services, turns, titles_by_model=lambda: runtime.current.makes_titles),
+        chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
         queries=Queries(runtime, services, channels),
         statistics=UsageStatistics(store, clock, runtime),
         generation_deps=generation_deps,

@@ -64,6 +64,7 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context
+from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
 
@@ -193,6 +194,8 @@ class TurnRunner:
             context, history = await build_context(
                 services.store, opened, generation, texts=self._block_texts, keeper=services.memories
             )
+            if context.model.capabilities.images:
+                history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
             steps = TurnSteps(context, services, proofs=proofs)
             if routed.asked:

@@ -24,6 +24,7 @@ from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
+from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.dependencies import WebDependencies
@@ -65,6 +66,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(completions.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
+        *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,

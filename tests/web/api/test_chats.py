@@ -102,7 +102,7 @@ async def test_a_list_goes_on_before_the_last_chat_of_the_page_and_pinned_chats_
     assert [row["id"] for row in rest] == ["c2", "c1"]
 
 
-@pytest.mark.proves("S-http-chats-id-get")
+@pytest.mark.proves("S-http-chats-id-get", "S-data-messages")
 async def test_the_owner_reads_a_chat_with_its_messages_and_anybody_else_gets_404() -> None:
     model = ScriptedModel(
         ScriptedReply("Let me look.", calls=[call("weather", city="Rome")]), ScriptedReply("Sunny in Rome.")
@@ -130,7 +130,7 @@ async def test_a_question_without_an_answer_tells_why() -> None:
     async with open_web(model) as web, web.client() as client:
         await say(client, "broken", "Hello?")
         [question] = (await read(client, "broken"))["messages"]
-    assert question["turn"]["status"] == "failed"
+    assert (question["turn"]["status"], question["turn"]["origin"]) == ("failed", "web")
     assert (question["turn"]["error"]["code"], question["turn"]["error"]["fix"]) == ("model_down", "Wait.")
 
 

@@ -25,7 +25,7 @@ from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
 from denizen.adapters.store.outbox import deliveries, delivery_files
 from denizen.adapters.store.reminders import reminders
-from denizen.adapters.store.repository import Row, SqlRepository
+from denizen.adapters.store.repository import SqlRepository
 from denizen.adapters.store.settings import user_settings
 from denizen.adapters.store.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.statistics import SqlStatistics, side_requests, usage_days, usage_reports
@@ -137,8 +137,8 @@ class SqlPersonalData(SqlRepository):
             found: dict[str, Sequence[JsonObject]] = {}
             for table, mine in _list_exported():
                 columns = [column for column in table.c if column.name not in _SECRET | _INTERNAL]
-                rows = connection.execute(sa.select(*columns).where(mine), bounds)
-                found[table.name] = [_to_json(row) for row in rows]
+                rows = connection.execute(sa.select(*columns).where(mine), bounds).mappings()
+                found[table.name] = [{str(name): _plain(value) for name, value in row.items()} for row in rows]
             return found
 
         return await self._transaction.read(job)
@@ -207,10 +207,6 @@ def _forget_votes(connection: sa.Connection, key: str) -> None:
         voices = tuple(FORGOTTEN if each == key else each for each in row.voices)
         connection.execute(sa.update(approvals).where(approvals.c.id == row.id).values(voices=voices))
     connection.execute(sa.update(approvals).where(approvals.c.decided_by == FORGOTTEN).values(decider_name="", note=""))
-
-
-def _to_json(row: Row) -> JsonObject:
-    return {name: _plain(value) for name, value in row._asdict().items()}
 
 
 def _plain(value: Any) -> Json:  # noqa: ANN401 - whatever a column holds

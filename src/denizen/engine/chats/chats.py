@@ -29,13 +29,14 @@ from denizen.domain.conversation import Session, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, MessageId, SessionId, TurnId
-from denizen.domain.message import Message, Role, join_text
+from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
 from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
 from denizen.engine.chats.titles import ChatTitles
+from denizen.engine.chats.uploads import ChatUploads, Upload
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
@@ -62,11 +63,17 @@ class Chats:
     """The chats of all people. `titles_by_model` tells whether the model makes titles, as configured now."""
 
     def __init__(
-        self, runtime: Runtime, services: EngineServices, turns: TurnRunner, titles_by_model: Callable[[], bool]
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        turns: TurnRunner,
+        uploads: ChatUploads,
+        titles_by_model: Callable[[], bool],
     ) -> None:
         self._runtime = runtime
         self._services = services
         self._turns = turns
+        self._uploads = uploads
         self._titles_by_model = titles_by_model
         self._live = LiveChats()
         self._titles = ChatTitles(runtime, services, turns, self._live)
@@ -211,6 +218,7 @@ class Chats:
                 pass
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
+        await self._uploads.remove_chat(chat.owner, chat.id)
         self._live.publish(place, ChatChanged(is_removed=True))
 
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
@@ -227,6 +235,33 @@ class Chats:
                     MessageVote(message_id=message_id, vote=vote, reason=said, said_at=message.created_at)
                 )
         self._live.publish(message.conversation_id, ChatChanged())
+
+    # --- uploads -----------------------------------------------------------------------------------------------------
+
+    async def upload(self, owner: str, chat_id: ChatId, name: str, data: bytes) -> Upload:
+        """Stores a file of a chat. Raises NotFound, and as `ChatUploads.put` does."""
+        await self.get(owner, chat_id)
+        return await self._uploads.put(owner, chat_id, name, data)
+
+    async def get_upload(self, owner: str, path: str) -> Upload:
+        """Raises NotFound, for an upload of somebody else too."""
+        return await self._uploads.get(owner, path)
+
+    async def remove_upload(self, owner: str, path: str) -> None:
+        """Raises NotFound."""
+        await self._uploads.remove(owner, path)
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all uploads of an owner."""
+        return await self._uploads.list_paths(owner)
+
+    async def remove_uploads(self, owner: str) -> None:
+        """Removes all uploads of an owner, whose account ends."""
+        await self._uploads.remove_owner(owner)
+
+    async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
+        """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
+        return await self._uploads.load_parts(owner, chat_id, paths)
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
@@ -409,6 +444,7 @@ class Chats:
         name, owner, now = request.place.thread, request.sender.principal.key, self._services.clock.now()
         if name.startswith(ALONE) or not is_chat_id(name):
             return
+        said = join_text(request.parts)
         new = Chat(
             id=ChatId(name),
             conversation_id=turn.conversation_id,
@@ -417,7 +453,7 @@ class Chats:
             created_at=now,
             updated_at=now,
             mode=mode,
-            title=first_words(join_text(request.parts)),
+            title=first_words(said),
         )
         async with self._services.store.work() as work:
             chat, is_new = await work.chats.put(new)
@@ -429,7 +465,7 @@ class Chats:
                 )
         if is_untitled:
             self._live.publish(new.conversation_id, TitleChanged(new.title))
-            if titles and self._titles_by_model() and not turn.status.is_final:
+            if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
                 await self._titles.submit(new, turn.id)
         self._live.publish(new.conversation_id, MessageTaken(turn.id))
 

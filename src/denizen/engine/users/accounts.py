@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Protocol
 
 from denizen.domain.audit import AuditEvent, AuditKind
 from denizen.domain.clock import Clock
@@ -38,6 +39,18 @@ WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
 """How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
 
 
+class PersonalFiles(Protocol):
+    """The files of people, which are not in the store. `denizen.engine.chats.chats.Chats` has them."""
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all files of a principal."""
+        ...
+
+    async def remove_uploads(self, owner: str) -> None:
+        """Removes all files of a principal."""
+        ...
+
+
 class UserAccounts:
     """Changes accounts. Whoever asks is checked here where it depends on the account, else by the caller."""
 
@@ -49,7 +62,9 @@ class UserAccounts:
         passwords: PasswordHasher,
         credentials: UserCredentials,
         limiter: RateLimiter,
+        files: PersonalFiles,
     ) -> None:
+        self._files = files
         self._store = store
         self._clock = clock
         self._limiter = limiter
@@ -208,31 +223,35 @@ class UserAccounts:
 
     async def delete(self, actor: Principal, user_id: str) -> None:
         """Deletes an account of somebody else, with everything. Raises as `change_role` does."""
-        async with self._store.work() as work:
+        async with self._store.work(write=False) as work:
             check_may_change(actor, await _get(work, user_id))
-            await self._delete(work, actor, user_id)
-        self._credentials.forget()
+        await self._delete(actor, user_id)
 
     async def delete_own(self, user: User, *, password: str) -> None:
         """Deletes the own account, with everything. Raises NotAllowed for a wrong password, Conflict for the last owner
         while there are others.
         """
         await self.confirm(user, password)
+        await self._delete(user.principal(user.role), user.id)
+
+    async def _delete(self, actor: Principal, user_id: str) -> None:
         async with self._store.work() as work:
-            await self._delete(work, user.principal(user.role), user.id)
+            target = await _get_deletable(work, user_id)
+        # The files go first: while one of them is left, there has to be somebody who can delete it.
+        await self._files.remove_uploads(target.key)
+        async with self._store.work() as work:
+            await _get_deletable(work, user_id)
+            await work.personal_data.erase(user_id)
+            await work.users.remove(user_id)
+            await work.audit.add([_event(actor.key, user_id, self._clock.now(), {"act": "delete"})])
         self._credentials.forget()
 
-    async def _delete(self, work: UnitOfWork, actor: Principal, user_id: str) -> None:
-        owners, target = await work.users.lock_owners(), await _get(work, user_id)
-        check_not_last_owner(target, owners, others=len(await work.users.list_users()) > 1)
-        await work.personal_data.erase(user_id)
-        await work.users.remove(user_id)
-        await work.audit.add([_event(actor.key, user_id, self._clock.now(), {"act": "delete"})])
-
     async def export(self, user: User) -> Mapping[str, Sequence[JsonObject]]:
-        """Returns everything that is stored about a user, by table."""
+        """Returns everything that is stored about a user, by table, and the paths of the uploads as `uploads`."""
+        paths = await self._files.list_uploads(user.key)
         async with self._store.work(write=False) as work:
-            return await work.personal_data.export(user.id)
+            tables = await work.personal_data.export(user.id)
+        return {**tables, "uploads": [{"path": path} for path in paths]}
 
 
 def _tries(email: str) -> str:
@@ -244,6 +263,13 @@ async def _get(work: UnitOfWork, user_id: str) -> User:
     if user is None:
         raise NotFound("There is no such user.", code="user_not_found", fix="GET /api/admin/users lists them.")
     return user
+
+
+async def _get_deletable(work: UnitOfWork, user_id: str) -> User:
+    """Returns the user. Raises NotFound, and Conflict for the last owner while there are others."""
+    owners, target = await work.users.lock_owners(), await _get(work, user_id)
+    check_not_last_owner(target, owners, others=len(await work.users.list_users()) > 1)
+    return target
 
 
 def _event(actor: str, subject: str, now: datetime, details: dict[str, Json]) -> AuditEvent:

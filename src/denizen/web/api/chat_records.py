@@ -12,6 +12,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.turn import TurnStatus
 from denizen.domain.upload import find_upload_path, shown_name
 from denizen.engine.chats.reading import ChatTranscript, ShownTurn
+from denizen.engine.chats.uploads import Upload
 from denizen.engine.inspection.queries import RecordedCall
 from denizen.web.api.records import citation_to_wire, messages_to_wire, restore_error, usage_to_wire
 from denizen.web.http.problems import describe_problem, fill_in
@@ -26,6 +27,7 @@ from denizen_sdk.chats import (
     SharedChat,
     SharedMessage,
     ShownUpload,
+    UploadInfo,
 )
 
 UPLOAD_PATH = "/api/upload/"
@@ -65,7 +67,7 @@ def details_to_wire(
                 sequence=message.sequence,
                 turn_id=info.turn_id,
                 calls=info.calls,
-                uploads=tuple(upload for part in message.parts if (upload := _upload_to_wire(part))),
+                uploads=tuple(upload for part in message.parts if (upload := _attachment_to_wire(part))),
                 turn=_answer_to_wire(ended) if ended is not None else None,
                 feedback=vote.vote if vote is not None else None,
                 feedback_reason=vote.reason if vote is not None else "",
@@ -90,6 +92,11 @@ def details_to_wire(
         forks=tuple(ForkInfo(fork.sequence, fork.sessions, fork.current) for fork in shown.forks),
         running=tuple(turn.id for turn in shown.running),
     )
+
+
+def upload_to_wire(upload: Upload) -> UploadInfo:
+    path = upload.path.text
+    return UploadInfo(path, UPLOAD_PATH + quote(path), shown_name(path), upload.media_type, len(upload.data))
 
 
 def shared_to_wire(shown: ChatTranscript) -> SharedChat:
@@ -146,7 +153,7 @@ def _answer_to_wire(shown: ShownTurn) -> AnswerInfo:
     )
 
 
-def _upload_to_wire(part: Part) -> ShownUpload | None:
+def _attachment_to_wire(part: Part) -> ShownUpload | None:
     if not isinstance(part, ImagePart | FilePart):
         return None
     path = find_upload_path(part.url)

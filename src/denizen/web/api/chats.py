@@ -43,6 +43,7 @@ from denizen.web.http.request import (
     read_flag,
     read_object,
     read_text,
+    read_texts,
 )
 from denizen.web.http.routing import Access
 from denizen_sdk.chats import (
@@ -325,15 +326,20 @@ class ChatListRoutes:
         chat_id, body = _chat_id(request), await read_object(request)
         check_field_names(body, ChatMessageRequest.__dataclass_fields__)
         sent = ChatMessageRequest(
-            message=check_message(read_text(body, "message")),
+            message=read_text(body, "message"),
             agent=read_text(body, "agent"),
             model=read_text(body, "model"),
+            uploads=tuple(read_texts(body, "uploads")),
             new=read_flag(body, "new"),
             wait_for_approval=read_flag(body, "wait_for_approval", default=True),
         )
-        chat = await self._chats.find(get_principal(request).key, chat_id)
+        owner = get_principal(request).key
+        files = await self._chats.load_uploads(owner, chat_id, sent.uploads)
+        if sent.message.strip() or not files:
+            files = (TextPart(check_message(sent.message)), *files)
+        chat = await self._chats.find(owner, chat_id)
         agent = sent.agent or (chat.agent if chat is not None else "")
-        turn_request = self._build_request(request, chat_id, agent, (TextPart(sent.message),), sent)
+        turn_request = self._build_request(request, chat_id, agent, files, sent)
         turn = turn_id_for(turn_request)
         return EventStream(self._stream(turn_request, chat), self._options(turn), {TURN_HEADER: turn})
 

@@ -45,7 +45,7 @@ class ChatPages:
 
     async def chat(self, request: Request) -> Response:
         shows_sources = self._deps.knowledge is not None and may_see_all(get_principal(request))
-        return render("chat.html", ChatPage(build_frame(request, self._deps), shows_sources))
+        return render("chat.html", ChatPage(build_frame(request, self._deps, path="/"), shows_sources))
 
     async def shared(self, _: Request) -> Response:
         """Answers alike for every token: the page asks for the chat itself."""

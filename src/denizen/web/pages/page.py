@@ -40,13 +40,15 @@ class Frame:
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies) -> Frame:
-    """Returns the frame of a page for whoever asks for it."""
+def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+    """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
+    that is not its own address.
+    """
     principal, token = find_principal(request), login_token(request.headers)
     has_signed_in = principal is not None and bool(token)
     return Frame(
         version=deps.version,
-        path=request.url.path,
+        path=path or request.url.path,
         navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
         viewer=principal.name if principal else "",
         can_sign_out=has_signed_in,

@@ -9,12 +9,17 @@ export class ApiError extends Error {
   }
 }
 
+// The server did not answer, or broke off.
+export class ConnectionError extends Error {}
+
 const token = document.querySelector('meta[name="csrf-token"]')?.content;
 
 export async function request(path, options = {}) {
   const headers = { ...options.headers };
   if (token && options.method && options.method !== "GET") headers["X-CSRF-Token"] = token;
-  const response = await fetch(path, { ...options, headers });
+  const response = await fetch(path, { ...options, headers }).catch((error) => {
+    throw error.name === "AbortError" ? error : new ConnectionError("The server cannot be reached.");
+  });
   if (response.status === 401) location.assign("/login");
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));
@@ -41,7 +46,7 @@ export async function send(method, path, body) {
 
 export function describeError(error) {
   if (error instanceof ApiError) return error.problem;
-  if (error instanceof TypeError) return { message: "The server cannot be reached.", fix: "Is it running?" };
+  if (error instanceof ConnectionError) return { message: error.message, fix: "Is it running?" };
   return { message: String(error.message ?? error) };
 }
 
@@ -58,7 +63,7 @@ export async function* streamTurn(path, body, key, onTurn) {
       yield event;
     }
   } catch (error) {
-    if (!(error instanceof TypeError)) throw error; // TypeError is how fetch tells that the network broke
+    if (!(error instanceof ConnectionError)) throw error;
   }
   if (hasEnded) return;
   yield { type: "notice", text: "The connection broke. Waiting for the answer…" };
@@ -87,7 +92,9 @@ export async function* parseEvents(stream) {
   let rest = "";
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error) => {
+      throw error.name === "AbortError" ? error : new ConnectionError("The connection broke.");
+    });
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();

@@ -1,6 +1,6 @@
 // The chat page: shows a chat, sends messages, follows what happens in it, and what people do with answers.
 
-import { describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
+import { ConnectionError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
 import { ChatList } from "./chat_list.js";
 import { Composer } from "./composer.js";
 import { copyButton } from "./markdown.js";
@@ -14,12 +14,13 @@ import { showCitation, showWhy, watchPanel } from "./side_panel.js";
 const find = (id) => document.getElementById(id);
 const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
 const PAGE = 100;
+const RECONNECT_MS = 3000;
 
 let agents = [];
 let chat = null; // the id of the chat that is shown; null for one that begins with the next message
 let details = null; // what the server last said of it
 let running = null; // the id of the turn that this page follows, "" until it is known, null when none runs
-let watching = null; // the stream of what happens in the chat
+let watching = null; // ends the stream of what happens in the chat
 
 const list = new ChatList({
   onOpen: (id) => go(id),
@@ -45,29 +46,31 @@ async function open(id) {
   log.replaceChildren();
   setRunning(null);
   setStatus("");
-  find("panel").hidden = true;
+  setTitle("");
+  find("panel").hidden = find("earlier").hidden = find("share").hidden = true;
+  find("empty").hidden = id !== null;
+  find("hint").hidden = !agents.find((each) => each.name === picker.value)?.is_embedded;
   list.select(id);
   composer.show();
-  if (id) await load().catch(complain);
-  else setTitle("");
-  find("empty").hidden = log.children.length > 0;
-  find("share").hidden = !details;
-  find("hint").hidden = !agents.find((each) => each.name === picker.value)?.is_embedded;
+  if (id) watch(id);
   document.body.classList.remove("menu-open");
   find("message").focus();
 }
 
-// Shows the chat as it is stored, and follows a turn that runs in it.
+// Shows the chat as it is stored.
 async function load() {
-  details = await getJson(`/api/chats/${chat}?limit=${PAGE}`);
-  if (agents.some((each) => each.name === details.chat.agent)) picker.value = details.chat.agent;
-  setTitle(details.chat.title);
+  const asked = chat;
+  const now = await getJson(`/api/chats/${asked}?limit=${PAGE}`);
+  if (chat !== asked) return;
+  const isFirst = details === null;
+  details = now;
+  if (isFirst && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
+  setTitle(now.chat.title);
   find("share").hidden = false;
-  log.replaceChildren(...itemsOf(details.messages));
-  find("earlier").hidden = !details.has_earlier;
+  find("earlier").hidden = !now.has_earlier;
+  following(() => log.replaceChildren(...itemsOf(now.messages)));
   find("empty").hidden = log.children.length > 0;
-  scroller.scrollTop = scroller.scrollHeight;
-  watch(chat);
+  if (isFirst) scroller.scrollTop = scroller.scrollHeight;
 }
 
 async function loadEarlier() {
@@ -119,9 +122,10 @@ function finish(item, message) {
   const more = isAnswer ? [] : turn.status === "failed" || turn.status === "refused" ? [messageItem("assistant", turn.agent)] : [];
   const target = isAnswer ? item : more[0];
   if (!target) return more;
-  if (turn.reasoning) target.insertBefore(reasoningBlock(turn.reasoning), target.children[1] ?? null);
-  for (const url of turn.images) target.append(pictureOf(url));
-  if (turn.cards) target.append(cardsBody(turn.cards));
+  const { reasoning, images, cards } = turn.extras;
+  if (reasoning) target.insertBefore(reasoningBlock(reasoning), target.children[1] ?? null);
+  for (const url of images) target.append(pictureOf(url));
+  if (cards) target.append(cardsBody(cards));
   if (turn.error && turn.status !== "cancelled") target.append(problemBlock(turn.error));
   if (turn.status === "cancelled") target.append(element("p", "quiet", "Stopped."));
   if (turn.status !== "open") target.append(answerTools(message, turn));
@@ -156,14 +160,14 @@ function answerTools(message, turn) {
 }
 
 function votes(message) {
-  const make = (vote, label, sign) => {
-    const made = button(sign, () => toggle(vote), "tiny vote");
+  const make = (vote, label, icon) => {
+    const made = button("", () => toggle(vote), `tiny vote ${icon}`);
     made.setAttribute("aria-label", label);
     made.setAttribute("aria-pressed", String(message.feedback === vote));
     return made;
   };
-  const up = make("positive", "Good answer", "👍");
-  const down = make("negative", "Bad answer", "👎");
+  const up = make("positive", "Good answer", "icon-good");
+  const down = make("negative", "Bad answer", "icon-bad");
   async function toggle(vote) {
     const now = message.feedback === vote ? null : vote;
     const reason = now === "negative" ? await askReason() : "";
@@ -290,59 +294,57 @@ async function ask({ text, uploads }) {
 async function endTurn(asked, isFirst) {
   setStatus("");
   if (isFirst) list.load();
-  const now = await getJson(`/api/chats/${asked}?limit=${PAGE}`).catch(() => null);
+  await load().catch(complain);
   if (chat !== asked) return;
-  if (now) {
-    details = now;
-    following(() => log.replaceChildren(...itemsOf(now.messages)));
-    find("share").hidden = false;
-    find("earlier").hidden = !now.has_earlier;
-    if (!watching || watching.signal.aborted) watch(asked);
-  }
   setRunning(null);
+  if (isFirst) watch(asked);
 }
 
-// Follows what happens in a chat elsewhere: another tab, another client, or a turn that began before this page.
+// Shows the chat, and follows what happens in it: a turn that runs already, and messages from another tab or client.
+// The server tells first that there is something to load, and each turn after the message that began it.
 async function watch(id) {
   watching?.abort();
   const own = (watching = new AbortController());
-  const views = new Map();
+  let view = null; // of a turn that this page did not begin
   try {
     const response = await request(`/api/events/chats/${id}`, { signal: own.signal });
     for await (const event of parseEvents(response.body)) {
-      if (own.signal.aborted || chat !== id) return;
-      if (running !== null && !views.size) continue; // this page sees its own turn
-      follow(event, views);
+      if (own.signal.aborted) return;
+      view = await follow(event, view);
     }
-  } catch {
-    // The page works without it; a message of its own shows whatever is new.
+  } catch (error) {
+    if (own.signal.aborted) return;
+    if (details === null) complain(error);
+    else if (error instanceof ConnectionError) setTimeout(() => chat === id && !own.signal.aborted && watch(id), RECONNECT_MS);
   }
 }
 
-function follow(event, views) {
+// Takes one event and returns the view of the turn that it belongs to, if that is not this page's own.
+async function follow(event, view) {
+  if (event.type === "changed") {
+    if (event.removed) await go(null);
+    else if (running === null) await load();
+    return view;
+  }
   if (event.type === "title") {
     setTitle(event.title);
     list.rename(chat, event.title);
-    return;
+    return view;
   }
-  const turn = event.turn_id ?? [...views.keys()].at(-1);
-  if (event.type === "message" || event.type === "deleted" || event.type === "changed") {
-    load().catch(complain);
-    return;
-  }
-  if (!turn) return;
-  if (!views.has(turn)) {
-    const item = messageItem("assistant", event.agent ?? picker.value);
+  if (event.type === "message") {
+    if (running !== null) return null; // this page shows it already
+    await load();
+    const item = messageItem("assistant", picker.value);
     log.append(item);
-    views.set(turn, new TurnView(item, setStatus, following));
-    setRunning(turn);
+    scroller.scrollTop = scroller.scrollHeight;
+    setRunning(event.turn_id);
     setStatus("Thinking…");
+    return new TurnView(item, setStatus, following);
   }
-  views.get(turn).show(event);
-  if (event.type === "finished" || event.type === "error") {
-    views.delete(turn);
-    endTurn(chat, false);
-  }
+  view?.show(event);
+  if (!view || (event.type !== "finished" && event.type !== "error")) return view;
+  await endTurn(chat, false);
+  return null;
 }
 
 // Keeps the end in view unless the reader has scrolled up.

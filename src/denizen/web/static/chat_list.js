@@ -62,7 +62,7 @@ export class ChatList {
       this.onOpen(chat.id);
     });
     const menu = element("details", "chat-menu");
-    const opener = element("summary", "", "⋯");
+    const opener = element("summary", "icon-more");
     opener.setAttribute("aria-label", `More about ${chat.title || "New chat"}`);
     const choices = element("div", "menu");
     choices.append(
@@ -71,7 +71,7 @@ export class ChatList {
       button("Delete", () => this.remove(chat), "danger"),
     );
     menu.append(opener, choices);
-    if (chat.is_pinned) item.append(element("span", "pin", "📌"));
+    if (chat.is_pinned) item.append(element("span", "pin icon-pin"));
     item.append(link, menu);
     return item;
   }

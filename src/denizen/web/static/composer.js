@@ -48,7 +48,9 @@ export class Composer {
 
   // Shows the draft of the chat that is shown now.
   show() {
-    this.box.value = localStorage.getItem(this.draftKey()) ?? "";
+    const typed = this.isShown ? "" : this.box.value; // before this script was there
+    this.isShown = true;
+    this.box.value = typed || (localStorage.getItem(this.draftKey()) ?? "");
     this.uploads = [];
     this.waiting = [];
     this.drawFiles();
