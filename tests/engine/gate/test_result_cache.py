@@ -177,6 +177,7 @@ async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_onl
     assert [await fixture.ask(shared), await fixture.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
 
 
+@pytest.mark.proves("V10", "L-result-cache")
 async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
     fixture, other = GateWithToolset(), CountingToolset()
     kept = [await fixture.ask()]
