@@ -13,17 +13,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from denizen import __version__
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -39,6 +44,7 @@ from denizen.web.http import problems
 from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
+from denizen.web.http.routing import AccessRoute
 from denizen_sdk import agents, gaps, knowledge, turns, usage
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
@@ -49,7 +55,10 @@ _HEAD = """# HTTP
 
 The routes that `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when
 keys are configured; without keys the server answers on this machine only. `GET /api/openapi.json` describes the routes
-under `/api` and `/v1`, and `/health` and `/ready`, in full: parameters, bodies, answers and errors."""
+under `/api` and `/v1`, and `/health` and `/ready`, in full: parameters, bodies, answers and errors.
+
+Access says who may call a route: `public` is anybody, `signed` whoever sends the secret or signature that the route
+checks, `member` everybody with a key or a sign-in, `admin` admins and owners, `owner` owners."""
 
 _ERRORS = """## Errors
 
@@ -60,16 +69,16 @@ def build_http() -> str:
     """Returns the page."""
     app = create_app(_open_dependencies())
     described = cast("dict[str, dict[str, Schema]]", build_openapi(app.routes, __version__)["paths"])
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for path, method, module in sorted(_list_routes(app.routes), key=lambda each: each[2]):
+    sections: dict[str, list[tuple[str, str, str]]] = {}
+    for path, method, access, module in sorted(_list_routes(app.routes), key=lambda each: each[3]):
         operation = described.get(re.sub(r":\w+}", "}", path), {}).get(method.lower(), {})
-        sections.setdefault(module, []).append((f"`{method} {path}`", _describe(operation)))
+        sections.setdefault(module, []).append((f"`{method} {path}`", access, _describe(operation)))
     parts = [_HEAD]
     for module, routes in sections.items():
         parts += [
             f"## {_title(module)}",
             inspect.getdoc(import_module(module)) or "",
-            format_table(("route", ""), routes),
+            format_table(("route", "access", ""), routes),
         ]
     rows = sorted((str(status), f"`{family.__name__}`") for family, status in problems.STATUS.items())
     rows.insert(1, ("401", "`NotAllowed`, when the key is missing or wrong"))
@@ -77,14 +86,14 @@ def build_http() -> str:
     return "\n\n".join([*parts, *_describe_records()])
 
 
-def _list_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, str]]:
-    """Yields path, method and the handler's module of each route of ours."""
+def _list_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, str, str]]:
+    """Yields path, method, access and the handler's module of each route of ours."""
     for route in routes:
-        if isinstance(route, Route):
+        if isinstance(route, AccessRoute):
             # The MCP server is an object that is called; its class stands in the module to document.
             module = str(getattr(route.endpoint, "__module__", ""))
             for method in sorted((route.methods or set()) - {"HEAD"}):
-                yield route.path, method, module
+                yield route.path, method, route.access, module
 
 
 def _open_dependencies() -> WebDependencies:
@@ -93,6 +102,7 @@ def _open_dependencies() -> WebDependencies:
     store = TemporaryStore()
     services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
+    uploads = ChatUploads(UploadFolder(Path()), encode_image, read_pdf)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=Path(),
@@ -108,6 +118,7 @@ def _open_dependencies() -> WebDependencies:
     return WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
+            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: False),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
-from denizen.web.pages import WRONG_KEYS
+from denizen.web.pages.sign_in import WRONG_KEYS
 from tests.rate_rows import count_rate_keys
 from tests.web_fixture import ANN, BEN, LOCAL, make_hello_model, open_web
 

@@ -1,35 +1,49 @@
 """The pages: what they are made of, and that they keep to the strict policy."""
 
+import dataclasses
 import re
-from dataclasses import fields
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from jinja2 import Environment
 from jinja2.nodes import Getattr, Name
 
 import denizen.web
-from denizen.web.pages import ChatPage, LoginPage, Page, render
+from denizen.web.pages.chat import ChatPage, SharedChatPage
+from denizen.web.pages.navigation import list_navigation
+from denizen.web.pages.page import Frame, render_text
+from denizen.web.pages.sign_in import LoginPage
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
 WEB = Path(denizen.web.__file__).parent
-PAGES: list[tuple[str, Page]] = [
-    ("chat.html", ChatPage("1.2.3", can_sign_out=True, shows_sources=True)),
-    ("login.html", LoginPage("1.2.3", "No.")),
-]
+FRAME = Frame(
+    version="1.2.3",
+    path="/",
+    navigation=list_navigation(may_administrate=True),
+    viewer="ann",
+    can_sign_out=True,
+    csrf_token="x",
+)
+PAGES: dict[str, object] = {
+    "chat.html": ChatPage(FRAME, shows_sources=True),
+    "shared.html": SharedChatPage("1.2.3"),
+    "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
+}
 
 
 class PageOutline(HTMLParser):
     """The tags of a page with their attributes, and text in scripts and styles."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, name: str, page: object) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.inline = ""
-        self.feed(bytes(render(page).body).decode())
+        self.feed(render_text(name, page))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -42,16 +56,16 @@ class PageOutline(HTMLParser):
         return [attrs for tag, attrs in self.tags if tag in names]
 
 
-@pytest.mark.parametrize(("name", "page"), PAGES)
-def test_a_template_uses_exactly_what_its_context_declares(name: str, page: Page) -> None:
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
-    assert used == {field.name for field in fields(page)}
+    assert used | {"frame"} == {"frame"} | {field.name for field in dataclasses.fields(cast("Any", page))}
 
 
-@pytest.mark.parametrize("page", [page for _, page in PAGES])
-def test_a_page_has_no_inline_script_style_or_handler(page: Page) -> None:
-    outline = PageOutline(page)
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_a_page_has_no_inline_script_style_or_handler(name: str, page: object) -> None:
+    outline = PageOutline(name, page)
     assert outline.inline == ""
     assert [attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)] == []
     sources = [attrs.get("src") or attrs.get("href") or "" for attrs in outline.all("script", "link", "img")]
@@ -59,14 +73,15 @@ def test_a_page_has_no_inline_script_style_or_handler(page: Page) -> None:
     assert all(source.startswith("/static/") for source in sources)
 
 
-@pytest.mark.parametrize("page", [page for _, page in PAGES])
-def test_what_a_page_refers_to_exists_and_every_field_has_a_label(page: Page) -> None:
-    outline = PageOutline(page)
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, page: object) -> None:
+    outline = PageOutline(name, page)
     for attrs in outline.all("script", "link"):
         source = attrs.get("src") or attrs.get("href") or ""
         assert (WEB / source.removeprefix("/")).is_file(), source
     labelled = {attrs.get("for") for attrs in outline.all("label")}
-    assert {attrs["id"] for attrs in outline.all("input", "select", "textarea")} <= labelled
+    fields = [attrs for attrs in outline.all("input", "select", "textarea") if attrs.get("type") != "hidden"]
+    assert {attrs["id"] for attrs in fields} <= labelled
     ids = {attrs["id"] for _, attrs in outline.tags if "id" in attrs}
     described = [attrs["aria-describedby"] for _, attrs in outline.tags if attrs.get("aria-describedby")]
     assert {name for names in described for name in (names or "").split()} <= ids
@@ -74,22 +89,20 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(page: Page) ->
     assert html["lang"]
 
 
-def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
-    script = (WEB / "static" / "chat.js").read_text()
-    wanted = set(re.findall(r'find\("(\w+)"\)', script))
-    first = re.search(r"= \[(.*)\]\.map\(find\)", script)
-    assert first is not None
-    wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
-    ids = {attrs.get("id") for _, attrs in PageOutline(ChatPage("1", can_sign_out=False)).tags}
-    assert wanted <= ids
+def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
+    ids = {attrs.get("id") for _, attrs in PageOutline("chat.html", PAGES["chat.html"]).tags}
+    for name in ("chat.js", "chat_list.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
+        script = (WEB / "static" / name).read_text()
+        wanted = set(re.findall(r'(?:find|getElementById)\("([\w-]+)"\)', script))
+        if first := re.search(r"= \[(.*)\]\.map\(find\)", script):
+            wanted |= set(re.findall(r'"([\w-]+)"', first.group(1)))
+        assert wanted <= ids, name
 
 
 def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:
-    without, beside = (
-        ChatPage("1", can_sign_out=False),
-        ChatPage("1", can_sign_out=False, simulator="http://127.0.0.1:1/"),
-    )
-    links = [[attrs.get("href") for attrs in PageOutline(page).all("a")] for page in (without, beside)]
+    without = ChatPage(FRAME)
+    beside = ChatPage(replace(FRAME, simulator="http://127.0.0.1:1/"))
+    links = [[attrs.get("href") for attrs in PageOutline("chat.html", page).all("a")] for page in (without, beside)]
     assert [each for each in links[1] if each not in links[0]] == ["http://127.0.0.1:1/"]
 
 

@@ -180,6 +180,7 @@ def _server(
         WebDependencies(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
+                chats=denizen.chats,
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,

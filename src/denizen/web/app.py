@@ -9,11 +9,12 @@ from __future__ import annotations
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
+from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
@@ -22,12 +23,14 @@ from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
+from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.webhooks import WebhookRoutes
-from denizen.web.http.auth import AccessGuard, SecurityHeaders
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
+from denizen.web.http.guard import AccessGuard, SecurityHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
-from denizen.web.pages import PageRoutes
+from denizen.web.http.routing import Access, AccessRoute
+from denizen.web.pages.routes import list_pages
 
 MCP_PATHS = ("/mcp", "/mcp/{agent}")
 """The MCP server of the default agent, and of each agent by its name."""
@@ -44,37 +47,36 @@ def create_app(deps: WebDependencies) -> Starlette:
             Middleware(
                 CORSMiddleware,
                 allow_origins=sorted(origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=[TURN_HEADER],
             )
         )
-    middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock))
-    chat = ChatRoutes(engine.turns, engine.queries, timing)
+    chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
     completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
-    return Starlette(
-        routes=[
-            *ServiceRoutes(deps).routes,
-            *(completions.routes if deps.channels.api else ()),
-            *(chat.chat_routes if deps.channels.web else ()),
-            *chat.history_routes,
-            *ApprovalRoutes(engine.turns).routes,
-            *AgentRoutes(engine.queries, engine.runtime).routes,
-            *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
-            *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
-            *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
-            *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
-            *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
-            *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
-            *StatisticsRoutes(engine.statistics, clock).routes,
-            *WebhookRoutes(deps.hosting).routes,
-            *(
-                [Route(path, BoundedJson(deps.mcp), methods=["POST"]) for path in MCP_PATHS]
-                if deps.mcp is not None
-                else ()
-            ),
-            *(PageRoutes(deps).routes if deps.channels.web else ()),
-        ],
-        middleware=middleware,
-        exception_handlers={HTTPException: answer_http_exception},
-    )
+    routes: list[BaseRoute] = [
+        *ServiceRoutes(deps).routes,
+        *(completions.routes if deps.channels.api else ()),
+        *(chat.chat_routes if deps.channels.web else ()),
+        *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
+        *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
+        *chat.history_routes,
+        *ApprovalRoutes(engine.turns).routes,
+        *AgentRoutes(engine.queries, engine.runtime).routes,
+        *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
+        *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
+        *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
+        *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
+        *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
+        *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
+        *StatisticsRoutes(engine.statistics, clock).routes,
+        *WebhookRoutes(deps.hosting).routes,
+        *(
+            [AccessRoute("POST", path, BoundedJson(deps.mcp), Access.MEMBER) for path in MCP_PATHS]
+            if deps.mcp is not None
+            else ()
+        ),
+        *(list_pages(deps) if deps.channels.web else ()),
+    ]
+    middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock, routes=routes))
+    return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: answer_http_exception})

@@ -18,9 +18,10 @@ from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import Queries
 from denizen.web.api.records import agent_to_wire, find_model, model_to_wire, tool_to_wire
-from denizen.web.http.auth import get_principal, may_see_all, require_admin
+from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.openapi import FLAG, TEXT, ApiRoute, Operation, Schema, object_schema
 from denizen.web.http.request import QueryParameter, read_flag, read_object, read_text
+from denizen.web.http.routing import Access
 from denizen_sdk.agents import AgentConfig, AgentConfigSet, AgentListing, ModelListing, ToolListing
 
 _NO_SETTINGS = frozenset({"agent", "name", "activate"})
@@ -59,18 +60,21 @@ class AgentRoutes:
                 "GET",
                 "/api/agents",
                 self.list_agents,
+                Access.MEMBER,
                 Operation("The agents, the default one first", answer=list[AgentListing]),
             ),
             ApiRoute(
                 "GET",
                 "/api/models",
                 self.list_models,
+                Access.MEMBER,
                 Operation("The models that agents may use", answer=list[ModelListing]),
             ),
             ApiRoute(
                 "GET",
                 "/api/tools",
                 self.list_tools,
+                Access.MEMBER,
                 Operation("All tools, or those of an agent", answer=list[ToolListing], query=(_AGENT,)),
             ),
         ]
@@ -108,6 +112,7 @@ class AgentConfigRoutes:
                 "GET",
                 path,
                 self.get_config,
+                Access.ADMIN,
                 Operation(
                     "The settings in effect, and which of them the active set changes",
                     answer=AgentConfig,
@@ -118,6 +123,7 @@ class AgentConfigRoutes:
                 "PUT",
                 path,
                 self.save_config,
+                Access.ADMIN,
                 Operation(
                     "Change a set and make it active; a missing field stays, null restores the configured value",
                     _SETTINGS,
@@ -128,6 +134,7 @@ class AgentConfigRoutes:
                 "POST",
                 f"{path}/reset",
                 self.reset_config,
+                Access.ADMIN,
                 Operation(
                     "Empty the active set, or the named one, so that the configuration is in effect again",
                     answer=AgentConfig,
@@ -138,6 +145,7 @@ class AgentConfigRoutes:
                 "GET",
                 f"{path}/public",
                 self.get_public_config,
+                Access.MEMBER,
                 Operation(
                     "The settings in effect, with the texts of the prompt for owners and admins only",
                     answer=AgentConfig,
@@ -148,18 +156,21 @@ class AgentConfigRoutes:
                 "GET",
                 f"{path}/sets",
                 self.list_sets,
+                Access.ADMIN,
                 Operation("The sets of an agent", answer=list[AgentConfigSet], query=(_AGENT,)),
             ),
             ApiRoute(
                 "POST",
                 f"{one_set}/activate",
                 self.activate_set,
+                Access.ADMIN,
                 Operation("Make a set active", answer=AgentConfig, query=(_AGENT,)),
             ),
             ApiRoute(
                 "DELETE",
                 one_set,
                 self.remove_set,
+                Access.ADMIN,
                 Operation(
                     "Remove a set; after the active one the configuration is in effect", status=204, query=(_AGENT,)
                 ),
@@ -167,7 +178,6 @@ class AgentConfigRoutes:
         ]
 
     async def get_config(self, request: Request) -> Response:
-        require_admin(request)
         return await self._respond(request, in_full=True)
 
     async def get_public_config(self, request: Request) -> Response:
@@ -180,7 +190,6 @@ class AgentConfigRoutes:
         Writes to the set `name`, which is created if needed, or without a name to the active set. Makes it the active
         set unless `activate` is false.
         """
-        require_admin(request)
         body = await read_object(request)
         given = {name: value for name, value in body.items() if name not in _NO_SETTINGS}
         activate = read_flag(body, "activate") if "activate" in body else True
@@ -190,13 +199,11 @@ class AgentConfigRoutes:
         return await self._respond(request, in_full=True, agent=agent)
 
     async def reset_config(self, request: Request) -> Response:
-        require_admin(request)
         by, name = get_principal(request), _NAME.read_text(request)
         await self._assistant.reset(by, self._get_agent(request).name, name=name)
         return await self._respond(request, in_full=True)
 
     async def list_sets(self, request: Request) -> Response:
-        require_admin(request)
         rows = await self._assistant.list_sets(self._get_agent(request).name)
         return JSONResponse(
             [
@@ -213,14 +220,12 @@ class AgentConfigRoutes:
         )
 
     async def activate_set(self, request: Request) -> Response:
-        require_admin(request)
         await self._assistant.activate(
             get_principal(request), self._get_agent(request).name, request.path_params["name"]
         )
         return await self._respond(request, in_full=True)
 
     async def remove_set(self, request: Request) -> Response:
-        require_admin(request)
         await self._assistant.remove(get_principal(request), self._get_agent(request).name, request.path_params["name"])
         return Response(status_code=204)
 

@@ -17,6 +17,7 @@ from denizen.web.api.records import approval_to_wire
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import JsonBody, QueryParameter, read_object, read_text
+from denizen.web.http.routing import Access
 from denizen_sdk.turns import ApprovalInfo
 
 _CHOICES = {
@@ -40,6 +41,7 @@ class ApprovalRoutes:
                 "GET",
                 "/api/approvals",
                 self.list_approvals,
+                Access.MEMBER,
                 Operation(
                     "Calls that wait for people, or waited: own ones and those that one may decide",
                     answer=list[ApprovalInfo],
@@ -50,6 +52,7 @@ class ApprovalRoutes:
                 "POST",
                 "/api/approvals/{approval_id}",
                 self.decide,
+                Access.MEMBER,
                 Operation(
                     "Say whether a call that waits for people may run",
                     object_schema(

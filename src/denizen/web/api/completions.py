@@ -66,6 +66,7 @@ from denizen.web.http.openapi import (
 )
 from denizen.web.http.problems import describe_problem
 from denizen.web.http.request import IDEMPOTENCY_HEADER, TURN_HEADER, read_object
+from denizen.web.http.routing import Access
 
 API = "api"
 """The platform of OpenAI-compatible requests."""
@@ -133,14 +134,21 @@ class CompletionRoutes:
     @property
     def routes(self) -> list[ApiRoute]:
         return [
-            ApiRoute("GET", "/v1/models", self.list_models, Operation("The agents, as models", answer=_MODELS)),
             ApiRoute(
-                "GET", "/v1/models/{model:path}", self.get_model, Operation("One agent, as a model", answer=_MODEL)
+                "GET", "/v1/models", self.list_models, Access.MEMBER, Operation("The agents, as models", answer=_MODELS)
+            ),
+            ApiRoute(
+                "GET",
+                "/v1/models/{model:path}",
+                self.get_model,
+                Access.MEMBER,
+                Operation("One agent, as a model", answer=_MODEL),
             ),
             ApiRoute(
                 "POST",
                 "/v1/chat/completions",
                 self.complete,
+                Access.MEMBER,
                 Operation(
                     "A completion: a turn of an agent",
                     _REQUEST,

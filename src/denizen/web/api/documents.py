@@ -19,6 +19,7 @@ from denizen.engine.external.requests import DirectCall, DirectCalls
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ApiRoute, Operation
 from denizen.web.http.request import QueryParameter
+from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import DocumentMatches, DocumentPassage
 from denizen_sdk.records import from_json
 
@@ -42,6 +43,7 @@ class DocumentRoutes:
                 "GET",
                 "/api/docs/search",
                 self.search,
+                Access.MEMBER,
                 Operation(
                     "Find passages in an agent's documents by words and meaning, the best first",
                     answer=DocumentMatches,

@@ -13,10 +13,11 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.errors import InvalidInput
 from denizen.domain.gap import GapGroup
 from denizen.engine.knowledge.coverage import ProposalReview
-from denizen.web.http.auth import get_principal, require_admin
+from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import GapServices
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import QueryParameter, read_object, read_text
+from denizen.web.http.routing import Access
 from denizen_sdk.gaps import (
     ClosedGaps,
     DecidedProposal,
@@ -44,18 +45,21 @@ class GapRoutes:
                 "GET",
                 "/api/gaps",
                 self.list_gaps,
+                Access.ADMIN,
                 Operation("Questions that no document answers, the most asked first", answer=GapList, query=(_DAYS,)),
             ),
             ApiRoute(
                 "GET",
                 "/api/gaps/proposals",
                 self.list_proposals,
+                Access.ADMIN,
                 Operation("Answers that people proposed", answer=list[ProposalInfo]),
             ),
             ApiRoute(
                 "POST",
                 "/api/gaps/proposals/{proposal}",
                 self.decide,
+                Access.ADMIN,
                 Operation(
                     "Accept a proposed answer, or reject it",
                     object_schema(
@@ -68,31 +72,28 @@ class GapRoutes:
                 "POST",
                 "/api/gaps/{gap}/close",
                 self.close,
+                Access.ADMIN,
                 Operation("Close a question and all that ask the same", answer=ClosedGaps),
             ),
         ]
 
     async def list_gaps(self, request: Request) -> Response:
-        require_admin(request)
         days = _DAYS.read_number(request)
         found = await self._report.load(days, with_private=False)
         gaps = tuple(map(_gap_to_wire, found.groups))
         return JSONResponse(asdict(GapList(days, found.total, found.hidden, gaps, found.is_cut)))
 
     async def close(self, request: Request) -> Response:
-        require_admin(request)
         closed = await self._report.close(request.path_params["gap"], with_private=False)
         return JSONResponse(asdict(ClosedGaps(len(closed))))
 
     async def list_proposals(self, request: Request) -> Response:
         """Answers with the proposals that wait for a decision, each with the file that accepting it would write."""
-        require_admin(request)
         reviews = await self._learning.list_reviews(get_principal(request))
         return JSONResponse([asdict(proposal_to_wire(review)) for review in reviews])
 
     async def decide(self, request: Request) -> Response:
         """Accepts or rejects. `text` replaces the proposed answer."""
-        require_admin(request)
         body, which, by = await read_object(request), request.path_params["proposal"], get_principal(request)
         match read_text(body, "decision"):
             case "accept":

@@ -19,6 +19,7 @@ from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import NUMBER, TEXT, ApiRoute, Operation, Schema, list_schema, object_schema
 from denizen.web.http.request import JsonBody, field_error, read_object, read_text
+from denizen.web.http.routing import Access
 from denizen_sdk.shell import CommandOutput, ShellAnswer
 
 MAX_ID_CHARS = 200
@@ -56,6 +57,7 @@ class SandboxRoutes:
                 "POST",
                 "/api/sandbox/shell",
                 self.shell,
+                Access.MEMBER,
                 Operation("Run one command, or a batch, in the shell", _REQUEST, _ANSWER),
             )
         ]

@@ -14,12 +14,12 @@ import anyio
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.web.api.records import find_model
 from denizen.web.http.auth import HEALTH_PATH, READY_PATH, find_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.openapi import OPENAPI_PATH, ApiRoute, Document, Operation, build_openapi
+from denizen.web.http.routing import Access, AccessRoute
 from denizen_sdk.agents import HealthReport, ReadinessReport
 
 _UNCACHED = {"Cache-Control": "no-store"}
@@ -35,20 +35,27 @@ class ServiceRoutes:
         self._lock = anyio.Lock()
 
     @property
-    def routes(self) -> Sequence[Route]:
+    def routes(self) -> Sequence[AccessRoute]:
         return [
-            ApiRoute("GET", HEALTH_PATH, self.health, Operation("Whether the process is alive", answer=HealthReport)),
+            ApiRoute(
+                "GET",
+                HEALTH_PATH,
+                self.health,
+                Access.PUBLIC,
+                Operation("Whether the process is alive", answer=HealthReport),
+            ),
             ApiRoute(
                 "GET",
                 READY_PATH,
                 self.ready,
+                Access.PUBLIC,
                 Operation(
                     "Whether the process can do its work: 200 if so, else 503",
                     answer=ReadinessReport,
                     others={503: ReadinessReport},
                 ),
             ),
-            Route(OPENAPI_PATH, self.describe, methods=["GET"]),
+            AccessRoute("GET", OPENAPI_PATH, self.describe, Access.MEMBER),
         ]
 
     async def ready(self, request: Request) -> Response:

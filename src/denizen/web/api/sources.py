@@ -19,7 +19,7 @@ from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SOURCE_SETTINGS, Source, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import SourceChange, SourceListing
-from denizen.web.http.auth import get_principal, may_see_all, require_admin
+from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import KnowledgeServices
 from denizen.web.http.openapi import FLAG, NUMBER, TEXT, TIME, ApiRoute, Operation, Schema, list_schema, object_schema
 from denizen.web.http.request import (
@@ -31,6 +31,7 @@ from denizen.web.http.request import (
     read_object,
     read_text,
 )
+from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import (
     EmbeddingInfo,
     PublishedSnapshot,
@@ -88,6 +89,7 @@ class KnowledgeRoutes:
                 "GET",
                 "/api/sources",
                 self.list_sources,
+                Access.MEMBER,
                 Operation(
                     "The sources of knowledge by kind",
                     answer={**object_schema("total", total=NUMBER), "additionalProperties": _SOURCES_OF_KIND},
@@ -97,31 +99,38 @@ class KnowledgeRoutes:
                 "POST",
                 "/api/sources",
                 self.add,
+                Access.ADMIN,
                 Operation("Add a source", object_schema("location", id=TEXT, **_SOURCE_FIELDS), _SOURCE, 201),
             ),
             ApiRoute(
                 "PUT",
                 "/api/sources/{source}",
                 self.edit,
+                Access.ADMIN,
                 Operation("Change a source", object_schema(**_SOURCE_FIELDS), _SOURCE),
             ),
-            ApiRoute("DELETE", "/api/sources/{source}", self.remove, Operation("Remove a source", status=204)),
+            ApiRoute(
+                "DELETE", "/api/sources/{source}", self.remove, Access.ADMIN, Operation("Remove a source", status=204)
+            ),
             ApiRoute(
                 "GET",
                 "/api/snapshot/status",
                 self.get_status,
+                Access.ADMIN,
                 Operation("The current snapshot and the latest one", answer=SnapshotInfo),
             ),
             ApiRoute(
                 "GET",
                 "/api/snapshot/config",
                 self.get_remote,
+                Access.ADMIN,
                 Operation("The repository that snapshots are pushed to", answer=SnapshotRemoteInfo),
             ),
             ApiRoute(
                 "PUT",
                 "/api/snapshot/config",
                 self.change_remote,
+                Access.ADMIN,
                 Operation(
                     "Change the repository that snapshots are pushed to, and start a sync that publishes to it",
                     object_schema(repository=TEXT, branch=TEXT, allow_existing=FLAG),
@@ -132,6 +141,7 @@ class KnowledgeRoutes:
                 "POST",
                 "/api/snapshot/sync",
                 self.publish,
+                Access.ADMIN,
                 Operation("Make the latest snapshot the current one", answer=PublishedSnapshot),
             ),
         ]
@@ -146,7 +156,6 @@ class KnowledgeRoutes:
         return JSONResponse({"total": len(found), **kinds})
 
     async def add(self, request: Request) -> Response:
-        require_admin(request)
         body = await read_object(request)
         check_field_names(body, _FIELDS)
         _check_local(request, read_text(body, "location"), _kind(body))
@@ -155,7 +164,6 @@ class KnowledgeRoutes:
 
     async def edit(self, request: Request) -> Response:
         """Changes a source. A missing field stays as it is."""
-        require_admin(request)
         body, which = await read_object(request), request.path_params["source"]
         check_field_names(body, _ANSWERED_FIELDS)
         source = (await self._catalog.get(which)).source
@@ -164,12 +172,10 @@ class KnowledgeRoutes:
         return JSONResponse(self._source(await self._catalog.edit(which, _change(body))))
 
     async def remove(self, request: Request) -> Response:
-        require_admin(request)
         await self._catalog.remove(request.path_params["source"])
         return Response(status_code=204)
 
     async def get_status(self, request: Request) -> Response:
-        require_admin(request)
         found = await self._snapshots.status()
         info = SnapshotInfo(
             current=found.current,
@@ -183,7 +189,6 @@ class KnowledgeRoutes:
         return JSONResponse(asdict(info))
 
     async def get_remote(self, request: Request) -> Response:
-        require_admin(request)
         remote = self._remote()
         return JSONResponse(asdict(SnapshotRemoteInfo(remote.location, remote.branch, remote.allow_existing)))
 
@@ -191,7 +196,6 @@ class KnowledgeRoutes:
         """Writes the remote to the configuration, once the repository is created or found to be Denizen's. A missing
         field stays as it is. Agents have no snapshot until the sync that this starts has published one.
         """
-        require_admin(request)
         body, known = await read_object(request), self._remote()
         check_field_names(body, _ANSWERED_REMOTE_FIELDS)
         remote = _read_remote(body, known)
@@ -202,7 +206,6 @@ class KnowledgeRoutes:
         return JSONResponse(asdict(change))
 
     async def publish(self, request: Request) -> Response:
-        require_admin(request)
         made = await self._snapshots.publish()
         return JSONResponse(asdict(PublishedSnapshot("" if made is None else made.id)))
 

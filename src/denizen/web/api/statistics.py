@@ -34,7 +34,7 @@ from denizen.domain.statistics import (
 )
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.web.http.auth import get_principal, require_admin
+from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ANY_OBJECT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import (
     IDEMPOTENCY_HEADER,
@@ -45,6 +45,7 @@ from denizen.web.http.request import (
     read_object,
     read_text,
 )
+from denizen.web.http.routing import Access
 from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -81,12 +82,14 @@ class StatisticsRoutes:
                 "POST",
                 "/api/stats/usage",
                 self.report,
+                Access.MEMBER,
                 Operation("Report what another program used", _REPORT, UsageReceipt, 201, headers=("Idempotency-Key",)),
             ),
             ApiRoute(
                 "POST",
                 "/api/stats/compute",
                 self.compute,
+                Access.ADMIN,
                 Operation(
                     "Sum up the usage of a day, yesterday by default",
                     object_schema(date={"type": "string", "format": "date"}),
@@ -98,6 +101,7 @@ class StatisticsRoutes:
                 "GET",
                 "/api/stats",
                 self.get_overview,
+                Access.ADMIN,
                 Operation(
                     "Usage of everybody, for owners and admins", answer=UsageOverview, query=(_DAYS, _SOURCE, _MODEL)
                 ),
@@ -106,12 +110,12 @@ class StatisticsRoutes:
                 "GET",
                 "/api/stats/me",
                 self.get_own_overview,
+                Access.MEMBER,
                 Operation("The caller's own usage", answer=UsageOverview, query=(_DAYS,)),
             ),
         ]
 
     async def get_overview(self, request: Request) -> Response:
-        require_admin(request)
         days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
         overview = await self._statistics.overview(days, source=source, model=model)
         return JSONResponse(asdict(overview_to_wire(overview)))
@@ -140,7 +144,6 @@ class StatisticsRoutes:
         return JSONResponse(asdict(UsageReceipt(kept.id, recorded=True)), status_code=201)
 
     async def compute(self, request: Request) -> Response:
-        require_admin(request)
         body: JsonBody = await read_object(request) if has_body(request) else {}
         given = read_text(body, "date")
         day, rows = await self._statistics.compute(parse_day(given) if given else None)

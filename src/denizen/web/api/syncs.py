@@ -21,7 +21,6 @@ from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.sync import SyncState, follow_sync
 from denizen.ports.hosting import SIGNATURE_HEADER, is_signature
 from denizen.ports.source import ReadingProgress
-from denizen.web.http.auth import SYNC_WEBHOOKS, require_admin
 from denizen.web.http.dependencies import KnowledgeServices, WebTiming
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
 from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, list_schema, object_schema
@@ -35,6 +34,7 @@ from denizen.web.http.request import (
     read_flag,
     read_object,
 )
+from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import SYNC_EVENTS, SourceProgress, StartedSync, SyncInfo, SyncProgress
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
@@ -54,12 +54,17 @@ class SyncRoutes:
     def routes(self) -> list[ApiRoute]:
         return [
             ApiRoute(
-                "GET", "/api/sync", self.list_runs, Operation("The last syncs, newest first", answer=list[SyncInfo])
+                "GET",
+                "/api/sync",
+                self.list_runs,
+                Access.ADMIN,
+                Operation("The last syncs, newest first", answer=list[SyncInfo]),
             ),
             ApiRoute(
                 "POST",
                 "/api/sync",
                 self.start,
+                Access.ADMIN,
                 Operation(
                     "Start reading all sources, or some",
                     object_schema(sources=list_schema(TEXT), reset=FLAG, push=FLAG),
@@ -70,8 +75,9 @@ class SyncRoutes:
             ),
             ApiRoute(
                 "POST",
-                f"{SYNC_WEBHOOKS}{{source}}",
+                "/api/sync/webhook/{source}",
                 self.receive_webhook,
+                Access.SIGNED,
                 Operation(
                     "Start reading one source, signed as GitHub does or with the secret as bearer token",
                     ANY_OBJECT,
@@ -84,6 +90,7 @@ class SyncRoutes:
                 "GET",
                 "/api/sync/{run}/events",
                 self.follow,
+                Access.ADMIN,
                 Operation(
                     "Follow a sync to its end",
                     stream="`run` with the whole state, `progress` of each source, `end` with the result.",
@@ -94,53 +101,50 @@ class SyncRoutes:
                 "GET",
                 "/api/sync/{run}",
                 self.get_run,
+                Access.ADMIN,
                 Operation("One sync, and how far each of its sources is", answer=SyncInfo),
             ),
             ApiRoute(
                 "POST",
                 "/api/sync/{source}",
                 self.start_one,
+                Access.ADMIN,
                 Operation("Start reading one source", answer=StartedSync, status=202),
             ),
             ApiRoute(
                 "POST",
                 "/api/sandbox/snapshot",
                 self.make_snapshot,
+                Access.ADMIN,
                 Operation("Start making a snapshot of what was read last", answer=StartedSync, status=202),
             ),
         ]
 
     async def list_runs(self, request: Request) -> Response:
-        require_admin(request)
         runs = await self._sync.list_runs()
         return JSONResponse([asdict(_sync_to_wire(run, self._sync.progress(run.id))) for run in runs])
 
     async def get_run(self, request: Request) -> Response:
-        require_admin(request)
         progress = self._sync.progress(request.path_params["run"])
         return JSONResponse(asdict(_sync_to_wire(await self._sync.get(request.path_params["run"]), progress)))
 
     async def start(self, request: Request) -> Response:
-        require_admin(request)
         body: JsonBody = await read_object(request) if has_body(request) else {}
         check_field_names(body, ("sources", "reset", "push"))
         push = read_flag(body, "push") if "push" in body else True
         return _answer_started(await self._sync.start(_read_sources(body), reset=read_flag(body, "reset"), push=push))
 
     async def start_one(self, request: Request) -> Response:
-        require_admin(request)
         return _answer_started(await self._sync.start((request.path_params["source"],)))
 
     async def make_snapshot(self, request: Request) -> Response:
         """Starts a sync that reads nothing: it makes a snapshot, and pushes it if a remote is configured."""
-        require_admin(request)
         return _answer_started(await self._sync.start_publishing())
 
     async def follow(self, request: Request) -> Response:
         """Streams `run` with the whole state, `progress` of each source and of the search index, and `end` with the
         result.
         """
-        require_admin(request)
         options = StreamOptions(
             on_error=lambda error: encode_sse("error", asdict(fill_in(describe_problem(error)))),
             on_gone=lambda: None,

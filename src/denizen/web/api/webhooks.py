@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from denizen.ports.hosting import RepositoryHosts, WebhookReceipt
-from denizen.web.http.auth import WEBHOOKS, get_principal, may_see_all
+from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.openapi import ApiRoute, Operation
 from denizen.web.http.request import WebhookBodyReader
+from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import RepositoryInfo
 
 MAX_WEBHOOK_BYTES = 2_000_000
@@ -32,8 +33,9 @@ class WebhookRoutes:
         return [
             ApiRoute(
                 "POST",
-                WEBHOOKS + "{platform}",
+                "/api/webhooks/{platform}",
                 self.receive,
+                Access.SIGNED,
                 Operation(
                     "A platform's webhook, signed by the platform: 202 if it is stored, 200 if it needs no action",
                     status=0,
@@ -43,6 +45,7 @@ class WebhookRoutes:
                 "GET",
                 "/api/github/repos",
                 self.list_repositories,
+                Access.MEMBER,
                 Operation(
                     "GitHub repositories that can become sources; private ones for owners and admins",
                     answer=list[RepositoryInfo],

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, is_dataclass
 from types import GenericAlias
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from denizen.domain.record import record
 from denizen.web.http.auth import HEALTH_PATH, READY_PATH
 from denizen.web.http.problems import STATUS
 from denizen.web.http.request import QueryParameter
+from denizen.web.http.routing import Access, AccessRoute, Handler
 from denizen_sdk.errors import ProblemDetails
 
 Schema = Mapping[str, Any]
@@ -71,13 +70,11 @@ class Operation:
     others: Mapping[int, type[Any]] = field(default_factory=dict[int, type[Any]])
 
 
-class ApiRoute(Route):
-    """A route with its description."""
+class ApiRoute(AccessRoute):
+    """A route of the API with its description."""
 
-    def __init__(
-        self, method: str, path: str, handler: Callable[[Request], Awaitable[Response]], operation: Operation
-    ) -> None:
-        super().__init__(path, handler, methods=[method])
+    def __init__(self, method: str, path: str, handler: Handler, access: Access, operation: Operation) -> None:
+        super().__init__(method, path, handler, access)
         self.operation = operation
 
 

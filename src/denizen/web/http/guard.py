@@ -1,0 +1,180 @@
+"""The guard that every request passes before its route, and the security headers of every answer.
+
+With keys, everything needs one except routes that are public or check a signature themselves. Without keys the server
+listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web page in the user's
+browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a request that
+changes something, and every one to the API, must come from the server's own pages or from no browser at all (against
+request forgery).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import NotAllowed
+from denizen.domain.principal import Principal
+from denizen.web.http.auth import (
+    LOGIN_PATH,
+    OPEN_LOOPBACK,
+    AccessRules,
+    Exposure,
+    find_key,
+    is_loopback,
+    login_token,
+    read_credentials,
+)
+from denizen.web.http.routing import Access, SitePageRoute, credentials_missing, is_among, list_routes
+
+_FORWARDING = (
+    "forwarded",
+    "via",
+    "x-forwarded-",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-",
+    "x-envoy-",
+    "cf-",
+    "true-client-ip",
+    "fastly-client-ip",
+    "x-azure-",
+    "x-appengine-",
+    "x-vercel-",
+    "fly-client-ip",
+)
+"""Beginnings of headers that proxies, load balancers and tunnels add."""
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_API = "/api/"
+
+SECURITY_HEADERS = {
+    "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send our own forms with `Origin: null`
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class SecurityHeaders:
+    """Adds the security headers to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+class AccessGuard:
+    """Identifies the caller and stores it in `request.state.principal`, or raises NotAllowed."""
+
+    def __init__(self, app: ASGIApp, rules: AccessRules, clock: Clock, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._rules = rules
+        self._clock = clock
+        self._public = list_routes(routes, Access.PUBLIC)
+        self._signed = list_routes(routes, Access.SIGNED)
+        self._pages = [route for route in routes if isinstance(route, SitePageRoute)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                principal = self._identify(scope)
+            except NotAllowed as error:
+                if error.code != "credentials_missing" or not is_among(self._pages, scope):
+                    raise
+                await RedirectResponse(LOGIN_PATH, status_code=303)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)
+
+    def _identify(self, scope: Scope) -> Principal | None:
+        """Returns the caller; None for an unknown one whose path is public."""
+        rules, headers, path = self._rules, Headers(scope=scope), scope["path"]
+        if is_among(self._signed, scope):
+            return None
+        changes = scope["method"] not in _READING
+        keys = rules.keys()
+        if not keys and not rules.exposure.listens_beyond_loopback:
+            check_direct(headers)
+            check_host(headers, rules.exposure)
+            if changes or (
+                path.startswith(_API) and scope["method"] != "OPTIONS"
+            ):  # a search writes a log line and takes from the budget, too
+                check_origin(headers, rules.exposure)
+            return OPEN_LOOPBACK
+        if text := read_credentials(headers):
+            key = find_key(keys, text)
+            if key is None:
+                raise NotAllowed("This API key is not known.", code="credentials_wrong", fix="Check the key.")
+            return key.principal
+        # From here on a browser may have sent the cookie by itself. A request with a key needs no such check: no
+        # foreign page can add the header.
+        if changes:
+            check_origin(headers, rules.exposure)
+        token = login_token(headers)
+        key = rules.logins.find(token, keys, now=self._clock.now()) if token else None
+        if key is not None:
+            return key.principal
+        if is_among(self._public, scope):
+            return None
+        raise credentials_missing()
+
+
+def check_direct(headers: Headers) -> None:
+    """Raises NotAllowed for a request through a proxy: without keys everybody behind it would be the owner."""
+    if any(name.startswith(_FORWARDING) for name in headers):
+        raise NotAllowed(
+            "This server is open to its own machine only, and this request came through a proxy.",
+            code="proxy_without_keys",
+            fix="Configure server.api_keys before you put a proxy in front.",
+        )
+
+
+def check_host(headers: Headers, exposure: Exposure) -> None:
+    """Raises NotAllowed unless the request names a loopback host: after DNS rebinding it names the attacker's."""
+    host = headers.get("host", "").lower()
+    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    if is_loopback(name) or name.endswith(".localhost") or name in exposure.allowed_hosts:
+        return
+    raise NotAllowed(
+        "This server does not answer to that host name.",
+        code="host_refused",
+        why="it has no API keys and answers to loopback names only, so that web pages cannot reach it by a trick",
+        fix="Use http://127.0.0.1, or add an API key under server.api_keys.",
+    )
+
+
+def check_origin(headers: Headers, exposure: Exposure) -> None:
+    """Raises NotAllowed for a request from another site's page. Programs send neither of the two headers."""
+    origin = headers.get("origin")
+    if origin is not None and origin in exposure.allowed_origins:
+        return
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        foreign = site not in {"same-origin", "none"}
+    else:  # an old browser, or one that reads the page over plain http from another machine
+        foreign = origin is not None and origin.partition("://")[2] != headers.get("host")
+    if foreign:
+        raise NotAllowed(
+            "A page of another site made this request.",
+            code="origin_refused",
+            fix="Use the server's own page, an API key, or add the origin under server.cors_origins.",
+        )

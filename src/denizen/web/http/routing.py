@@ -1,0 +1,96 @@
+"""Routes that state who may call them.
+
+Every route of the application is an `AccessRoute` (or a `PublicMount` of files), so none can forget its check: the
+guard lets nobody in without credentials unless the route says so, and the route refuses whoever lacks the role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from enum import StrEnum
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from denizen.domain.errors import NotAllowed
+from denizen.domain.principal import RoleName
+from denizen.web.http.auth import find_principal
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Access(StrEnum):
+    """Who may call a route."""
+
+    PUBLIC = "public"
+    """Anybody."""
+    SIGNED = "signed"
+    """Whoever sends a secret or a signature that the route itself checks."""
+    MEMBER = "member"
+    """Everybody with a key or a sign-in."""
+    ADMIN = "admin"
+    """Admins and owners."""
+    OWNER = "owner"
+
+
+_ROLES = {Access.ADMIN: frozenset({RoleName.ADMIN, RoleName.OWNER}), Access.OWNER: frozenset({RoleName.OWNER})}
+_REFUSALS = {
+    Access.ADMIN: ("This is for owners and admins.", "admin_only", "Use a key or an account with the role admin."),
+    Access.OWNER: ("This is for owners.", "owner_only", "Use a key or an account with the role owner."),
+}
+
+
+def check_access(connection: HTTPConnection, access: Access) -> None:
+    """Raises NotAllowed for an unknown caller, and for one whose roles do not suffice."""
+    if access in (Access.PUBLIC, Access.SIGNED):
+        return
+    principal = find_principal(connection)
+    if principal is None:
+        raise credentials_missing()
+    if access in _ROLES and not principal.roles & _ROLES[access]:
+        message, code, fix = _REFUSALS[access]
+        raise NotAllowed(message, code=code, fix=fix)
+
+
+def credentials_missing() -> NotAllowed:
+    return NotAllowed(
+        "This needs an API key.",
+        code="credentials_missing",
+        fix="Send it as `Authorization: Bearer KEY` or `x-api-key: KEY`, or sign in on the page.",
+    )
+
+
+class AccessRoute(Route):
+    """A route with its access. `handler` may be an ASGI application, too."""
+
+    def __init__(self, method: str, path: str, handler: Handler | ASGIApp, access: Access) -> None:
+        super().__init__(path, handler, methods=[method])
+        self.access = access
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        check_access(HTTPConnection(scope), self.access)
+        await super().handle(scope, receive, send)
+
+
+class SitePageRoute(AccessRoute):
+    """The route of a page for people. Without a sign-in it leads to the sign-in instead of answering with an error."""
+
+
+class PublicMount(Mount):
+    """Files that anybody may read."""
+
+    def __init__(self, path: str, app: ASGIApp) -> None:
+        super().__init__(path, app)
+        self.access = Access.PUBLIC
+
+
+def list_routes(routes: Iterable[BaseRoute], access: Access) -> Sequence[BaseRoute]:
+    """Returns the routes with exactly this access."""
+    return [route for route in routes if getattr(route, "access", None) is access]
+
+
+def is_among(routes: Iterable[BaseRoute], scope: Scope) -> bool:
+    """Tells whether a request is for the path of one of these routes."""
+    return any(route.matches(scope)[0] is not Match.NONE for route in routes)

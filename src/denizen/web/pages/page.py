@@ -1,0 +1,90 @@
+"""The frame around every page, rendering, and the files that pages load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from denizen.domain.record import record
+from denizen.web.http.auth import find_principal, login_token, may_see_all
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.pages.navigation import NavigationGroup, list_navigation
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_WEB = Path(__file__).parents[1]
+
+
+@record(kw_only=True)
+class Frame:
+    """The frame that `base.html` shows around a page, whose address is `path`.
+
+    `viewer` is the name of whoever reads it, empty for an unknown one. `can_sign_out` tells that the viewer signed in,
+    and `csrf_token` is what forms of theirs have to send. `simulator` is the address of the simulator's page, or empty.
+    """
+
+    version: str
+    path: str
+    navigation: Sequence[NavigationGroup] = ()
+    viewer: str = ""
+    can_sign_out: bool = False
+    csrf_token: str = ""
+    simulator: str = ""
+
+
+def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+    """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
+    that is not its own address.
+    """
+    principal = find_principal(request)
+    return Frame(
+        version=deps.version,
+        path=path or request.url.path,
+        navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
+        viewer=principal.name if principal else "",
+        can_sign_out=bool(login_token(request.headers)),
+        simulator=deps.simulator,
+    )
+
+
+def render(template: str, page: object, *, status: int = 200) -> Response:
+    """Returns the page as HTML. `page` is the record that the template declares."""
+    return HTMLResponse(render_text(template, page), status, {"Cache-Control": "no-store"})
+
+
+def render_text(template: str, page: object) -> str:
+    return _environment().get_template(template).render(page=page)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    # Imported with the first page, so that servers which only programs use never pay for it.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_WEB / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+class StaticPageFiles(StaticFiles):
+    """The files of the pages. Browsers check each time whether they changed, so an upgrade never mixes old and new."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_WEB / "static")
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response

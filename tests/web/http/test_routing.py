@@ -1,0 +1,70 @@
+"""Every route states who may call it, and holds to it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from denizen.web.http.routing import Access, AccessRoute, PublicMount, SitePageRoute
+from tests.web.full_web_fixture import open_full_web
+from tests.web_fixture import WebFixture
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("SW4")]
+
+PUBLIC = {"GET /health", "GET /ready", "GET /login", "POST /login", "GET /api/shared/{token}"}
+SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
+FOR_ADMINS = {
+    "POST /api/sources",
+    "PUT /api/sources/{source}",
+    "DELETE /api/sources/{source}",
+    "POST /api/sync",
+    "POST /api/sync/{source}",
+    "POST /api/snapshot/sync",
+    "POST /api/sandbox/snapshot",
+    "GET /api/snapshot/status",
+    "GET /api/snapshot/config",
+    "PUT /api/snapshot/config",
+    "GET /api/agent-config",
+    "PUT /api/agent-config",
+    "POST /api/agent-config/reset",
+    "GET /api/stats",
+    "POST /api/stats/compute",
+}
+"""The routes that only admins may call by the documents of the system that they come from."""
+
+
+def list_routes(web: WebFixture) -> list[tuple[str, str, AccessRoute]]:
+    """Method, path and route of each, without the files of the pages."""
+    for route in web.app.routes:
+        assert isinstance(route, AccessRoute | PublicMount), f"{route} does not state its access"
+    routes = [route for route in web.app.routes if isinstance(route, AccessRoute)]
+    return [(method, route.path, route) for route in routes for method in (route.methods or set()) - {"HEAD"}]
+
+
+async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web:
+        by_access: dict[Access, set[str]] = {access: set() for access in Access}
+        for method, path, route in list_routes(web):
+            by_access[route.access].add(f"{method} {path}")
+    assert by_access[Access.PUBLIC] == PUBLIC
+    assert by_access[Access.SIGNED] == SIGNED
+    assert by_access[Access.ADMIN] | by_access[Access.OWNER] >= FOR_ADMINS
+
+
+async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web, web.client() as client:
+        for method, path, route in list_routes(web):
+            url = re.sub(r"{\w+(:\w+)?}", "x", path)
+            if route.access not in (Access.PUBLIC, Access.SIGNED):
+                unknown = await client.request(method, url)
+                is_page = isinstance(route, SitePageRoute)
+                assert unknown.status_code == (303 if is_page else 401), (method, path)
+                assert is_page or unknown.json()["error"]["code"] == "credentials_missing"
+            for key, refused, code in (
+                ("key-of-ann", {Access.ADMIN, Access.OWNER}, "admin_only"),
+                ("key-of-ada", {Access.OWNER}, "owner_only"),
+            ):
+                if route.access in refused:
+                    answer = await client.request(method, url, headers={"x-api-key": key})
+                    assert answer.status_code == 403, (method, path, key)
+                    assert answer.json()["error"]["code"] in (code, f"{route.access}_only")
