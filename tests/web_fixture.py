@@ -22,15 +22,18 @@ from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
@@ -153,6 +156,7 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    embedder: Embedder | None = None,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -178,6 +182,7 @@ async def open_web(
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
+    limiter = RateLimiter(store, clock)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         engine=EngineEntryPoints(
@@ -185,9 +190,11 @@ async def open_web(
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
-            limiter=RateLimiter(store, clock),
+            limiter=limiter,
             calls=calls,
             assistant=assistant,
+            tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
+            embedder=BudgetedEmbedder(lambda: embedder),
         ),
         access=AccessRules(lambda: allowed, exposure or Exposure()),
         clock=clock,

@@ -10,10 +10,20 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
+from denizen.domain.demands import demands_from_json
 from denizen.domain.evidence import READ
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
-from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, parts_from_json, parts_to_json
+from denizen.domain.message import (
+    ImagePart,
+    Part,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    list_calls,
+    parts_from_json,
+    parts_to_json,
+)
 from denizen.domain.record import record
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
@@ -104,16 +114,22 @@ LATEST = 50
 
 @record
 class ReplyExtras:
-    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, and what tools have
-    shown, as rows of `domain/attachments` in the order of the calls.
+    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, what tools have shown,
+    as rows of `domain/attachments` in the order of the calls, and the calls that are left to the asker.
     """
 
     images: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
     shown: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[ToolCallPart, ...] = ()
 
     def __add__(self, more: ReplyExtras) -> ReplyExtras:
-        return ReplyExtras((*self.images, *more.images), (*self.reasoning, *more.reasoning), (*self.shown, *more.shown))
+        return ReplyExtras(
+            (*self.images, *more.images),
+            (*self.reasoning, *more.reasoning),
+            (*self.shown, *more.shown),
+            (*self.calls, *more.calls),
+        )
 
     @property
     def thoughts(self) -> str:
@@ -144,7 +160,7 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
-    found = ReplyExtras()
+    found, tools = ReplyExtras(), demands_from_json(turn.options).tools
     for message in messages:
         if message.turn_id != turn.id:
             continue
@@ -153,4 +169,5 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
             found += ReplyExtras(shown=tuple(shown.values()))
         if message.role is Role.ASSISTANT:
             found += find_reply_extras(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
+            found += ReplyExtras(calls=tools.select_calls(list_calls(message.parts)))
     return found

@@ -7,11 +7,12 @@ begins with are found here too; `loop/steps.py` adds what it reads later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
-from denizen.domain.errors import NeedsAttention, NotFound
+from denizen.domain.demands import AnswerDemands, demands_from_json
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
@@ -89,6 +90,7 @@ class TurnContext:
     model: Model
     scope: CallScope
     prompt: TurnPrompt
+    demands: AnswerDemands = field(default_factory=AnswerDemands)
     speakers: SpeakerNames | None = None
     """Set for a participant, which is kept from speaking for others."""
     overdue: Range | None = None
@@ -188,7 +190,14 @@ async def build_context(
         talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
         talk = await _read_session(store, facts, notes, free_tokens, past)
-    temperature = facts.options.get("temperature")
+    if opened.trigger.role is Role.TOOL and talk.messages[-1:] and talk.messages[-1].role is not Role.TOOL:
+        raise InvalidInput(
+            "The results answer no call of this conversation.",
+            code="tool_result_unknown",
+            fix="Send the assistant message with the calls before their results, with the ids as they came.",
+        )
+    demands = demands_from_json(turn.options)
+    _check_demands(demands, agent, model)
     context = TurnContext(
         turn=turn,
         generation=generation,
@@ -203,20 +212,46 @@ async def build_context(
             account=_choose_account(opened, agent),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
-            question=AskedText(join_text(opened.trigger.parts), _find_own_words(opened)),
+            question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
         ),
         prompt=TurnPrompt(
             segments=segments,
             max_output_tokens=max_output_tokens,
-            sampling=agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature)),
+            sampling=demands.apply_sampling(agent.sampling),
             notes=tuple(talk.notes),
             memories=recalled.memories,
             keep_s=plan_keep_s(talk.pauses_s),
         ),
+        demands=demands,
         speakers=talk.speakers,
         overdue=talk.overdue,
     )
     return context, talk.messages
+
+
+def _check_demands(demands: AnswerDemands, agent: Agent, model: Model) -> None:
+    """Raises InvalidInput for what the agent or its model cannot do."""
+    if demands.tools.specs and not model.capabilities.takes_tools:
+        raise InvalidInput(
+            f"The model of {agent.name} calls no tools.",
+            code="tools_unsupported",
+            fix="Leave `tools` out, or ask another agent.",
+        )
+    if demands.output is not None and agent.instructions.answers_from is AnswersFrom.SOURCES:
+        raise InvalidInput(
+            f"{agent.name} answers from its sources only, which a form would keep it from.",
+            code="response_format_unsupported",
+            why='each statement is held to what was read, and "I do not know" has to fit',
+            fix="Ask without a form, or ask another agent.",
+        )
+
+
+def _find_question(opened: OpenTurn, messages: Sequence[PromptMessage]) -> str:
+    """Returns what was asked. Results of the asker's tools answer no question: it stands before them."""
+    if opened.trigger.role is not Role.TOOL:
+        return join_text(opened.trigger.parts)
+    asked = (join_text(each.parts) for each in reversed(messages) if each.role is Role.USER and each.kind != "summary")
+    return next(asked, "")
 
 
 async def _changes_memory(facts: _TurnFacts) -> bool:
