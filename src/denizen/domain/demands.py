@@ -152,7 +152,8 @@ class StopFilter:
         if ends:
             self.is_hit, self._held = True, ""
             return text[: min(ends)]
-        held = max((_overlap(text, each) for each in self.stop), default=0)
+        begun = (each[:size] for each in self.stop for size in range(1, len(each)))
+        held = max((len(each) for each in begun if text.endswith(each)), default=0)
         self._held = text[len(text) - held :]
         return text[: len(text) - held]
 
@@ -160,8 +161,3 @@ class StopFilter:
         """Returns the text that was held back."""
         held, self._held = self._held, ""
         return held
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Returns how many characters at the end of the text are the beginning of `stop`."""
-    return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:size])), 0)

@@ -50,7 +50,11 @@ def build_body(request: ModelRequest, target: ModelTarget) -> Body:
             body["parallel_tool_calls"] = False
     if request.output_schema is not None:
         form: Body = {"name": request.output_name, "schema": request.output_schema}
-        if facts.wire.strict:
+        # A strict server refuses an open schema, such as a client may send.
+        is_open = request.output_schema.get("type") == "object" and request.output_schema.get(
+            "additionalProperties", True
+        )
+        if facts.wire.strict and not is_open:
             form["strict"] = True
         is_bound = capabilities.json_schema and not request.takes_any_object
         body["response_format"] = {"type": "json_schema", "json_schema": form} if is_bound else {"type": "json_object"}

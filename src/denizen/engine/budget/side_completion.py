@@ -23,7 +23,6 @@ from denizen.engine.budget.budgets import Payer, Payment, TurnBudget
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.intake.rate_limiter import RateLimiter, rate_error, turn_rate_key
-from denizen.engine.prompt.system_prompt import fit_to_model
 from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -123,7 +122,7 @@ class TaskCompletion:
         most = min(agent.limits.max_output_tokens, can.max_output_tokens or agent.limits.max_output_tokens)
         request = ModelRequest(
             segments=(Segment("task", instructions),) if instructions else (),
-            messages=fit_to_model(messages, can, native=False),
+            messages=messages,
             max_output_tokens=min(max_output_tokens or most, most),
             sampling=demands.apply_sampling(agent.sampling),
         )

@@ -21,7 +21,7 @@ from denizen.domain.turn import Turn
 from denizen.ports.store import Store, UnitOfWork
 
 MAX_MESSAGES = 200
-"""Of one turn; more steps has none."""
+"""The limit of one turn's messages; more steps has none."""
 
 
 async def restore_calls(store: Store, history: Sequence[PromptMessage], asker: Principal) -> list[PromptMessage]:

@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
+from denizen.domain.prompt import PromptMessage, Segment, Stability, count_tool_tokens, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
 from denizen.domain.record import record
 from denizen.domain.routing import list_turn_times
@@ -185,7 +185,10 @@ async def build_context(
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
     wanted = facts.options.get("max_output_tokens")
+    demands = demands_from_json(turn.options)
+    _check_demands(demands, agent, model)
     free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
+    free_tokens = max(free_tokens - sum(map(count_tool_tokens, demands.tools.specs)), 0)
     if facts.reads_transcript:
         talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
@@ -196,8 +199,6 @@ async def build_context(
             code="tool_result_unknown",
             fix="Send the assistant message with the calls before their results, with the ids as they came.",
         )
-    demands = demands_from_json(turn.options)
-    _check_demands(demands, agent, model)
     context = TurnContext(
         turn=turn,
         generation=generation,

@@ -21,7 +21,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, Notice, TurnEvent, TurnFinished
 from denizen.domain.ids import TurnId
-from denizen.domain.message import Author, Part, ToolResultPart, list_calls
+from denizen.domain.message import Author, ToolResultPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
@@ -88,6 +88,7 @@ class ClientTurns:
         idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
         key = message_key(principal, idempotency_key)
         history = [*before, *await self._queries.restore_calls(wanted.history, principal)]
+        names = {call.id: call.tool for message in history for call in list_calls(message.parts)}
         turn_request = TurnRequest(
             agent=agent.name,
             place=own_place(API, principal, session) if session else Place(API, principal.key, key),
@@ -96,7 +97,10 @@ class ClientTurns:
                 principal,
                 AskerReach.WAITS if request.headers.get(APPROVALS_HEADER) == "wait" else AskerReach.NOBODY,
             ),
-            parts=_name_tools(restore_ids(wanted.parts), history),
+            parts=tuple(
+                replace(part, tool=names.get(part.call_id, part.tool)) if isinstance(part, ToolResultPart) else part
+                for part in restore_ids(wanted.parts)
+            ),
             platform_id=key,
             keyed=bool(idempotency_key),
             session=SessionChoice(history=None if session else tuple(history)),
@@ -158,15 +162,6 @@ class ClientTurns:
 
     def _cancel(self, turn: ClientTurn) -> None:
         self._turns.cancel(turn.id)
-
-
-def _name_tools(parts: Sequence[Part], history: Sequence[PromptMessage]) -> tuple[Part, ...]:
-    """Returns the parts with the tools whose results they are, by the calls before."""
-    names = {call.id: call.tool for message in history for call in list_calls(message.parts)}
-    return tuple(
-        replace(part, tool=names.get(part.call_id, part.tool)) if isinstance(part, ToolResultPart) else part
-        for part in parts
-    )
 
 
 def describe_event(event: TurnEvent) -> str:

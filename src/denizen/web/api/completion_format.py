@@ -14,7 +14,7 @@ from typing import Any
 from denizen.domain.demands import AnswerDemands, write_call_id
 from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.ids import TurnId
-from denizen.domain.message import Part, ToolCallPart
+from denizen.domain.message import Part, Role, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
 from denizen.domain.usage import Usage
@@ -80,7 +80,9 @@ def parse_completion(body: JsonBody) -> CompletionRequest:
         read_output_form(read_child(body, "response_format"), "response_format", is_flat=False),
     )
     session = read_text(metadata, "session")
-    is_alone = not session and not demands.tools.specs and demands.output is None
+    told = [*talk.history, PromptMessage(Role.USER, talk.parts)]
+    has_calls = any(isinstance(part, ToolCallPart | ToolResultPart) for message in told for part in message.parts)
+    is_alone = not (session or has_calls or demands.tools.specs or demands.output)
     text = talk.text
     is_task = bool(read_text(body, "task") or read_text(metadata, "task")) or (
         not talk.history and text.lstrip().startswith(_TASK_BEGIN) and _TASK_TALK in text

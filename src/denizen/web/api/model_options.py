@@ -1,4 +1,4 @@
-"""What `/v1` takes besides messages: tools, the form of the answer, sampling, stops. Read into `AnswerDemands`. Pure.
+"""The options of requests to `/v1`: tools, the form of the answer, sampling, stops. Read into `AnswerDemands`. Pure.
 
 Every field is honoured or refused, in words: none is ignored. `WITHOUT_EFFECT` are accepted since they ask for nothing
 that an answer could show, and `NEUTRAL` has the values of other fields that ask for nothing.
