@@ -171,6 +171,7 @@ def test_nothing_of_a_stop_text_is_shown_in_whatever_pieces_it_comes() -> None:
         (ask(tools=[function("a"), function("a")]), "tools_invalid", "'a'"),
         (ask(tools=[function("a", parameters={"type": "string"})]), "field_invalid", "type object"),
         (ask(tools=[function("a")], tool_choice="b"), "field_invalid", "tool_choice"),
+        (ask(tools=[function("a")], tool_choice=["auto"]), "field_invalid", "tool_choice"),
         (ask(tool_choice="required"), "field_invalid", "with tools"),
         (ask(functions=[{"name": "f"}]), "functions_unsupported", "tools"),
         (ask(n=2), "n_unsupported", "one answer"),

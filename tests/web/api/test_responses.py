@@ -63,7 +63,7 @@ async def test_the_official_client_streams_the_events_of_a_response() -> None:
     )
     kinds = Counter(event.type for event in events)
     for kind in ("created", "in_progress", "output_item.added", "content_part.added", "completed"):
-        assert kinds[f"response.{kind}"] == 1  # pyright: ignore[reportArgumentType]
+        assert kinds[f"response.{kind}"] == 1
     assert [event.sequence_number for event in events] == list(range(len(events)))
 
 
@@ -184,6 +184,8 @@ async def test_a_stream_that_fails_in_the_middle_ends_with_an_error() -> None:
         ({"input": [{"type": "item_reference", "id": "1"}]}, "item_unsupported", "item_reference"),
         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "part_unsupported", "input_file"),
         ({"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]}, "messages_invalid", "input[0]"),
+        ({"input": [{"role": "user", "content": [{"type": []}]}]}, "field_invalid", "type"),
+        ({"text": {"verbosity": []}}, "field_invalid", "verbosity"),
         ({"text": {"format": {"type": "grammar"}}}, "field_invalid", "text.format"),
     ],
 )

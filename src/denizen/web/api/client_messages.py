@@ -15,12 +15,15 @@ from denizen.domain.message import ImagePart, Part, Role, TextPart, ToolCallPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
 from denizen.ports.model import RAW_ARGS
+from denizen.web.http.openapi import Schema
 from denizen.web.http.request import JsonBody, field_error, read_text
 
 MAX_MESSAGES = 2000
 """More than any context holds. 100,000 in one request would hold everybody up for seconds."""
 MAX_PARTS = 1000
 MAX_ID_CHARS = 200
+CALL_ID: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
+PICTURE: Schema = {"type": "string", "pattern": "^(https://|data:image/)"}
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
 

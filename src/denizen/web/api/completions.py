@@ -19,6 +19,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import TurnStatus
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.inspection.queries import Queries
+from denizen.web.api.client_messages import CALL_ID, PICTURE
 from denizen.web.api.client_turns import (
     API,
     CLIENT_GONE,
@@ -30,6 +31,7 @@ from denizen.web.api.client_turns import (
 )
 from denizen.web.api.completion_format import (
     DONE,
+    NEUTRAL_FIELDS,
     PARAGRAPH,
     CompletionRequest,
     CompletionWriter,
@@ -39,7 +41,17 @@ from denizen.web.api.completion_format import (
     models_json,
     parse_completion,
 )
-from denizen.web.api.model_options import MAX_TOKENS
+from denizen.web.api.model_options import (
+    FORM_SCHEMA,
+    FUNCTION,
+    MAX_TOKENS,
+    NAME,
+    SAMPLING,
+    SEED,
+    STOP,
+    describe_choice,
+    describe_fields,
+)
 from denizen.web.http.auth import get_principal
 from denizen.web.http.errors import openai_error
 from denizen.web.http.event_stream import HEADERS, Chunks, SseComment
@@ -61,47 +73,65 @@ from denizen.web.http.routing import Access
 _PART: Schema = {
     "anyOf": [
         object_schema("type", "text", type={"const": "text"}, text=TEXT),
-        object_schema("type", "image_url", type={"const": "image_url"}, image_url=object_schema("url", url=TEXT)),
+        object_schema("type", "image_url", type={"const": "image_url"}, image_url=object_schema("url", url=PICTURE)),
     ]
 }
+_CONTENT: Schema = {"anyOf": [{**TEXT, "minLength": 1}, {**list_schema(_PART), "minItems": 1}]}
 _CALL = object_schema(
     *("id", "type", "function"),
-    id=TEXT,
+    id=CALL_ID,
     type={"const": "function"},
-    function=object_schema("name", "arguments", name=TEXT, arguments=TEXT),
+    function=object_schema("name", "arguments", name=NAME, arguments=TEXT),
 )
-_TOOL = object_schema(
-    *("type", "function"),
-    type={"const": "function"},
-    function=object_schema("name", name=TEXT, description=TEXT, parameters=ANY_OBJECT, strict=FLAG),
-)
-_MESSAGE = object_schema(
-    "role",
-    role={"enum": ["system", "developer", "user", "assistant", "tool"]},
-    content={"anyOf": [TEXT, list_schema(_PART), {"type": "null"}]},
-    tool_calls=list_schema(_CALL),
-    tool_call_id=TEXT,
-)
-_REQUEST = object_schema(
-    "messages",
-    model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
-    messages={**list_schema(_MESSAGE), "minItems": 1},
-    stream=FLAG,
-    stream_options=object_schema(include_usage=FLAG),
-    max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
-    temperature={"type": "number", "minimum": 0, "maximum": 2},
-    top_p={"type": "number", "minimum": 0, "maximum": 1},
-    seed=NUMBER,
-    stop={"anyOf": [TEXT, list_schema(TEXT)]},
-    tools=list_schema(_TOOL),
-    tool_choice={"anyOf": [{"enum": ["auto", "none", "required"]}, ANY_OBJECT]},
-    parallel_tool_calls=FLAG,
-    response_format=object_schema(
-        "type", type={"enum": ["text", "json_object", "json_schema"]}, json_schema=ANY_OBJECT
+_MESSAGE: Schema = {
+    "anyOf": [
+        object_schema("role", "content", role={"enum": ["system", "developer", "user"]}, content=_CONTENT),
+        object_schema(
+            "role",
+            role={"const": "assistant"},
+            content={"anyOf": [_CONTENT, {"type": "null"}]},
+            tool_calls=list_schema(_CALL),
+        ),
+        object_schema(
+            "role", "tool_call_id", "content", role={"const": "tool"}, tool_call_id=CALL_ID, content=_CONTENT
+        ),
+    ]
+}
+_FUNCTION = {"type": {"const": "function"}}
+_REQUEST: Schema = {
+    **object_schema(
+        "messages",
+        model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
+        messages={**list_schema(_MESSAGE), "minItems": 1},
+        stream=FLAG,
+        stream_options=object_schema(include_usage=FLAG),
+        max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        max_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        **SAMPLING,
+        seed=SEED,
+        stop=STOP,
+        tools=list_schema(object_schema("type", "function", **_FUNCTION, function=object_schema("name", **FUNCTION))),
+        tool_choice=describe_choice(
+            object_schema("type", "function", **_FUNCTION, function=object_schema("name", name=NAME))
+        ),
+        parallel_tool_calls=FLAG,
+        response_format={
+            "anyOf": [
+                object_schema("type", type={"enum": ["text", "json_object"]}),
+                object_schema(
+                    *("type", "json_schema"),
+                    type={"const": "json_schema"},
+                    json_schema=object_schema("name", "schema", name=NAME, schema=FORM_SCHEMA),
+                ),
+            ]
+        },
+        metadata=object_schema(session=TEXT, task=TEXT),
+        task=TEXT,
+        user=TEXT,
+        **describe_fields(NEUTRAL_FIELDS),
     ),
-    metadata=object_schema(session=TEXT),
-    user=TEXT,
-)
+    "additionalProperties": False,
+}
 _MODEL = object_schema(
     "id", "object", "created", "owned_by", id=TEXT, object={"const": "model"}, created=NUMBER, owned_by=TEXT
 )

@@ -18,7 +18,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.intake.rate_limiter import RateLimiter, rate_error
 from denizen.ports.embed import EmbedKind
-from denizen.web.api.model_options import check_fields
+from denizen.web.api.model_options import check_fields, describe_fields
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ANY_OBJECT, NUMBER, TEXT, ApiRoute, Operation, Schema, list_schema, object_schema
 from denizen.web.http.request import JsonBody, field_error, read_number, read_object, read_text
@@ -30,14 +30,18 @@ _KNOWN = ("model", "input", "encoding_format", "dimensions", "user")
 _MANY = 4096
 
 _TEXTS: Schema = {**list_schema({"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS}), "minItems": 1}
-_REQUEST = object_schema(
-    "input",
-    model={"type": "string", "description": "The embedder's name; empty, or `default`, for the one that there is."},
-    input={"anyOf": [{"type": "string", "minLength": 1}, {**_TEXTS, "maxItems": MAX_TEXTS}]},
-    encoding_format={"enum": ["float", "base64"]},
-    dimensions={"type": "integer", "minimum": 1, "maximum": _MANY},
-    user=TEXT,
-)
+_REQUEST: Schema = {
+    **object_schema(
+        "input",
+        model={"type": "string", "description": "The embedder's name; empty, or `default`, for the one that there is."},
+        input={"anyOf": [{"type": "string", "minLength": 1}, {**_TEXTS, "maxItems": MAX_TEXTS}]},
+        encoding_format={"enum": ["float", "base64"]},
+        dimensions={"type": "integer", "minimum": 1, "maximum": _MANY},
+        user=TEXT,
+        **describe_fields(()),
+    ),
+    "additionalProperties": False,
+}
 _VECTOR = object_schema("object", "index", "embedding", object={"const": "embedding"}, index=NUMBER)
 _ANSWER = object_schema(
     *("object", "data", "model", "usage"), object=TEXT, data=list_schema(_VECTOR), model=TEXT, usage=ANY_OBJECT
@@ -59,16 +63,18 @@ def parse_embeddings(body: JsonBody) -> EmbeddingRequest:
     check_fields(body, _KNOWN, ())
     read_text(body, "user")
     given: Any = body.get("input")
-    texts = [given] if isinstance(given, str) else cast("list[object]", given)
-    if isinstance(texts, list) and texts and isinstance(texts[0], int | list):
+    texts: Any = [given] if isinstance(given, str) else given
+    is_list = isinstance(texts, list) and 1 <= len(cast("list[Any]", texts)) <= MAX_TEXTS
+    if is_list and isinstance(texts[0], int | list):
         raise InvalidInput(
             "`input` must be text.",
             code="tokens_unsupported",
             why="tokens are numbers of one model, and this is another",
             fix="Send the texts themselves (in LangChain: `check_embedding_ctx_length=False`).",
         )
-    is_list = isinstance(texts, list) and 1 <= len(texts) <= MAX_TEXTS
-    if not is_list or not all(isinstance(each, str) and 0 < len(each) <= MAX_TEXT_CHARS for each in texts):
+    if not is_list or not all(
+        isinstance(each, str) and 0 < len(each) <= MAX_TEXT_CHARS for each in cast("list[Any]", texts)
+    ):
         raise field_error("input", f"a text of 1 to {MAX_TEXT_CHARS} characters, or a list of 1 to {MAX_TEXTS}")
     form, model = read_text(body, "encoding_format", "float"), read_text(body, "model")
     if form not in {"float", "base64"}:

@@ -15,6 +15,7 @@ from denizen.domain.demands import NO_TOOLS, AnswerDemands, ClientTools, OutputF
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolSpec
+from denizen.web.http.openapi import FLAG, NUMBER, TEXT, Schema, list_schema, object_schema
 from denizen.web.http.request import JsonBody, check_field_names, field_error, read_flag, read_number, read_text
 
 MAX_TOKENS = 1_000_000
@@ -63,6 +64,27 @@ _REASONS = {
 }
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
+NAME: Schema = {"type": "string", "pattern": f"^{_NAME.pattern}$"}
+FUNCTION: Mapping[str, Schema] = {
+    "name": NAME,
+    "description": TEXT,
+    "parameters": object_schema(type={"const": "object"}),
+    "strict": FLAG,
+}
+SAMPLING: Mapping[str, Schema] = {
+    "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+    "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+}
+SEED: Schema = {**NUMBER, "minimum": -MAX_SEED, "maximum": MAX_SEED}
+_STOP: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS}
+STOP: Schema = {"anyOf": [_STOP, {**list_schema(_STOP), "maxItems": MAX_STOPS}]}
+FORM_SCHEMA = object_schema("type", type={"const": "object"})
+
+
+def describe_choice(named: Schema) -> Schema:
+    """Returns the schema of a choice among tools; `named` describes a function."""
+    return {"anyOf": [{"enum": ["auto", "none", "required"]}, named]}
+
 
 def check_fields(body: JsonBody, known: Collection[str], neutral: Collection[str]) -> None:
     """Raises InvalidInput for a field that is unknown, or that asks for something that there is not."""
@@ -79,6 +101,13 @@ def check_fields(body: JsonBody, known: Collection[str], neutral: Collection[str
             fix=f"Leave `{name}` out.",
         )
     check_field_names(body, [*known, *neutral, *sorted(WITHOUT_EFFECT)])
+
+
+def describe_fields(neutral: Collection[str]) -> dict[str, Schema]:
+    """Returns the schemas of fields that ask for nothing, for the description of a route."""
+    nothing: dict[str, Schema] = {name: {"enum": [None, *NEUTRAL[name]]} for name in neutral}
+    anything: Schema = {}
+    return nothing | dict.fromkeys(sorted(WITHOUT_EFFECT), anything)
 
 
 def read_demands(body: JsonBody, tools: ClientTools, output: OutputForm | None) -> AnswerDemands:
@@ -188,7 +217,7 @@ def _read_choice(body: JsonBody, names: Collection[str], *, is_flat: bool) -> st
         if name not in names:
             raise field_error("tool_choice", "auto, none, required, or a function among the tools")
         return f"={name}"
-    if choice not in {None, "auto", "none", "required"} or (choice == "required" and not names):
+    if choice not in (None, "auto", "none", "required") or (choice == "required" and not names):
         raise field_error("tool_choice", "auto, none, required (with tools), or a function among the tools")
     return str(choice or "auto")
 

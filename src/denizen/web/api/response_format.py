@@ -73,7 +73,7 @@ def parse_response(body: JsonBody) -> ResponseRequest:
     previous = _read_previous(read_text(body, "previous_response_id"))
     talk = read_conversation(list(_read_items(body)), "input", is_continued=previous is not None)
     text = read_child(body, "text")
-    if text.get("verbosity") not in {None, "medium"}:
+    if read_text(text, "verbosity", "medium") != "medium":
         raise InvalidInput("`text.verbosity` is not supported.", code="verbosity_unsupported", fix="Leave it out.")
     tools = read_tools(body, is_flat=True)
     demands = read_demands(body, tools, read_output_form(read_child(text, "format"), "text.format", is_flat=True))
@@ -185,7 +185,7 @@ def _read_content(value: Any, where: str) -> Any:  # noqa: ANN401 - checked wher
     parts: list[object] = []
     for given in cast("list[Any]", value):
         part: JsonBody = cast("JsonBody", given) if isinstance(given, dict) else {}
-        kind: object = part.get("type")
+        kind = read_text(part, "type")
         if kind in _TEXT_KINDS:
             parts.append({"type": "text", "text": part.get("text")})
         elif kind == "input_image" and part.get("file_id") is None:
@@ -194,7 +194,7 @@ def _read_content(value: Any, where: str) -> Any:  # noqa: ANN401 - checked wher
             parts.append(part)
         else:
             raise InvalidInput(
-                f"{where} has a part of type '{str(kind)[:100]}', which is not supported.",
+                f"{where} has a part of type '{kind[:100]}', which is not supported.",
                 code="part_unsupported",
                 fix="Send input_text, output_text and input_image parts, pictures with `image_url`.",
             )

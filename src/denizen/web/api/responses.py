@@ -16,6 +16,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.events import TextAdded, TurnFinished, TurnStarted
 from denizen.domain.prompt import PromptMessage
 from denizen.engine.inspection.queries import Queries
+from denizen.web.api.client_messages import CALL_ID, PICTURE
 from denizen.web.api.client_turns import (
     CLIENT_GONE,
     SESSION_HEADER,
@@ -26,8 +27,16 @@ from denizen.web.api.client_turns import (
     require_text,
 )
 from denizen.web.api.completion_format import PARAGRAPH, StreamedText
-from denizen.web.api.model_options import MAX_TOKENS
-from denizen.web.api.response_format import ResponseRequest, ResponseWriter, parse_response
+from denizen.web.api.model_options import (
+    FORM_SCHEMA,
+    FUNCTION,
+    MAX_TOKENS,
+    NAME,
+    SAMPLING,
+    describe_choice,
+    describe_fields,
+)
+from denizen.web.api.response_format import NEUTRAL_FIELDS, ResponseRequest, ResponseWriter, parse_response
 from denizen.web.http.auth import get_principal
 from denizen.web.http.errors import openai_error
 from denizen.web.http.event_stream import Chunks, SseComment
@@ -46,7 +55,13 @@ from denizen.web.http.problems import describe_problem
 from denizen.web.http.request import read_object
 from denizen.web.http.routing import Access
 
-_CONTENT: Schema = {"anyOf": [TEXT, list_schema(object_schema("type", type=TEXT, text=TEXT, image_url=TEXT))]}
+_PART: Schema = {
+    "anyOf": [
+        object_schema("type", "text", type={"enum": ["input_text", "output_text"]}, text=TEXT),
+        object_schema("type", "image_url", type={"const": "input_image"}, image_url=PICTURE),
+    ]
+}
+_CONTENT: Schema = {"anyOf": [{**TEXT, "minLength": 1}, {**list_schema(_PART), "minItems": 1}]}
 _ITEM: Schema = {
     "anyOf": [
         object_schema(
@@ -58,36 +73,47 @@ _ITEM: Schema = {
         object_schema(
             *("type", "call_id", "name", "arguments"),
             type={"const": "function_call"},
-            call_id=TEXT,
-            name=TEXT,
+            call_id=CALL_ID,
+            name=NAME,
             arguments=TEXT,
         ),
         object_schema(
-            "type", "call_id", "output", type={"const": "function_call_output"}, call_id=TEXT, output=_CONTENT
+            "type", "call_id", "output", type={"const": "function_call_output"}, call_id=CALL_ID, output=_CONTENT
         ),
     ]
 }
-_TOOL = object_schema(
-    "type", "name", type={"const": "function"}, name=TEXT, description=TEXT, parameters=ANY_OBJECT, strict=FLAG
-)
-_REQUEST = object_schema(
-    "input",
-    model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
-    input={"anyOf": [TEXT, {**list_schema(_ITEM), "minItems": 1}]},
-    instructions=TEXT,
-    previous_response_id={"type": "string", "description": "A stored response of the caller's to go on from."},
-    store=FLAG,
-    stream=FLAG,
-    max_output_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
-    temperature={"type": "number", "minimum": 0, "maximum": 2},
-    top_p={"type": "number", "minimum": 0, "maximum": 1},
-    text=object_schema(format=ANY_OBJECT),
-    tools=list_schema(_TOOL),
-    tool_choice={"anyOf": [{"enum": ["auto", "none", "required"]}, ANY_OBJECT]},
-    parallel_tool_calls=FLAG,
-    metadata=ANY_OBJECT,
-    user=TEXT,
-)
+_FUNCTION = {"type": {"const": "function"}}
+_REQUEST: Schema = {
+    **object_schema(
+        "input",
+        model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
+        input={"anyOf": [TEXT, {**list_schema(_ITEM), "minItems": 1}]},
+        instructions=TEXT,
+        previous_response_id={"type": "string", "description": "A stored response of the caller's to go on from."},
+        stream=FLAG,
+        stream_options=object_schema(include_obfuscation=FLAG),
+        max_output_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        **SAMPLING,
+        text=object_schema(
+            format={
+                "anyOf": [
+                    object_schema("type", type={"enum": ["text", "json_object"]}),
+                    object_schema(
+                        *("type", "name", "schema"), type={"const": "json_schema"}, name=NAME, schema=FORM_SCHEMA
+                    ),
+                ]
+            },
+            verbosity={"enum": [None, "medium"]},
+        ),
+        tools=list_schema(object_schema("type", "name", **_FUNCTION, **FUNCTION)),
+        tool_choice=describe_choice(object_schema("type", "name", **_FUNCTION, name=NAME)),
+        parallel_tool_calls=FLAG,
+        metadata=ANY_OBJECT,
+        user=TEXT,
+        **(describe_fields(NEUTRAL_FIELDS) | {"store": FLAG}),
+    ),
+    "additionalProperties": False,
+}
 _RESPONSE = object_schema(
     *("id", "object", "created_at", "model", "status", "output", "usage"),
     id=TEXT,
