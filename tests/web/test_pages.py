@@ -1,7 +1,8 @@
 """The pages: what they are made of, and that they keep to the strict policy."""
 
+import dataclasses
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +12,8 @@ from jinja2 import Environment
 from jinja2.nodes import Getattr, Name
 
 import denizen.web
-from denizen.web.pages.chat import ChatPage
+from denizen.web.pages.chat import ChatPage, SharedChatPage
+from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.page import Frame, render_text
 from denizen.web.pages.sign_in import LoginPage
 from tests.web_fixture import ANN, open_web
@@ -19,10 +21,18 @@ from tests.web_fixture import ANN, open_web
 pytestmark = pytest.mark.anyio
 
 WEB = Path(denizen.web.__file__).parent
-FRAME = Frame(version="1.2.3", section="chat", viewer="ann", may_administrate=True, can_sign_out=True)
+FRAME = Frame(
+    version="1.2.3",
+    path="/",
+    navigation=list_navigation(may_administrate=True),
+    viewer="ann",
+    can_sign_out=True,
+    csrf_token="x",
+)
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
-    "login.html": LoginPage(Frame(version="1.2.3"), "No."),
+    "shared.html": SharedChatPage("1.2.3"),
+    "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
 }
 
 
@@ -50,7 +60,7 @@ class PageOutline(HTMLParser):
 def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
-    assert used | {"frame"} == {field.name for field in fields(cast("Any", page))}
+    assert used | {"frame"} == {"frame"} | {field.name for field in dataclasses.fields(cast("Any", page))}
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
@@ -70,7 +80,8 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
         source = attrs.get("src") or attrs.get("href") or ""
         assert (WEB / source.removeprefix("/")).is_file(), source
     labelled = {attrs.get("for") for attrs in outline.all("label")}
-    assert {attrs["id"] for attrs in outline.all("input", "select", "textarea")} <= labelled
+    fields = [attrs for attrs in outline.all("input", "select", "textarea") if attrs.get("type") != "hidden"]
+    assert {attrs["id"] for attrs in fields} <= labelled
     ids = {attrs["id"] for _, attrs in outline.tags if "id" in attrs}
     described = [attrs["aria-describedby"] for _, attrs in outline.tags if attrs.get("aria-describedby")]
     assert {name for names in described for name in (names or "").split()} <= ids
@@ -78,14 +89,14 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
     assert html["lang"]
 
 
-def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
-    script = (WEB / "static" / "chat.js").read_text()
-    wanted = set(re.findall(r'find\("(\w+)"\)', script))
-    first = re.search(r"= \[(.*)\]\.map\(find\)", script)
-    assert first is not None
-    wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
+def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
     ids = {attrs.get("id") for _, attrs in PageOutline("chat.html", PAGES["chat.html"]).tags}
-    assert wanted <= ids
+    for name in ("chat.js", "chat_list.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
+        script = (WEB / "static" / name).read_text()
+        wanted = set(re.findall(r'(?:find|getElementById)\("([\w-]+)"\)', script))
+        if first := re.search(r"= \[(.*)\]\.map\(find\)", script):
+            wanted |= set(re.findall(r'"([\w-]+)"', first.group(1)))
+        assert wanted <= ids, name
 
 
 def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
-from denizen.domain.demands import demands_from_json
+from denizen.domain.demands import NO_TOOLS, ClientTools, demands_from_json
 from denizen.domain.evidence import READ
-from denizen.domain.ids import CallId
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import (
     ImagePart,
+    Message,
     Part,
     Role,
     ThinkingPart,
@@ -160,14 +161,22 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
-    found, tools = ReplyExtras(), demands_from_json(turn.options).tools
+    tools, with_reasoning = demands_from_json(turn.options).tools, agent is not None and agent.show_reasoning
+    return collect_reply_extras(messages, turn.id, with_reasoning=with_reasoning, tools=tools)
+
+
+def collect_reply_extras(
+    messages: Iterable[Message], turn_id: TurnId, *, with_reasoning: bool, tools: ClientTools = NO_TOOLS
+) -> ReplyExtras:
+    """In the messages of a session, of which those of the turn count. `tools` are those that the asker runs."""
+    found = ReplyExtras()
     for message in messages:
-        if message.turn_id != turn.id:
+        if message.turn_id != turn_id:
             continue
         if message.role is Role.TOOL:
             shown = cast("Mapping[str, Mapping[str, Any]]", message.meta.get(SHOWN, {}))
             found += ReplyExtras(shown=tuple(shown.values()))
         if message.role is Role.ASSISTANT:
-            found += find_reply_extras(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
+            found += find_reply_extras(message.parts, with_reasoning=with_reasoning)
             found += ReplyExtras(calls=tools.select_calls(list_calls(message.parts)))
     return found

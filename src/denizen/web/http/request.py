@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
+from urllib.parse import parse_qsl
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -27,6 +28,8 @@ MAX_JSON_VALUES = 100_000
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[,\[{]', re.DOTALL)
 """A text, or what stands before each value. A text without an end is one too: it is not searched again and again."""
 
+MAX_FORM_BYTES = 200_000
+MAX_FORM_FIELDS = 1000
 MAX_WEBHOOK_MEMORY_BYTES = 32_000_000
 WEBHOOK_DEADLINE_S = 20.0
 
@@ -146,6 +149,17 @@ class BoundedJson:
         await self._app(scope, receive_again, send)
 
 
+async def read_form(request: Request, *, limit: int = MAX_FORM_BYTES) -> Mapping[str, str]:
+    """Returns the fields of a form that a page sent, each with its last value. Raises HTTPException (413) for a form of
+    more bytes than the limit, InvalidInput for one of too many fields.
+    """
+    body = await read_bytes(request, limit=limit)
+    try:
+        return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
+    except ValueError as error:
+        raise InvalidInput(f"A form has at most {MAX_FORM_FIELDS} fields.", code="form_too_wide") from error
+
+
 def has_body(request: Request) -> bool:
     """Tells whether the request has a body, of any type."""
     length = request.headers.get("content-length", "0")
@@ -185,6 +199,16 @@ def read_text(body: JsonBody, name: str, default: str = "") -> str:
     if not isinstance(value, str):
         raise field_error(name, "a string")
     return value
+
+
+def read_texts(body: JsonBody, name: str) -> list[str]:
+    """Returns a list of strings; empty if it is null or missing. Raises InvalidInput."""
+    value: Any = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast("list[object]", value)):
+        raise field_error(name, "a list of strings")
+    return cast("list[str]", value)
 
 
 def read_flag(body: JsonBody, name: str, *, default: bool = False) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from starlette.types import Scope
 from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
+from denizen.web.pages.navigation import NavigationGroup, list_navigation
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,27 +25,31 @@ _WEB = Path(__file__).parents[1]
 
 @record(kw_only=True)
 class Frame:
-    """The frame of a page: what `base.html` shows around it. `section` is the part of the site that the page belongs
-    to. `viewer` is the name of whoever reads it, empty for an unknown one; `can_sign_out` tells that the viewer signed
-    in. `simulator` is the address of the simulator's page, or empty.
+    """The frame that `base.html` shows around a page, whose address is `path`.
+
+    `viewer` is the name of whoever reads it, empty for an unknown one. `can_sign_out` tells that the viewer signed in,
+    and `csrf_token` is what forms of theirs have to send. `simulator` is the address of the simulator's page, or empty.
     """
 
     version: str
-    section: str = ""
+    path: str
+    navigation: Sequence[NavigationGroup] = ()
     viewer: str = ""
-    may_administrate: bool = False
     can_sign_out: bool = False
+    csrf_token: str = ""
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies, section: str) -> Frame:
-    """Returns the frame of a page for whoever asks for it."""
+def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+    """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
+    that is not its own address.
+    """
     principal = find_principal(request)
     return Frame(
         version=deps.version,
-        section=section,
+        path=path or request.url.path,
+        navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
         viewer=principal.name if principal else "",
-        may_administrate=principal is not None and may_see_all(principal),
         can_sign_out=bool(login_token(request.headers)),
         simulator=deps.simulator,
     )

@@ -5,8 +5,6 @@ Signing in exchanges an API key for a random token in a cookie that scripts cann
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
-
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -14,11 +12,11 @@ from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_LIFETIME, LOGIN_PATH, find_client_network, find_key, login_token
 from denizen.web.http.dependencies import WebDependencies
-from denizen.web.http.request import read_bytes
+from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.page import Frame, build_frame, render
 
-MAX_FORM_BYTES = 8192
+MAX_LOGIN_BYTES = 8192
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
 """How many wrong keys one address may send; after that it has to wait, even with the right key."""
 
@@ -51,15 +49,14 @@ class SignInPages:
         return self._render(request)
 
     async def sign_in(self, request: Request) -> Response:
-        body = await read_bytes(request, limit=MAX_FORM_BYTES)
+        fields = await read_form(request, limit=MAX_LOGIN_BYTES)
         address = f"sign-in\x00{find_client_network(request.client.host if request.client else '')}"
         limiter = self._deps.engine.limiter
         excess = await limiter.take(address, (WRONG_KEYS,))
         if excess is not None:
             problem = f"Too many wrong keys came from your address. Try again in {excess.wait_s / 60:.0f} min."
             return self._render(request, problem, status=429)
-        fields = parse_qs(body.decode(errors="replace"))
-        key = find_key(self._deps.access.keys(), fields.get("key", [""])[0].strip())
+        key = find_key(self._deps.access.keys(), fields.get("key", "").strip())
         if key is None:
             return self._render(request, "This key is not known.", status=401)
         await limiter.give_back(address)
@@ -82,4 +79,4 @@ class SignInPages:
         return response
 
     def _render(self, request: Request, problem: str = "", *, status: int = 200) -> Response:
-        return render("login.html", LoginPage(build_frame(request, self._deps, ""), problem), status=status)
+        return render("login.html", LoginPage(build_frame(request, self._deps), problem), status=status)

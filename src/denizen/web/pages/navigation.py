@@ -1,0 +1,30 @@
+"""The links of the sidebar: which pages there are, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.record import record
+
+
+@record
+class NavigationLink:
+    label: str
+    path: str
+
+
+@record
+class NavigationGroup:
+    """Links under a title, which may be empty."""
+
+    title: str
+    links: Sequence[NavigationLink]
+
+
+_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"),))
+_FOR_ADMINS: Sequence[NavigationGroup] = ()
+
+
+def list_navigation(*, may_administrate: bool) -> Sequence[NavigationGroup]:
+    """Returns the groups of links for a member, or for an owner or admin."""
+    return (_FOR_ALL, *_FOR_ADMINS) if may_administrate else (_FOR_ALL,)

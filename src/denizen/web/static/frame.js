@@ -1,0 +1,42 @@
+// The frame of every page: the menu on small screens, and what htmx sends with each request.
+
+const button = document.getElementById("menu-button");
+const sidebar = document.getElementById("sidebar");
+
+function setMenu(isOpen) {
+  document.body.classList.toggle("menu-open", isOpen);
+  button.setAttribute("aria-expanded", String(isOpen));
+  if (isOpen) sidebar.querySelector("a, button, input")?.focus();
+}
+
+button?.addEventListener("click", () => setMenu(!document.body.classList.contains("menu-open")));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !document.body.classList.contains("menu-open")) return;
+  setMenu(false);
+  button.focus();
+});
+document.addEventListener("click", (event) => {
+  if (document.body.classList.contains("menu-open") && !event.target.closest("#sidebar, #menu-button")) setMenu(false);
+});
+
+// A form whose act cannot be taken back says so in `data-confirm` and is asked about first.
+document.addEventListener("submit", (event) => {
+  const question = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
+  if (question && !confirm(question)) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+}, true);
+
+const token = document.querySelector('meta[name="csrf-token"]')?.content;
+document.addEventListener("htmx:config:request", (event) => {
+  if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
+});
+
+// Times of the server are UTC; people read theirs.
+for (const each of document.querySelectorAll("time[datetime]")) {
+  const when = new Date(each.dateTime);
+  if (Number.isNaN(when.getTime())) continue;
+  each.title = each.textContent;
+  each.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}
