@@ -103,6 +103,7 @@ class WebFixture:
     weather: Weather
     mcp: McpEndpoint
     uploads: Path
+    durable: MemoryDurable
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -221,7 +222,7 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, folder)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, folder, durable)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()
