@@ -22,6 +22,8 @@ from denizen.ports.store import Store, UnitOfWork
 
 MAX_MESSAGES = 200
 """The limit of one turn's messages; more steps has none."""
+MAX_RESTORED = 100
+"""The newest calls of a history whose turns are looked at; each takes two reads of the store."""
 
 
 async def restore_calls(store: Store, history: Sequence[PromptMessage], asker: Principal) -> list[PromptMessage]:
@@ -29,11 +31,13 @@ async def restore_calls(store: Store, history: Sequence[PromptMessage], asker: P
     its turns have left to the client.
     """
     restored: list[PromptMessage] = []
+    calling = [place for place, message in enumerate(history) if list_calls(message.parts)]
+    recent = set(calling[-MAX_RESTORED:])
     async with store.work(write=False) as work:
-        for message in history:
+        for place, message in enumerate(history):
             turns = {read_call_id(call.id)[0] for call in list_calls(message.parts)}
             bare = replace(message, parts=restore_ids(message.parts))
-            made = await _list_steps(work, next(iter(turns)), asker) if len(turns) == 1 else []
+            made = await _list_steps(work, next(iter(turns)), asker) if len(turns) == 1 and place in recent else []
             known = {call.id for each in made for call in list_calls(each.parts)}
             wanted = {call.id for call in list_calls(bare.parts)}
             restored += made if wanted and wanted <= known else [bare]

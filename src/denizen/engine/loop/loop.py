@@ -17,7 +17,6 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.domain.prompt_messages import note_data_uris
-from denizen.domain.tool import ToolSpec
 from denizen.engine.loop.output_form import demand_form, describe_form, fits, say_output
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
@@ -47,7 +46,7 @@ async def run_loop(
     """Returns the text of the answer. `history` ends with the message to answer, `looked_up` is known already. Raises
     what the model raises.
     """
-    limits = context.agent.limits
+    limits, output, client = context.agent.limits, context.demands.output, context.demands.tools
     # As words: a model that thinks refuses calls of its own that it made without thinking.
     messages = [*history, *tell_results([PromptMessage(Role.TOOL, (result,)) for _, result in looked_up])]
     offered: frozenset[str] | None = None
@@ -55,11 +54,9 @@ async def run_loop(
     nudges = worked = 0
     rounds: list[str] = []
     made: list[ToolCallPart] = []
-    output, client = context.demands.output, context.demands.tools
     for number in range(1, limits.max_steps + 1):
         toolbox = await _find_tools(context, steps, made)
-        specs = (*toolbox.specs, *client.specs)
-        names = frozenset(spec.name for spec in specs)
+        names = frozenset(toolbox.tools) | client.names
         notes = [] if offered in (None, names) else [_TOOLS_CHANGED.format(tools=", ".join(toolbox.tools) or "none")]
         offered = names
         # Calls that are left to the client need no step after them.
@@ -68,13 +65,10 @@ async def run_loop(
             break
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
-        reply = await _ask_model(context, steps, messages, specs, text_only=text_only, notes=notes)
+        reply = await _ask_model(context, steps, messages, toolbox, text_only=text_only, notes=notes)
         calls = list_calls(reply.parts)
-        theirs = () if text_only else client.select_calls(calls)
-        if theirs:
-            return await _leave_calls(steps, reply, theirs, toolbox)
-        if client.is_required:
-            raise unmet_choice(context)
+        if not text_only and (said := await _leave_calls(steps, reply, toolbox)) is not None:
+            return said
         if is_reserved(number, limits.max_steps):
             # Looking for a tool is no work, so an answer after that alone has lost nothing.
             is_used_up = worked >= count_tool_steps(limits.max_steps)
@@ -89,10 +83,10 @@ async def run_loop(
                 messages += [PromptMessage(Role.ASSISTANT, note_data_uris(reply.parts)), transient_note(nudge)]
                 steps.retract()
                 continue
-            if output is not None and not fits(output, text):
-                break
-            if text or any(isinstance(part, ImagePart) for part in reply.parts):
-                return _keep_answer(steps, reply, text if output is None else say_output(steps, output, reply, text))
+            if output is not None and fits(output, text):
+                return _keep_answer(steps, reply, say_output(steps, output, reply, text))
+            if output is None and (text or any(isinstance(part, ImagePart) for part in reply.parts)):
+                return _keep_answer(steps, reply, text)
             break
         made += calls
         worked += any(call.tool != FIND_TOOLS for call in calls)
@@ -138,13 +132,14 @@ async def _ask_model(
     context: TurnContext,
     steps: TurnSteps,
     messages: Sequence[PromptMessage],
-    specs: tuple[ToolSpec, ...],
+    toolbox: Toolbox,
     *,
     text_only: bool,
     notes: Sequence[str],
 ) -> ModelReply:
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
     output, client = context.demands.output, context.demands.tools
+    specs = (*toolbox.specs, *client.specs)
     choice: ToolChoice = "none" if text_only else "required" if client.is_required else "auto"
     notes = notes if output is None else [*notes, describe_form(output)]
     # No later prompt shows the calls of a participant, so its messages keep their bytes for this turn only.
@@ -158,9 +153,17 @@ async def _ask_model(
     return await steps.ask(request, "answer" if choice == "none" else "act", show=output is None)
 
 
-async def _leave_calls(steps: TurnSteps, reply: ModelReply, theirs: Sequence[ToolCallPart], toolbox: Toolbox) -> str:
-    """Ends the turn with calls of tools that the client runs. Calls of the agent's own beside them are run."""
-    own = [call for call in list_calls(reply.parts) if toolbox.find(call.tool) is not None]
+async def _leave_calls(steps: TurnSteps, reply: ModelReply, toolbox: Toolbox) -> str | None:
+    """Ends the turn with calls of tools that the client runs, and returns the words beside them; None where there are
+    none. Calls of the agent's own beside them are run. Raises Unavailable when there had to be one.
+    """
+    calls, client = list_calls(reply.parts), steps.context.demands.tools
+    theirs = client.select_calls(calls)
+    if not theirs:
+        if client.is_required:
+            raise unmet_choice(steps.context)
+        return None
+    own = [call for call in calls if toolbox.find(call.tool) is not None]
     kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart) or part in (*own, *theirs))
     if own:
         await _run_calls(steps, replace(reply, parts=kept), own, toolbox)

@@ -91,7 +91,7 @@ async def plan_then_act(
     what the model raises when it answers.
     """
     has_searched = looked_up is not None
-    client, can = context.demands.tools, context.model.capabilities
+    client = context.demands.tools
     is_answered = history[-1].role is Role.TOOL and not _has_failed(history[-1])
     if client.specs or history[-1].role is Role.TOOL:
         history = tell_results(history)  # results of the client's tools are nowhere else
@@ -102,11 +102,7 @@ async def plan_then_act(
     outcomes = list(looked_up or ())
     latest = outcomes[-1:]
     history = insert_notes_before_question(history, context.prompt.notes)
-    plans = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)) if toolbox.tools else 0
-    if client.specs:
-        # A small model would go on for ever, so it calls one of the client's tools and then answers.
-        plans = 0 if can.small and is_answered and not client.is_required else max(plans, 1)
-    for _ in range(plans):
+    for _ in range(_count_plans(context, toolbox, is_answered=is_answered)):
         calls = await _plan(context, steps, history, toolbox, outcomes)
         if theirs := client.select_calls(calls):
             steps.keep(Role.ASSISTANT, theirs)
@@ -143,6 +139,14 @@ async def plan_then_act(
     if has_searched and not outcomes:
         history = [*history, transient_note(_NOTHING_FITS)]
     return await _answer(context, steps, history, outcomes, apology)
+
+
+def _count_plans(context: TurnContext, toolbox: Toolbox, *, is_answered: bool) -> int:
+    """Returns how many plans are made at most. `is_answered`: a tool of the client has just given its result."""
+    plans, client = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)), context.demands.tools
+    if client.specs and is_answered and context.model.capabilities.small and not client.is_required:
+        return 0  # it would go on for ever
+    return max(plans, 1) if client.specs else plans if toolbox.tools else 0
 
 
 def _has_failed(message: PromptMessage) -> bool:

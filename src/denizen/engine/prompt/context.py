@@ -185,20 +185,14 @@ async def build_context(
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
     wanted = facts.options.get("max_output_tokens")
-    demands = demands_from_json(turn.options)
-    _check_demands(demands, agent, model)
+    demands = _read_demands(facts)
     free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
     free_tokens = max(free_tokens - sum(map(count_tool_tokens, demands.tools.specs)), 0)
     if facts.reads_transcript:
         talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
         talk = await _read_session(store, facts, notes, free_tokens, past)
-    if opened.trigger.role is Role.TOOL and talk.messages[-1:] and talk.messages[-1].role is not Role.TOOL:
-        raise InvalidInput(
-            "The results answer no call of this conversation.",
-            code="tool_result_unknown",
-            fix="Send the assistant message with the calls before their results, with the ids as they came.",
-        )
+    _check_results(opened, talk.messages)
     context = TurnContext(
         turn=turn,
         generation=generation,
@@ -230,9 +224,20 @@ async def build_context(
     return context, talk.messages
 
 
-def _check_demands(demands: AnswerDemands, agent: Agent, model: Model) -> None:
+def _check_results(opened: OpenTurn, messages: Sequence[PromptMessage]) -> None:
+    """Raises InvalidInput where results of the asker's tools are left out, since nothing asked for them."""
+    if opened.trigger.role is Role.TOOL and messages[-1:] and messages[-1].role is not Role.TOOL:
+        raise InvalidInput(
+            "The results answer no call of this conversation.",
+            code="tool_result_unknown",
+            fix="Send the assistant message with the calls before their results, with the ids as they came.",
+        )
+
+
+def _read_demands(facts: _TurnFacts) -> AnswerDemands:
     """Raises InvalidInput for what the agent or its model cannot do."""
-    if demands.tools.specs and not model.capabilities.takes_tools:
+    demands, agent = demands_from_json(facts.opened.turn.options), facts.agent
+    if demands.tools.specs and not facts.model.capabilities.takes_tools:
         raise InvalidInput(
             f"The model of {agent.name} calls no tools.",
             code="tools_unsupported",
@@ -245,6 +250,7 @@ def _check_demands(demands: AnswerDemands, agent: Agent, model: Model) -> None:
             why='each statement is held to what was read, and "I do not know" has to fit',
             fix="Ask without a form, or ask another agent.",
         )
+    return demands
 
 
 def _find_question(opened: OpenTurn, messages: Sequence[PromptMessage]) -> str:
