@@ -114,7 +114,7 @@ class TaskCompletion:
     ) -> ModelReply:
         """Raises LimitExceeded for somebody who asks too often, and what `BilledCompletion` raises."""
         async with self._runtime.lease() as generation:
-            limits = generation.policy.rate_limits.of(asker.kind)
+            limits = generation.policy.rate_limits.of(asker)
             can = generation.models.get(agent.model).capabilities
         excess = await self._limiter.take(turn_rate_key(asker), limits)
         if excess is not None:

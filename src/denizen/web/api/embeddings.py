@@ -143,7 +143,7 @@ class EmbeddingRoutes:
         )
 
     async def _check_rate(self, asker: Principal) -> None:
-        limits = self._runtime.current.policy.rate_limits.of(asker.kind)
+        limits = self._runtime.current.policy.rate_limits.of(asker)
         excess = await self._limiter.take(f"embed\x00{asker.key}", limits)
         if excess is not None:
             raise rate_error(excess)
