@@ -112,3 +112,17 @@ async def test_what_is_no_decision_or_about_nothing_is_explained_on_the_page() -
     assert "This is no decision." in PageText(odd.text).text
     assert unknown.status_code == 404
     assert "There is no approval appr_nothing." in PageText(unknown.text).text
+
+
+async def test_a_sign_in_decides_only_with_the_token_that_stands_in_the_form() -> None:
+    async with waiting() as web, web.client() as client:
+        await client.post("/login", data={"key": "key-of-ada"})
+        page = PageText((await client.get(PATH)).text)
+        tokens = {attrs["value"] for attrs in page.all("input") if attrs.get("name") == "csrf_token"}
+        path = f"{PATH}/{find_id(page)}"
+        forged = await client.post(path, data={"decision": "once"})
+        assert (forged.status_code, len(web.weather.calls)) == (403, 0)
+        [token] = tokens
+        assert token
+        done = await client.post(path, data={"decision": "once", "csrf_token": token})
+        assert (done.status_code, done.headers["location"]) == (303, PATH)

@@ -39,11 +39,14 @@ from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
-from denizen.web.pages.sign_in import LoginPage
+from denizen.web.pages.settings import SettingsPage
+from denizen.web.pages.sign_in import LoginPage, ProviderLink
+from denizen.web.pages.sign_up import SignUpPage
 from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.users import AccountInfo, IdentityInfo
 from tests.clock import NOON
 from tests.web_fixture import ANN, open_web
 
@@ -93,6 +96,7 @@ TOOL = ToolInfo(ToolSpec("ban", "Bans.", {}, tier=Tier.DANGEROUS), Tier.DANGEROU
 TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
 DAY = DayRange(NOON.date(), NOON.date())
 USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
+GITHUB = ProviderLink("GitHub", "/login/github")
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
     "admin/approvals.html": ApprovalsPage(
@@ -196,7 +200,30 @@ PAGES: dict[str, object] = {
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
     ),
     "shared.html": SharedChatPage("1.2.3"),
-    "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
+    "login.html": LoginPage(
+        frame=Frame(version="1.2.3", path="/login"),
+        problem="No.",
+        has_accounts=True,
+        may_sign_up=True,
+        providers=[GITHUB],
+    ),
+    "sign_up.html": SignUpPage(frame=Frame(version="1.2.3", path="/sign-up"), problem="No.", providers=[GITHUB]),
+    "settings.html": SettingsPage(
+        frame=replace(FRAME, path="/settings"),
+        account=AccountInfo(
+            id="user_1",
+            name="Ann",
+            email="ann@example.org",
+            role="member",
+            is_verified=True,
+            has_password=True,
+            created_at="2026-11-24T12:00:00+00:00",
+            identities=(IdentityInfo("discord", "ann", "2026-11-24T12:00:00+00:00"),),
+        ),
+        unlinked=[GITHUB],
+        new_key="dz_text",
+        problem="No.",
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 """Puts the routes and the middleware together. `app.serve` calls `create_app` and serves the result.
 
-The middleware from the outside in: the log of requests, security headers, the boundary for errors, CORS (only if some
-origins are allowed), the guard.
+The middleware from the outside in: the log of requests, security headers, the headers of rate limits, the boundary for
+errors, CORS (only if some origins are allowed), the guard.
 """
 
 from __future__ import annotations
@@ -13,25 +13,31 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from denizen.web.api.account import AccountRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
+from denizen.web.api.client_turns import ClientTurns
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
+from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.logs import LogRoutes
+from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
+from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.access_log import AccessLog
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
+from denizen.web.http.rate_headers import LIMIT_HEADER, REMAINING_HEADER, RateHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.page import render_problem
@@ -44,7 +50,11 @@ MCP_PATHS = ("/mcp", "/mcp/{agent}")
 def create_app(deps: WebDependencies) -> Starlette:
     """Returns the application. It opens nothing and starts no task of its own."""
     engine, clock, timing = deps.engine, deps.clock, deps.timing
-    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary, render_page=partial(render_problem, deps))]
+    middleware = [
+        Middleware(SecurityHeaders),
+        Middleware(RateHeaders, limiter=engine.limiter, runtime=engine.runtime),
+        Middleware(ErrorBoundary, render_page=partial(render_problem, deps)),
+    ]
     if origins := deps.access.exposure.allowed_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -54,14 +64,19 @@ def create_app(deps: WebDependencies) -> Starlette:
                 allow_origins=sorted(origins),
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
-                expose_headers=[TURN_HEADER],
+                expose_headers=[TURN_HEADER, LIMIT_HEADER, REMAINING_HEADER],
             )
         )
     chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
-    completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
+    client_turns = ClientTurns(engine.turns, engine.queries, timing)
+    completions = CompletionRoutes(client_turns, engine.queries, clock, engine.tasks)
+    responses = ResponseRoutes(client_turns, engine.queries, clock)
+    embeddings = EmbeddingRoutes(engine.embedder, engine.runtime, engine.limiter)
     routes: list[BaseRoute] = [
         *ServiceRoutes(deps).routes,
         *(completions.routes if deps.channels.api else ()),
+        *(responses.routes if deps.channels.api else ()),
+        *(embeddings.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
@@ -77,6 +92,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
         *WebhookRoutes(deps.hosting).routes,
+        *AccountRoutes(deps).routes,
+        *UserRoutes(deps).routes,
         *(
             [AccessRoute("POST", path, BoundedJson(deps.mcp), Access.MEMBER) for path in MCP_PATHS]
             if deps.mcp is not None

@@ -22,6 +22,7 @@ from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     CHAT_WIRES,
     COMPATIBLE,
+    GROQ,
     LOOK,
     OLLAMA,
     OPENAI,
@@ -412,6 +413,44 @@ async def test_models_that_refuse_sampling_get_none(server: ModelServer) -> None
 
 
 @each_wire()
+@pytest.mark.parametrize(("name", "value"), [("temperature", 1.7), ("top_p", 0.9), ("seed", 7)])
+async def test_sampling_that_the_asker_insists_on_is_sent_as_it_is_or_the_request_refused(
+    server: ModelServer, wire: Wire, name: str, value: float
+) -> None:
+    sampling = replace(ALL, demanded=frozenset({name}))
+    takes_none = {RESPONSES: {"temperature", "top_p", "seed"}}
+    claude = {"temperature", "top_p", "seed"}  # neither above 1, nor beside a temperature, nor a seed
+    if name in takes_none.get(wire, claude if "claude" in wire.model else set()):
+        with pytest.raises(InvalidInput, match=f"`{name}`") as caught:
+            await send_request(server, wire, make_request("hi", sampling=sampling))
+        assert caught.value.code == "parameter_unsupported"
+        assert not server.bodies
+    else:
+        assert (await send_request(server, wire, make_request("hi", sampling=sampling)))[name] == value
+
+
+@each_wire(OPENAI, RESPONSES, XAI, COMPATIBLE)
+async def test_a_model_is_told_when_a_reply_may_call_one_tool_only(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, make_request("hi", tools=(LOOK,), parallel_calls=False))
+    assert body["parallel_tool_calls"] is False
+    body = await send_request(server, wire, make_request("hi", tools=(LOOK,)))
+    assert "parallel_tool_calls" not in body
+
+
+@each_wire(OPENAI, RESPONSES, XAI, COMPATIBLE)
+async def test_any_object_is_asked_for_by_the_form_that_servers_have_for_it(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, make_request("Answer in JSON.", output_schema={"type": "object"}))
+    assert (body["text"]["format"] if wire is RESPONSES else body["response_format"])["type"] == "json_object"
+
+
+@each_wire(OPENAI, XAI, GROQ)
+async def test_an_open_schema_is_not_called_strict(server: ModelServer, wire: Wire) -> None:
+    schema: JsonObject = {"type": "object", "properties": {"name": {"type": "string"}}}
+    body = await send_request(server, wire, make_request("hi", output_schema=schema, output_name="city"))
+    assert not body["response_format"]["json_schema"].get("strict")
+
+
+@each_wire()
 async def test_tool_choice_is_sent_with_tools_only(server: ModelServer, wire: Wire) -> None:
     body = await send_request(server, wire, make_request("hi", tool_choice="required"))
     assert "tool_choice" not in body
@@ -608,12 +647,12 @@ async def test_after_a_round_of_tools_the_end_of_the_conversation_is_marked_too(
     assert marks_in(body) == {"block 2": "1h", "Dennis: hello\nAna: well?": "5m", "tool_result": "5m"}
 
 
+@each_wire(*CHAT_WIRES)
 @pytest.mark.proves("C24")
-async def test_the_limit_of_an_answer_has_the_name_that_the_server_knows(server: ModelServer) -> None:
-    request = replace(make_request("hi"), max_output_tokens=77)
-    for wire, known in ((OPENAI, "max_completion_tokens"), (COMPATIBLE, "max_tokens")):
-        body = await send_request(server, wire, request)
-        assert {name: body[name] for name in ("max_completion_tokens", "max_tokens") if name in body} == {known: 77}
+async def test_the_limit_of_an_answer_has_the_name_that_the_server_knows(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, replace(make_request("hi"), max_output_tokens=77))
+    known = "max_completion_tokens" if wire in {OPENAI, XAI, GROQ} else "max_tokens"
+    assert {name: body[name] for name in ("max_completion_tokens", "max_tokens") if name in body} == {known: 77}
 
 
 @each_wire(*CHAT_WIRES)

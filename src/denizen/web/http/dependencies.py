@@ -16,9 +16,11 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -28,8 +30,12 @@ from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import UserAccounts
+from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.registration import Registration
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
@@ -65,8 +71,8 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `replay` none that replay a turn, without
-    `assistant` none that change how an agent answers.
+    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `tasks` answers what
+    programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -78,6 +84,8 @@ class EngineEntryPoints:
     calls: DirectCalls | None = None
     replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None
+    tasks: TaskCompletion | None = None
+    embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
 
 
 @record(kw_only=True)
@@ -95,6 +103,21 @@ class KnowledgeServices:
     webhooks: Callable[[], Mapping[str, str]]
     indexing: FindProgress
     embedding: Callable[[], Awaitable[EmbeddingProgress | None]]
+
+
+@record(kw_only=True)
+class UserServices:
+    """People with accounts. `providers` returns the other sites that people may sign in with, as they are configured
+    now; `is_registration_open` tells whether everybody may sign up. `public_url` is the address under which people know
+    the server, or empty.
+    """
+
+    accounts: UserAccounts
+    registration: Registration
+    credentials: UserCredentials
+    providers: Callable[[], Mapping[str, IdentityProvider]]
+    is_registration_open: Callable[[], bool]
+    public_url: str
 
 
 @record
@@ -148,12 +171,14 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
-    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge` or `gaps` there are no
+    routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
+    simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
     access: AccessRules
+    users: UserServices
     clock: Clock
     version: str
     timing: WebTiming = field(default_factory=WebTiming)
