@@ -101,6 +101,7 @@ class WebFixture:
     mcp: McpEndpoint
     uploads: Path
     durable: MemoryDurable
+    chats: Chats
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -215,7 +216,9 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, folder, durable)
+        yield WebFixture(
+            create_app(deps), model, store, clock, allowed, weather, mcp, folder, durable, deps.engine.chats
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()

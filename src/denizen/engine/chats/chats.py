@@ -222,17 +222,13 @@ class Chats:
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
         await self._uploads.remove_chat(chat.owner, chat.id)
-        await self._forget_runs([turn.id for turn in turns])
-        self._live.publish(place, ChatChanged(is_removed=True))
-
-    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
-        """Removes what the durable log has of turns and titles, when they have ended."""
-        durable = self._services.durable
-        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
+        durable = self._services.durable  # its log has what models and tools said
+        runs = [run for turn in turns for run in (turn.id, title_run_id(turn.id))]
         for run in set(runs) & set(await durable.pending()):
             with suppress(DenizenError):
                 await durable.wait(run)
         await durable.forget(runs)
+        self._live.publish(place, ChatChanged(is_removed=True))
 
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
         """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
