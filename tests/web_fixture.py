@@ -10,7 +10,7 @@ import shutil
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -23,7 +23,9 @@ from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -38,8 +40,13 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import PersonalFiles
+from denizen.engine.users.credentials import UserPolicy
+from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.users import IdentityProvider
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
@@ -50,6 +57,7 @@ from denizen.web.http.dependencies import (
     FindProblems,
     GapServices,
     KnowledgeServices,
+    UserServices,
     WebDependencies,
     WebTiming,
     find_no_problems,
@@ -64,6 +72,42 @@ LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
+
+
+CHEAP = HashCost(passes=1, memory_kib=8)
+"""A hash for tests, which takes a thousandth of the usual time."""
+
+
+@dataclass
+class UserRegistration:
+    """Who may make an account on the server of a test, and with which sites people sign in; may be changed."""
+
+    policy: UserPolicy = field(default_factory=UserPolicy)
+    providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
+
+
+class NoFiles:
+    """The files of people who have none."""
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        return ()
+
+    async def remove_uploads(self, owner: str) -> None:
+        pass
+
+
+def build_users(
+    store: Store, clock: Clock, registration: UserRegistration, files: PersonalFiles | None = None
+) -> UserServices:
+    """The services for people with accounts, whose passwords cost little."""
+    return assemble_users(
+        store,
+        clock,
+        lambda: registration.policy,
+        files=files or NoFiles(),
+        passwords=PasswordHasher(CHEAP),
+        providers=lambda: registration.providers,
+    )
 
 
 class Weather:
@@ -99,6 +143,7 @@ class WebFixture:
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
+    users: UserServices
     uploads: Path
     durable: MemoryDurable
     chats: Chats
@@ -163,6 +208,7 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    registration: UserRegistration | None = None,
     titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
@@ -192,11 +238,13 @@ async def open_web(
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles)
+    users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
-            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles),
+            chats=chats,
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
@@ -204,7 +252,8 @@ async def open_web(
             calls=calls,
             assistant=assistant,
         ),
-        access=AccessRules(lambda: allowed, exposure or Exposure()),
+        access=AccessRules(lambda: allowed, users.credentials, exposure or Exposure()),
+        users=users,
         clock=clock,
         version="1.2.3",
         timing=timing or WebTiming(),
@@ -217,7 +266,7 @@ async def open_web(
     await durable.start()
     try:
         yield WebFixture(
-            create_app(deps), model, store, clock, allowed, weather, mcp, folder, durable, deps.engine.chats
+            create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable, deps.engine.chats
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

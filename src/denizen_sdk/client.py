@@ -24,9 +24,10 @@ from denizen_sdk.knowledge import KnowledgeCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
+from denizen_sdk.users import AccountCalls
 
 
-class DenizenClient(TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls):
+class DenizenClient(TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, AccountCalls):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 
     def __init__(  # noqa: PLR0913 - keywords, each of which a reader of a program understands

@@ -20,6 +20,7 @@ from tests.contracts.store.settings import AssistantContract, SettingsContract, 
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract
 from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
+from tests.contracts.store.users import PersonalDataContract, UserContract
 
 __all__ = ["StoreContract"]
 
@@ -52,6 +53,8 @@ class StoreContract(
     ReminderContract,
     SourceContract,
     StatisticsContract,
+    UserContract,
+    PersonalDataContract,
     UnitContract,
 ):
     """The whole contract."""

@@ -11,7 +11,18 @@ from tests.web_fixture import WebFixture
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("SW4")]
 
-PUBLIC = {"GET /health", "GET /ready", "GET /login", "POST /login", "GET /api/shared/{token}", "GET /shared/{token}"}
+PUBLIC = {
+    "GET /health",
+    "GET /ready",
+    "GET /login",
+    "POST /login",
+    "GET /login/{provider}",
+    "GET /login/{provider}/callback",
+    "GET /sign-up",
+    "POST /sign-up",
+    "GET /api/shared/{token}",
+    "GET /shared/{token}",
+}
 SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {
     "POST /api/sources",
@@ -29,6 +40,12 @@ FOR_ADMINS = {
     "POST /api/agent-config/reset",
     "GET /api/stats",
     "POST /api/stats/compute",
+    "GET /api/admin/users",
+    "PATCH /api/admin/users/{user}",
+    "DELETE /api/admin/users/{user}",
+    "GET /api/admin/api-keys",
+    "POST /api/admin/api-keys",
+    "DELETE /api/admin/api-keys/{key}",
 }
 """The routes that only admins may call by the documents of the system that they come from."""
 

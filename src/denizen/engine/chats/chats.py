@@ -260,6 +260,14 @@ class Chats:
         """Raises NotFound."""
         await self._uploads.remove(owner, path)
 
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all uploads of an owner."""
+        return await self._uploads.list_paths(owner)
+
+    async def remove_uploads(self, owner: str) -> None:
+        """Removes all uploads of an owner, whose account ends."""
+        await self._uploads.remove_owner(owner)
+
     async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
         """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
         return await self._uploads.load_parts(owner, chat_id, paths)

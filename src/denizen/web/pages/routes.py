@@ -9,9 +9,19 @@ from starlette.routing import BaseRoute
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.page import StaticPageFiles
+from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.sign_up import SignUpPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
-    return [*ChatPages(deps).routes, *SignInPages(deps).routes, PublicMount("/static", StaticPageFiles())]
+    return [
+        *ChatPages(deps).routes,
+        *SignInPages(deps).routes,
+        *SignUpPages(deps).routes,
+        *OAuthPages(deps).routes,
+        *SettingsPages(deps).routes,
+        PublicMount("/static", StaticPageFiles()),
+    ]
