@@ -92,7 +92,7 @@ class NoFiles:
     async def list_uploads(self, owner: str) -> Sequence[str]:
         return ()
 
-    async def remove_uploads(self, owner: str) -> None:
+    async def forget_owner(self, owner: str) -> None:
         pass
 
 

@@ -184,11 +184,11 @@ async def test_all_chats_of_a_person_can_be_forgotten_and_nobody_elses() -> None
         for number in range(60):
             await ann.post("/api/chats", json={"id": f"c{number}"})
         await fill_chat(ann, "c")
-        counts = [await web.chats.forget_owner(ANN.principal.key) for _ in range(2)]
+        await web.chats.forget_owner(ANN.principal.key)
         left, listed = holders(web), (await ann.get("/api/chats")).json()
         theirs = (await ben.get("/api/chats/c")).json()
         files = [path for path in web.uploads.rglob("*") if path.is_file()]
-    assert (counts, listed, files) == ([61, 0], [], [])
+    assert (listed, files) == ([], [])
     assert left.pop("sesame-city") and left.pop("sesame-answer"), "of the other chat, whose model says the same"
     assert not any(left.values()), left
     assert theirs["messages"][0]["text"] == "open barley"

@@ -195,17 +195,16 @@ class Chats:
         chat = await self.get(owner, chat_id)
         await self._remove(chat)
 
-    async def forget_owner(self, owner: str) -> int:
-        """Removes all chats of a principal key. Returns how many there were."""
-        count = 0
+    async def forget_owner(self, owner: str) -> None:
+        """Removes all chats of an owner, whose account ends, and all uploads; stops what runs in them."""
         while True:
             async with self._services.store.work(write=False) as work:
                 chats = await work.chats.list_chats(owner)
+            if not chats:
+                break
             for chat in chats:
                 await self._remove(chat)
-            count += len(chats)
-            if not chats:
-                return count
+        await self._uploads.remove_owner(owner)
 
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
@@ -263,10 +262,6 @@ class Chats:
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all uploads of an owner."""
         return await self._uploads.list_paths(owner)
-
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all uploads of an owner, whose account ends."""
-        await self._uploads.remove_owner(owner)
 
     async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
         """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""

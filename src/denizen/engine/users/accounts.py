@@ -40,14 +40,16 @@ WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
 
 
 class PersonalFiles(Protocol):
-    """The files of people, which are not in the store. `denizen.engine.chats.chats.Chats` has them."""
+    """The chats of people with their files, which are not in the store alone. Implemented by
+    `denizen.engine.chats.chats.Chats`.
+    """
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all files of a principal."""
         ...
 
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all files of a principal."""
+    async def forget_owner(self, owner: str) -> None:
+        """Removes all chats of a principal with their files and what is logged of them, and stops what runs there."""
         ...
 
 
@@ -238,7 +240,7 @@ class UserAccounts:
         async with self._store.work() as work:
             target = await _get_deletable(work, user_id)
         # The files go first: while one of them is left, there has to be somebody who can delete it.
-        await self._files.remove_uploads(target.key)
+        await self._files.forget_owner(target.key)
         async with self._store.work() as work:
             await _get_deletable(work, user_id)
             await work.personal_data.erase(user_id)
