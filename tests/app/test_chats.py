@@ -46,11 +46,7 @@ def find_secret(path: Path) -> list[str]:
     """The tables of a database that hold the secret."""
     with closing(sqlite3.connect(path)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return [
-            name
-            for name in names
-            if SECRET in repr(connection.execute(f'SELECT * FROM "{name}"').fetchall())
-        ]
+        return [name for name in names if SECRET in repr(connection.execute(f'SELECT * FROM "{name}"').fetchall())]
 
 
 @pytest.mark.parametrize("titles", [True, False])
