@@ -58,6 +58,18 @@ async def role(denizen: Denizen, person: str, role: str) -> None:
 
 @command.command()
 @click.argument("person", metavar="EMAIL")
+@click.password_option("--password", help="The new one; asked for if it is left out.")
+@with_denizen
+async def password(denizen: Denizen, person: str, password: str) -> None:
+    """Set the password of a person who has forgotten it. All sign-ins of that person end."""
+    users = _build(denizen)
+    user = await _find(users, person)
+    await users.accounts.reset_password(denizen.operator, user, password)
+    echo(f"{user.email} has a new password.")
+
+
+@command.command()
+@click.argument("person", metavar="EMAIL")
 @click.confirmation_option(prompt="Everything that is stored about this person goes, for good. Delete?")
 @with_denizen
 async def remove(denizen: Denizen, person: str) -> None:

@@ -78,6 +78,7 @@ ANN, BEN = make_user("ann", RoleName.OWNER), make_user("ben")
 
 
 @pytest.mark.anyio
+@pytest.mark.proves("S-data-accounts")
 class UserContract:
     async def test_users_come_back_as_they_were_and_an_e_mail_has_one_account(self, store: Store) -> None:
         odd = replace(ANN, name="A\x00\ud800", password_hash="$argon2id$", is_verified=True)

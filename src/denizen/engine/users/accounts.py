@@ -27,6 +27,7 @@ from denizen.domain.user import (
     check_password,
     digest_token,
     make_token,
+    rank,
     read_email,
     read_name,
 )
@@ -114,12 +115,22 @@ class UserAccounts:
         InvalidInput for a new one that is too easy.
         """
         await self.confirm(user, old)
+        await self._set_password(user.principal(user.role), user, new, keep_sign_in)
+
+    async def reset_password(self, actor: Principal, user: User, new: str) -> None:
+        """Sets the password of who has forgotten it, and ends all sign-ins. Raises InvalidInput, and as `change_role`
+        does.
+        """
+        check_may_change(actor, user)
+        await self._set_password(actor, user, new)
+
+    async def _set_password(self, actor: Principal, user: User, new: str, keep_sign_in: str = "") -> None:
         check_password(new, email=user.email)
         password_hash = await self._passwords.hash(new)
         async with self._store.work() as work:
             await work.users.update(replace(await _get(work, user.id), password_hash=password_hash))
             await work.sign_ins.remove_all(user.id, but=keep_sign_in)
-            await work.audit.add([_event(user.key, user.id, self._clock.now(), {"act": "password"})])
+            await work.audit.add([_event(actor.key, user.id, self._clock.now(), {"act": "password"})])
         self._credentials.forget()
 
     # --- the profile --------------------------------------------------------------------------------------------------
@@ -216,6 +227,8 @@ class UserAccounts:
                 check_not_last_owner(target, owners, others=True)
             changed = replace(target, role=role)
             await work.users.update(changed)
+            if rank(role) < rank(target.role):  # what such a person may not give any more is not given later, either
+                await work.invitations.remove_made_by(target.key)
             details: dict[str, Json] = {"act": "role", "from": target.role, "to": role}
             await work.audit.add([_event(actor.key, user_id, self._clock.now(), details)])
         self._credentials.forget()
