@@ -145,6 +145,7 @@ class WebFixture:
     mcp: McpEndpoint
     users: UserServices
     uploads: Path
+    durable: MemoryDurable
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -263,7 +264,7 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()

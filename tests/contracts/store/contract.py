@@ -10,6 +10,7 @@ The other modules of this package have one group of promises of `denizen.ports` 
 from __future__ import annotations
 
 from tests.contracts.store.archive import PostContract, PostSearchContract, RoomContract
+from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
 from tests.contracts.store.forgetting import ForgettingContract
@@ -26,6 +27,7 @@ __all__ = ["StoreContract"]
 
 class StoreContract(
     ConversationContract,
+    ChatContract,
     TextContract,
     TurnContract,
     SummaryContract,

@@ -21,6 +21,7 @@ PUBLIC = {
     "GET /sign-up",
     "POST /sign-up",
     "GET /api/shared/{token}",
+    "GET /shared/{token}",
 }
 SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {
@@ -67,6 +68,7 @@ async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) 
     assert by_access[Access.ADMIN] | by_access[Access.OWNER] >= FOR_ADMINS
 
 
+@pytest.mark.proves("T-http-auth", "TW3")
 async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path) -> None:
     async with open_full_web(tmp_path) as web, web.client() as client:
         for method, path, route in list_routes(web):
