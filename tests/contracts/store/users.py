@@ -299,6 +299,11 @@ class PersonalDataContract:
         assert "kim" not in str(exported)
         assert "password_hash" not in str(exported)
 
+    async def test_the_turns_of_a_person_are_listed(self, store: Store) -> None:
+        await fill(store)
+        async with store.work(write=False) as work:
+            assert await work.personal_data.list_turns("user_zoe") == ["zoe turns.id"]
+
     async def test_nothing_of_a_person_is_left_after_deletion_and_everything_of_others(self, store: Store) -> None:
         await fill(store)
         before = await dump(store)

@@ -268,8 +268,14 @@ class Chats:
         """Returns the paths of all uploads of an owner."""
         return await self._uploads.list_paths(owner)
 
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all uploads of an owner, whose account ends."""
+    async def forget_person(self, owner: str, turn_ids: Sequence[TurnId]) -> None:
+        """Ends everything of an owner whose account goes: chats, uploads, and the turns, also those outside of chats,
+        in the durable log.
+        """
+        await self.forget_owner(owner)
+        for turn_id in turn_ids:
+            self._turns.cancel(turn_id)
+        await self._forget_runs(turn_ids)
         await self._uploads.remove_owner(owner)
 
     async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:

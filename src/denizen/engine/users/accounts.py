@@ -11,7 +11,7 @@ from typing import Protocol
 from denizen.domain.audit import AuditEvent, AuditKind
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
-from denizen.domain.ids import fresh
+from denizen.domain.ids import TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import RateLimit
@@ -40,15 +40,15 @@ WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
 """How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
 
 
-class PersonalFiles(Protocol):
-    """The files of people, which are not in the store. `denizen.engine.chats.chats.Chats` has them."""
+class PersonalChats(Protocol):
+    """The chats and files of people. `denizen.engine.chats.chats.Chats` has them."""
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all files of a principal."""
         ...
 
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all files of a principal."""
+    async def forget_person(self, owner: str, turn_ids: Sequence[TurnId]) -> None:
+        """Ends the turns of a principal and removes the chats, the files, and what the durable log has of the turns."""
         ...
 
 
@@ -63,9 +63,9 @@ class UserAccounts:
         passwords: PasswordHasher,
         credentials: UserCredentials,
         limiter: RateLimiter,
-        files: PersonalFiles,
+        chats: PersonalChats,
     ) -> None:
-        self._files = files
+        self._chats = chats
         self._store = store
         self._clock = clock
         self._limiter = limiter
@@ -250,8 +250,14 @@ class UserAccounts:
     async def _delete(self, actor: Principal, user_id: str) -> None:
         async with self._store.work() as work:
             target = await _get_deletable(work, user_id)
-        # The files go first: while one of them is left, there has to be somebody who can delete it.
-        await self._files.remove_uploads(target.key)
+            # Nobody acts as this person any more while the rest goes.
+            await work.sign_ins.remove_all(user_id)
+            for key in await work.user_keys.list_for(user_id):
+                await work.user_keys.remove(key.id)
+            turn_ids = await work.personal_data.list_turns(user_id)
+        self._credentials.forget()
+        # Chats and files go before the account: while one is left, there has to be somebody who can delete it.
+        await self._chats.forget_person(target.key, turn_ids)
         async with self._store.work() as work:
             await _get_deletable(work, user_id)
             await work.personal_data.erase(user_id)
@@ -261,7 +267,7 @@ class UserAccounts:
 
     async def export(self, user: User) -> Mapping[str, Sequence[JsonObject]]:
         """Returns everything that is stored about a user, by table, and the paths of the uploads as `uploads`."""
-        paths = await self._files.list_uploads(user.key)
+        paths = await self._chats.list_uploads(user.key)
         async with self._store.work(write=False) as work:
             tables = await work.personal_data.export(user.id)
         return {**tables, "uploads": [{"path": path} for path in paths]}
