@@ -35,6 +35,7 @@ async def test_somebody_signs_up_changes_settings_and_signs_in_again() -> None:
         await page.get_by_role("link", name="Make the first account").click()
         await sign_up(page, "ann")
         await expect(page).to_have_url(f"{url}/")
+        await expect(page.locator("#agent option").first).to_be_attached()  # the page is ready
         await page.get_by_label("Message", exact=True).fill("Hi")
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("Hello.")).to_be_visible()
