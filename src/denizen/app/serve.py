@@ -16,12 +16,14 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.embeddings import build_embedder
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
 from denizen.app.users import build_users
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
+from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
@@ -196,6 +198,8 @@ def _server(
     exposure = Exposure(
         listens_beyond_loopback=not is_loopback(host), allowed_origins=frozenset(denizen.settings.server.cors_origins)
     )
+    store, clock = denizen.services.store, denizen.services.clock
+    limiter = RateLimiter(store, clock)
     app = create_app(
         WebDependencies(
             engine=EngineEntryPoints(
@@ -204,9 +208,11 @@ def _server(
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
-                limiter=RateLimiter(denizen.services.store, denizen.services.clock),
+                limiter=limiter,
                 calls=external.calls,
                 assistant=denizen.assistant,
+                tasks=TaskCompletion(denizen.runtime, BilledCompletion(denizen.runtime, store, clock), limiter),
+                embedder=build_embedder(denizen.runtime, store, clock),
             ),
             access=AccessRules(lambda: api_keys(denizen), users.credentials, exposure),
             users=users,

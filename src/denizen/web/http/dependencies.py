@@ -11,9 +11,11 @@ from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -60,7 +62,7 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `assistant` none that change how an agent answers.
+    `assistant` none that change how an agent answers. `tasks` answers what programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -71,6 +73,8 @@ class EngineEntryPoints:
     limiter: RateLimiter
     calls: DirectCalls | None = None
     assistant: AgentSettingsOverlay | None = None
+    tasks: TaskCompletion | None = None
+    embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
 
 
 @record(kw_only=True)
