@@ -195,8 +195,12 @@ class Chats:
         chat = await self.get(owner, chat_id)
         await self._remove(chat)
 
-    async def forget_owner(self, owner: str) -> None:
-        """Removes all chats of an owner, whose account ends, and all uploads; stops what runs in them."""
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
+        """Removes all chats and uploads of an owner, whose account ends, stops what runs in them, and takes these turns,
+        also those outside of chats, out of the durable log.
+        """
+        for turn_id in turn_ids:
+            self._turns.cancel(turn_id)
         while True:
             async with self._services.store.work(write=False) as work:
                 chats = await work.chats.list_chats(owner)
@@ -204,6 +208,7 @@ class Chats:
                 break
             for chat in chats:
                 await self._remove(chat)
+        await self._forget_runs(turn_ids)
         await self._uploads.remove_owner(owner)
 
     async def _remove(self, chat: Chat) -> None:
@@ -221,13 +226,17 @@ class Chats:
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
         await self._uploads.remove_chat(chat.owner, chat.id)
-        durable = self._services.durable  # its log has what models and tools said
-        runs = [run for turn in turns for run in (turn.id, title_run_id(turn.id))]
+        await self._forget_runs([turn.id for turn in turns])
+        self._live.publish(place, ChatChanged(is_removed=True))
+
+    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
+        """Removes what the durable log has of turns and titles, where it has what models and tools said."""
+        durable = self._services.durable
+        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
         for run in set(runs) & set(await durable.pending()):
             with suppress(DenizenError):
                 await durable.wait(run)
         await durable.forget(runs)
-        self._live.publish(place, ChatChanged(is_removed=True))
 
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
         """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
