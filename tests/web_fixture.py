@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,6 +26,7 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
@@ -38,6 +40,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
@@ -59,6 +62,7 @@ from denizen.web.http.dependencies import (
     EngineEntryPoints,
     FindProblems,
     GapServices,
+    InstanceServices,
     KnowledgeServices,
     UserServices,
     WebDependencies,
@@ -206,11 +210,13 @@ async def open_web(
     timing: WebTiming | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
+    budgets: BudgetPolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
     titles: bool = False,
@@ -231,6 +237,7 @@ async def open_web(
             models=ScriptedModels(model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
+            budgets=budgets or BudgetPolicy(),
         )
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
@@ -255,6 +262,7 @@ async def open_web(
             runtime=runtime,
             limiter=limiter,
             calls=calls,
+            replay=partial(replay_turn, runtime, services),
             assistant=assistant,
             tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
             embedder=BudgetedEmbedder(lambda: embedder),
@@ -268,7 +276,7 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         hosting=hosting or NoRepositoryHosts(),
-        find_problems=find_problems,
+        instance=instance or InstanceServices(find_problems=find_problems),
     )
     await durable.start()
     try:
