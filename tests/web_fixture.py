@@ -28,7 +28,7 @@ from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
@@ -45,7 +45,7 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
-from denizen.engine.users.accounts import PersonalFiles
+from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.embed import Embedder
@@ -93,25 +93,25 @@ class UserRegistration:
     providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
 
 
-class NoFiles:
-    """The files of people who have none."""
+class NoChats:
+    """The chats of people who have none."""
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         return ()
 
-    async def remove_uploads(self, owner: str) -> None:
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId]) -> None:
         pass
 
 
 def build_users(
-    store: Store, clock: Clock, registration: UserRegistration, files: PersonalFiles | None = None
+    store: Store, clock: Clock, registration: UserRegistration, chats: PersonalChats | None = None
 ) -> UserServices:
     """The services for people with accounts, whose passwords cost little."""
     return assemble_users(
         store,
         clock,
         lambda: registration.policy,
-        files=files or NoFiles(),
+        chats=chats or NoChats(),
         passwords=PasswordHasher(CHEAP),
         providers=lambda: registration.providers,
     )
@@ -153,6 +153,7 @@ class WebFixture:
     users: UserServices
     uploads: Path
     durable: MemoryDurable
+    chats: Chats
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -279,7 +280,9 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable)
+        yield WebFixture(
+            create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable, deps.engine.chats
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()

@@ -64,7 +64,7 @@ async def serve(
 ) -> None:
     """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address at the
     end of the start: requests are answered, and each account is connected or has failed to. `on_link` gets the address
-    where the first account can be made, if nobody has one and the machine is not open. With `may_move` it takes a
+    where the first account can be made, if nobody could come in otherwise. With `may_move` it takes a
     free port when this one is taken.
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback with neither API keys
@@ -115,7 +115,7 @@ async def serve(
         await answering.wait()
         await accounts.wait_until_tried()
         on_ready(url)
-        if denizen.settings.channels.web.enabled and not (is_loopback(host) and not api_keys(denizen)):
+        if denizen.settings.channels.web.enabled and not is_loopback(host) and not api_keys(denizen):
             invitation = await users.registration.make_founder_link()
             if invitation:
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
