@@ -16,6 +16,7 @@ from denizen.web.pages.chat import ChatPage
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.page import Frame, render_text
 from denizen.web.pages.sign_in import LoginPage
+from tests.web.knowledge_page_samples import list_knowledge_pages
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +33,7 @@ FRAME = Frame(
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
     "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
+    **list_knowledge_pages(FRAME),
 }
 
 

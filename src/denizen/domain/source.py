@@ -39,6 +39,9 @@ WEEK_MINUTES = 7 * 24 * 60
 SKIPPED = frozenset({"youtube_key_missing", "archive_not_connected"})
 """Codes of errors that say that a source cannot be read here and now, with nothing being wrong with it."""
 
+SYNC_REMINDER = timedelta(days=7)
+"""People are reminded of a sync when the last one is older."""
+
 READ_AS = "4"
 """Part of the fingerprint: raised when the same source would be kept differently."""
 
@@ -261,6 +264,11 @@ def describe_left_out(taken: SourceReading, *, most: int | None = None) -> str:
     more = taken.skipped - len(shown)
     named = "; ".join([*shown, *([f"{more} more"] if more and shown else [])])
     return f"{taken.skipped} left out{f': {named}' if named else ''}"
+
+
+def is_sync_due(last_sync_at: datetime | None, now: datetime) -> bool:
+    """Whether people are to be reminded of a sync: there was none yet, or the last one is older than a week."""
+    return last_sync_at is None or now - last_sync_at > SYNC_REMINDER
 
 
 def find_readme(names: list[str]) -> str | None:

@@ -158,7 +158,7 @@ class KnowledgeRoutes:
     async def add(self, request: Request) -> Response:
         body = await read_object(request)
         check_field_names(body, _FIELDS)
-        _check_local(request, read_text(body, "location"), _kind(body))
+        check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
         return JSONResponse(self._source(source), status_code=201)
 
@@ -168,7 +168,7 @@ class KnowledgeRoutes:
         check_field_names(body, _ANSWERED_FIELDS)
         source = (await self._catalog.get(which)).source
         location = read_text(body, "location").strip() or source.location
-        _check_local(request, location, _kind(body))
+        check_local(request, location, _kind(body))
         return JSONResponse(self._source(await self._catalog.edit(which, _change(body))))
 
     async def remove(self, request: Request) -> Response:
@@ -199,7 +199,7 @@ class KnowledgeRoutes:
         body, known = await read_object(request), self._remote()
         check_field_names(body, _ANSWERED_REMOTE_FIELDS)
         remote = _read_remote(body, known)
-        _check_local(request, remote.location, SourceKind.GIT)
+        check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
         change = SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
@@ -242,7 +242,7 @@ def _embedding_to_wire(progress: EmbeddingProgress | None) -> EmbeddingInfo | No
     return EmbeddingInfo(progress.done, progress.total, progress.left_s, progress.describe())
 
 
-def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
+def check_local(request: Request, location: str, kind: SourceKind | None) -> None:
     """Raises NotAllowed unless an owner names something of the server's own machine.
 
     That includes its services, of which `domain/location` allows addresses without TLS, and addresses over ssh, for

@@ -22,7 +22,7 @@ class NavigationGroup:
 
 
 _FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"),))
-_FOR_ADMINS: Sequence[NavigationGroup] = ()
+_FOR_ADMINS: Sequence[NavigationGroup] = (NavigationGroup("Knowledge", (NavigationLink("Sources", "/admin/sources"),)),)
 
 
 def list_navigation(*, may_administrate: bool) -> Sequence[NavigationGroup]:

@@ -33,10 +33,15 @@ document.addEventListener("htmx:config:request", (event) => {
   if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
 });
 
-// Times of the server are UTC; people read theirs.
-for (const each of document.querySelectorAll("time[datetime]")) {
-  const when = new Date(each.dateTime);
-  if (Number.isNaN(when.getTime())) continue;
-  each.title = each.textContent;
-  each.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+// Times of the server are UTC; people read theirs. What htmx brings has times, too.
+function showLocalTimes() {
+  for (const each of document.querySelectorAll("time[datetime]:not([title])")) {
+    const when = new Date(each.dateTime);
+    if (Number.isNaN(when.getTime())) continue;
+    each.title = each.textContent;
+    each.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  }
 }
+
+showLocalTimes();
+document.addEventListener("htmx:after:swap", showLocalTimes);

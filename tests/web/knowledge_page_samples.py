@@ -1,0 +1,81 @@
+"""One filled context of each page about knowledge and set-up, for the tests of what templates are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.ports.source import ReadingProgress
+from denizen.web.pages.forms import ListPart
+from denizen.web.pages.page import Frame
+from denizen.web.pages.sources import (
+    KIND_LABELS,
+    SETTINGS_BY_KIND,
+    STATES,
+    RunRow,
+    SourceFormPage,
+    SourcePage,
+    SourceRow,
+    SourcesPage,
+    list_defaults,
+)
+from denizen_sdk.errors import ProblemDetails
+from tests.clock import NOON
+
+PROBLEM = ProblemDetails("x", "No.", 400, why="Because.", fix="Do this.")
+SOURCE = Source(id="notes", kind=SourceKind.GIT, location="https://a.example/a.git", created_at=NOON, updated_at=NOON)
+ROW = SourceRow(
+    source=SOURCE,
+    kind="Git",
+    state="partial",
+    files=2,
+    documents=1,
+    synced_at=NOON,
+    error="It broke.",
+    left_out="1 left out",
+)
+KINDS = [(each.value, label) for each, label in KIND_LABELS.items()]
+SETTINGS = sorted({name for names in SETTINGS_BY_KIND.values() for name in names})
+VALUES = {"location": "", "id": "", **list_defaults()}
+
+
+def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
+    return {
+        "admin/sources.html": SourcesPage(
+            frame=frame,
+            listed=ListPart([ROW], 11, 2, 3, "page=1", "page=3"),
+            known=11,
+            runs=[
+                RunRow(
+                    run=SyncRun(id="s", sources=("notes",), started_at=NOON, failed={"notes": "It broke."}),
+                    progress=[("notes", ReadingProgress("reading", 1, 2))],
+                )
+            ],
+            last_sync_at=NOON,
+            is_due=True,
+            query="n",
+            kind="git",
+            state="partial",
+            kinds=KINDS,
+            states=list(STATES.items()),
+            address="/admin/sources?",
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/source_new.html": SourceFormPage(
+            frame=frame, kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES, problem=PROBLEM
+        ),
+        "admin/source.html": SourcePage(
+            frame=frame,
+            row=ROW,
+            revision="abc",
+            left_out=["a.bin: no text"],
+            more_left_out=1,
+            webhook="/api/sync/webhook/notes",
+            hint="Write it.",
+            settings=SETTINGS,
+            values=VALUES,
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+    }
