@@ -10,6 +10,8 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
@@ -18,10 +20,12 @@ import uvicorn
 from starlette.applications import Starlette
 
 from denizen.adapters.mcp_server import McpEndpoint
+from denizen.app.settings.yaml_document import parse_values
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -29,6 +33,7 @@ from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
@@ -179,6 +184,7 @@ async def open_web(
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
+    knowledge = make_knowledge(store, durable, clock) if make_knowledge is not None else None
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
@@ -193,7 +199,15 @@ async def open_web(
         clock=clock,
         version="1.2.3",
         timing=timing or WebTiming(),
-        knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
+        knowledge=knowledge,
+        importer=SourceImporter(
+            runtime,
+            knowledge.catalog,
+            BilledCompletion(runtime, store, clock),
+            partial(parse_values, file=Path("list")),
+        )
+        if knowledge is not None
+        else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         hosting=hosting or NoRepositoryHosts(),

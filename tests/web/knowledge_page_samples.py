@@ -8,6 +8,7 @@ from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.ports.source import ReadingProgress
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.page import Frame
+from denizen.web.pages.source_import import ImportPage, ProposalRow
 from denizen.web.pages.sources import (
     KIND_LABELS,
     SETTINGS_BY_KIND,
@@ -64,6 +65,24 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
         ),
         "admin/source_new.html": SourceFormPage(
             frame=frame, kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES, problem=PROBLEM
+        ),
+        "admin/source_import.html": ImportPage(
+            frame=frame,
+            text="lab/a",
+            rows=[
+                ProposalRow(
+                    id="a",
+                    location="lab/a",
+                    kind="git",
+                    kind_label="Git",
+                    label="A",
+                    settings={"branch": "main"},
+                    problem="No.",
+                    ignored="stars",
+                )
+            ],
+            reads_pictures=True,
+            problem=PROBLEM,
         ),
         "admin/source.html": SourcePage(
             frame=frame,

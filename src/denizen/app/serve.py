@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,12 +19,15 @@ from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.settings.yaml_document import parse_values
 from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
 from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
@@ -205,6 +209,12 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            importer=SourceImporter(
+                denizen.runtime,
+                denizen.knowledge.catalog,
+                BilledCompletion(denizen.runtime, denizen.services.store, denizen.services.clock),
+                partial(parse_values, file=Path("list")),
+            ),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             find_problems=readiness.find_problems,

@@ -46,6 +46,7 @@ READ_AS = "4"
 """Part of the fingerprint: raised when the same source would be kept differently."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_NO_ID = re.compile(r"[^a-z0-9._-]+")
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@-]{0,199}")
 _ROOTS = {SourceKind.YOUTUBE: "youtube", SourceKind.ARCHIVE: "archive"}
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -231,6 +232,12 @@ def check_source(source: Source) -> None:
         raise _refuse("The label is no line of text.", "Write at most 200 characters without line breaks.", "label")
     if read_location(source.location, source.kind)[1] != source.location:
         raise _refuse("The location is not in its full form.", "Write an address or an absolute path.", "location")
+
+
+def name_source(location: str) -> str:
+    """Returns an id from the last part of a location."""
+    last = PurePosixPath(re.split(r"[/:]", location.rstrip("/"))[-1]).name.lower()
+    return _NO_ID.sub("-", last.removesuffix(".git")).strip("-._")[:40] or "source"
 
 
 def is_branch(name: str) -> bool:

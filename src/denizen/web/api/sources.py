@@ -18,6 +18,8 @@ from denizen.domain.location import is_on_this_machine
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SOURCE_SETTINGS, Source, SourceKind, is_branch, read_location
+from denizen.domain.source_list import ProposedSource
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceChange, SourceListing
 from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import KnowledgeServices
@@ -34,6 +36,8 @@ from denizen.web.http.request import (
 from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import (
     EmbeddingInfo,
+    FoundSources,
+    ProposedSourceInfo,
     PublishedSnapshot,
     SnapshotInfo,
     SnapshotRemoteChange,
@@ -198,7 +202,7 @@ class KnowledgeRoutes:
         """
         body, known = await read_object(request), self._remote()
         check_field_names(body, _ANSWERED_REMOTE_FIELDS)
-        remote = _read_remote(body, known)
+        remote = read_remote(body, known)
         check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
@@ -234,6 +238,51 @@ class KnowledgeRoutes:
             "error": state.error if state else "",
         }
         return self._source(source) | told | last
+
+
+class SourceImportRoutes:
+    """The route that finds sources in a list or a picture."""
+
+    def __init__(self, importer: SourceImporter) -> None:
+        self._importer = importer
+
+    @property
+    def routes(self) -> list[ApiRoute]:
+        return [
+            ApiRoute(
+                "POST",
+                "/api/sources/ocr",
+                self.find,
+                Access.ADMIN,
+                Operation(
+                    "Find sources in a list, or in a screenshot of one, to review them; none is added",
+                    object_schema(text=TEXT, image=TEXT),
+                    FoundSources,
+                ),
+            )
+        ]
+
+    async def find(self, request: Request) -> Response:
+        """`text` is YAML, JSON or lines with a place each, `image` a picture as a data URI."""
+        body = await read_object(request)
+        check_field_names(body, ("text", "image"))
+        text, image = read_text(body, "text"), read_text(body, "image")
+        if bool(text) == bool(image):
+            raise InvalidInput("Send either 'text' or 'image'.", code="field_invalid", fix="Leave the other one out.")
+        importer = self._importer
+        found = await (importer.read_text(text) if text else importer.read_picture(get_principal(request), image))
+        return JSONResponse(asdict(FoundSources(tuple(map(_proposal_to_wire, found)))))
+
+
+def _proposal_to_wire(proposal: ProposedSource) -> ProposedSourceInfo:
+    given = {name: getattr(proposal.given, name) for name in SOURCE_SETTINGS}
+    return ProposedSourceInfo(
+        id=proposal.id,
+        location=proposal.location,
+        settings=SourceSettings(kind=proposal.kind.value if proposal.kind else None, **given),
+        problem=proposal.problem,
+        ignored=proposal.ignored,
+    )
 
 
 def _embedding_to_wire(progress: EmbeddingProgress | None) -> EmbeddingInfo | None:
@@ -276,7 +325,7 @@ def _change(body: JsonBody) -> SourceChange:
     return SourceChange(location=read_text(body, "location") or None, kind=_kind(body), **settings)
 
 
-def _read_remote(body: JsonBody, known: RemoteRepository) -> RemoteRepository:
+def read_remote(body: JsonBody, known: RemoteRepository) -> RemoteRepository:
     """Returns the remote in a body.
 
     Raises InvalidInput, also for a `$`: the configuration would replace a variable, whose value could be a secret.

@@ -19,6 +19,7 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
@@ -94,7 +95,8 @@ class GapServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
+    """Everything that routes use. Without `knowledge`, `gaps` or `importer` there are no routes for
+    them. `mcp` is the MCP server,
     which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
     `find_problems` returns the parts that are not ready for work, each with the reason.
     """
@@ -108,6 +110,7 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    importer: SourceImporter | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     find_problems: FindProblems = find_no_problems

@@ -56,5 +56,10 @@ def cut_list(request: Request, rows: Sequence[T], *, size: int) -> ListPart[T]:
         return urlencode([*rest, ("page", str(page))]) if 1 <= page <= parts else ""
 
     return ListPart(
-        rows[(number - 1) * size : number * size], len(rows), number, parts, query(number - 1), query(number + 1)
+        rows=rows[(number - 1) * size : number * size],
+        total=len(rows),
+        number=number,
+        parts=parts,
+        back=query(number - 1),
+        onward=query(number + 1),
     )

@@ -11,13 +11,20 @@ from denizen.web.http.routing import PublicMount
 from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
+    knowledge, importer = deps.knowledge, deps.importer
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
-        *(SourcePages(deps, deps.knowledge).routes if deps.knowledge is not None else ()),
+        *(SourcePages(deps, knowledge).routes if knowledge is not None else ()),
+        *(
+            SourceImportPages(deps, knowledge, importer).routes
+            if knowledge is not None and importer is not None
+            else ()
+        ),
         PublicMount("/static", StaticPageFiles()),
     ]
