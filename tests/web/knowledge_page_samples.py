@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from denizen.domain.gap import GapGroup
+from denizen.domain.passage import Passage
+from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.engine.knowledge.coverage import ProposalReview
+from denizen.engine.knowledge.index import ExplainedPassage
+from denizen.ports.documents import IndexedPassage
+from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
+from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
+from denizen.web.pages.gaps import GapsPage, ProposalPage
 from denizen.web.pages.page import Frame
+from denizen.web.pages.snapshots import SnapshotsPage
 from denizen.web.pages.source_import import ImportPage, ProposalRow
 from denizen.web.pages.sources import (
     KIND_LABELS,
@@ -22,7 +32,9 @@ from denizen.web.pages.sources import (
 )
 from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
+from tests.web.gap_fixture import GAP, PROPOSAL
 
+REVIEW = ProposalReview(PROPOSAL, "learned/berth.md", "Ten.", "+Ten.\n-Nine.\n Same.")
 PROBLEM = ProblemDetails("x", "No.", 400, why="Because.", fix="Do this.")
 SOURCE = Source(id="notes", kind=SourceKind.GIT, location="https://a.example/a.git", created_at=NOON, updated_at=NOON)
 ROW = SourceRow(
@@ -84,6 +96,62 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             reads_pictures=True,
             problem=PROBLEM,
         ),
+        "admin/search.html": SearchPage(
+            frame=frame,
+            question="berth",
+            source="notes",
+            sources=[("", "every source")],
+            hits=[
+                ExplainedPassage(
+                    found=IndexedPassage("k", "docs/a.md", "notes", Passage(1, ("A",), 1, 2, "Text")),
+                    word_place=1,
+                    coverage=0.5,
+                    meaning_place=0,
+                    similarity=0.0,
+                    link="https://a.example/a",
+                )
+            ],
+            embedding="All.",
+            problem=PROBLEM,
+        ),
+        "admin/shell.html": ShellPage(
+            frame=frame,
+            commands="ls",
+            agent="denizen",
+            agents=[("denizen", "denizen")],
+            session="sess_1",
+            results=[ShellResult("ls", "a", "b", 1, refused=True, duration_ms=1)],
+            examples=["ls"],
+            most=10,
+            problem=PROBLEM,
+        ),
+        "admin/snapshots.html": SnapshotsPage(
+            frame=frame,
+            status=SnapshotStatus("snap_1", "snap_1", NOON, NOON, "Why."),
+            listed=ListPart([Snapshot("snap_1", NOON, ())], 1, 1, 1, "", ""),
+            remote={"repository": "", "branch": "main", "allow_existing": False},
+            running=None,
+            address="/admin/snapshots?",
+            embedding="All.",
+            faults=["a.md is gone."],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/gaps.html": GapsPage(
+            frame=frame,
+            days=30,
+            periods=[7, 30],
+            listed=ListPart([GapGroup((GAP,))], 1, 1, 1, "", ""),
+            total=2,
+            hidden=1,
+            is_cut=True,
+            proposals=[REVIEW],
+            more_proposals=1,
+            address="/admin/gaps?",
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/proposal.html": ProposalPage(frame=frame, review=REVIEW, text="Ten.", reason="No.", problem=PROBLEM),
         "admin/source.html": SourcePage(
             frame=frame,
             row=ROW,

@@ -200,6 +200,7 @@ def _server(
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeServices(
                 catalog=denizen.knowledge.catalog,
+                search=denizen.knowledge.search,
                 sync=denizen.knowledge.sync,
                 snapshots=denizen.knowledge.snapshots,
                 remote=lambda: denizen.runtime.current.knowledge.snapshot_remote,

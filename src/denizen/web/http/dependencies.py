@@ -18,6 +18,7 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
+from denizen.engine.knowledge.index import DocumentSearch
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
@@ -70,12 +71,13 @@ class EngineEntryPoints:
 
 @record(kw_only=True)
 class KnowledgeServices:
-    """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
-    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index,
-    `embedding` how many of its passages have an embedding.
+    """Sources, the search in what was read of them, syncs and snapshots. `remote` returns the repository that snapshots
+    are pushed to, which `change_remote` changes; `webhooks` returns the secrets of the sync webhooks by source;
+    `indexing` tells the progress of the index, `embedding` how many of its passages have an embedding.
     """
 
     catalog: SourceCatalog
+    search: DocumentSearch
     sync: KnowledgeSync
     snapshots: SnapshotPublisher
     remote: Callable[[], RemoteRepository]

@@ -22,7 +22,18 @@ class NavigationGroup:
 
 
 _FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"),))
-_FOR_ADMINS: Sequence[NavigationGroup] = (NavigationGroup("Knowledge", (NavigationLink("Sources", "/admin/sources"),)),)
+_FOR_ADMINS: Sequence[NavigationGroup] = (
+    NavigationGroup(
+        "Knowledge",
+        (
+            NavigationLink("Sources", "/admin/sources"),
+            NavigationLink("Snapshots", "/admin/snapshots"),
+            NavigationLink("Search", "/admin/search"),
+            NavigationLink("Shell", "/admin/shell"),
+            NavigationLink("Gaps", "/admin/gaps"),
+        ),
+    ),
+)
 
 
 def list_navigation(*, may_administrate: bool) -> Sequence[NavigationGroup]:

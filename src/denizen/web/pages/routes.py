@@ -9,18 +9,25 @@ from starlette.routing import BaseRoute
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.documents import SearchPages, ShellPages
+from denizen.web.pages.gaps import GapPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
-    knowledge, importer = deps.knowledge, deps.importer
+    knowledge, importer, calls = deps.knowledge, deps.importer, deps.engine.calls
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
         *(SourcePages(deps, knowledge).routes if knowledge is not None else ()),
+        *(SnapshotPages(deps, knowledge).routes if knowledge is not None else ()),
+        *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
+        *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
+        *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
             if knowledge is not None and importer is not None
