@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from denizen.domain.agent_settings import FIELDS, SettingsSet
 from denizen.domain.gap import GapGroup
+from denizen.domain.ids import AgentName
 from denizen.domain.passage import Passage
 from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
@@ -13,6 +15,7 @@ from denizen.engine.knowledge.index import ExplainedPassage
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
+from denizen.web.pages.assistant import AssistantPage, SettingDifference
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
@@ -141,7 +144,7 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             frame=frame,
             days=30,
             periods=[7, 30],
-            listed=ListPart([GapGroup((GAP,))], 1, 1, 1, "", ""),
+            listed=ListPart([GapGroup([GAP])], 1, 1, 1, "", ""),
             total=2,
             hidden=1,
             is_cut=True,
@@ -152,6 +155,22 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             problem=PROBLEM,
         ),
         "admin/proposal.html": ProposalPage(frame=frame, review=REVIEW, text="Ten.", reason="No.", problem=PROBLEM),
+        "admin/assistant.html": AssistantPage(
+            frame=frame,
+            agent="denizen",
+            agents=[("denizen", "denizen"), ("scribe", "scribe")],
+            edited="calm",
+            sets=[SettingsSet(AgentName("denizen"), "calm", NOON, NOON)],
+            values=dict.fromkeys(FIELDS, "x"),
+            configured=dict.fromkeys(FIELDS, "y"),
+            differences=[SettingDifference("Tone", "", "technical")],
+            models=[("auto", "auto")],
+            styles=[("concise", "concise")],
+            citations=[("none", "none")],
+            bounds=[0, 2, 0.5, 3],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
         "admin/source.html": SourcePage(
             frame=frame,
             row=ROW,

@@ -357,7 +357,7 @@ class DocumentSearch:
     async def explain(
         self, question: str, *, sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[ExplainedPassage]:
-        """What a call returns, each passage with its places in the two rankings and a link to it. Raises as a call."""
+        """Returns what a call does, each passage with its places in both rankings and a link. Raises as a call."""
         ranking = await self._rank(question, sources)
         words, meanings = (
             {match.key: (place, match) for place, match in enumerate(matches, start=1)}
@@ -387,7 +387,12 @@ class DocumentSearch:
         asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
-            _check(sources, known)
+            if unknown := [each for each in sources if each not in known]:
+                raise NotFound(
+                    f"There is no source '{unknown[0]}'.",
+                    code="source_not_found",
+                    fix=f"Known sources: {', '.join(known) or 'none'}.",
+                )
             by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
             by_embedding: list[Match] = []
             if asked is not None:
@@ -416,16 +421,6 @@ class DocumentSearch:
             of_documents[each.path] += 1
             chosen.append(each)
         return chosen
-
-
-def _check(sources: Collection[str], known: Collection[str]) -> None:
-    for each in sources:
-        if each not in known:
-            raise NotFound(
-                f"There is no source '{each}'.",
-                code="source_not_found",
-                fix=f"Known sources: {', '.join(known) or 'none'}.",
-            )
 
 
 def _plain(text: str) -> str:

@@ -33,6 +33,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Gaps", "/admin/gaps"),
         ),
     ),
+    NavigationGroup("Set-up", (NavigationLink("Assistant", "/admin/assistant"),)),
 )
 
 
