@@ -6,6 +6,7 @@ that need a connection, such as the official OpenAI one and everything that stre
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,13 +20,18 @@ import httpx2
 import uvicorn
 from starlette.applications import Starlette
 
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.settings.yaml_document import parse_values
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -97,6 +103,7 @@ class WebFixture:
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
+    uploads: Path
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -158,9 +165,10 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather.
+    `more` are toolsets besides the weather. With `titles` the model makes the titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
@@ -179,7 +187,10 @@ async def open_web(
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
     assistant = AgentSettingsOverlay(store, clock)
-    services = replace(build_services(runtime, store, durable, clock), assistant=assistant)
+    folder = store.path.with_suffix(".uploads")
+    uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
+    services = build_services(runtime, store, durable, clock)
+    services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
@@ -188,6 +199,7 @@ async def open_web(
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
+            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
@@ -215,8 +227,9 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, folder)
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()
         await runtime.aclose()
 

@@ -16,14 +16,19 @@ from typing import Any, cast, get_args
 from starlette.routing import BaseRoute
 
 from denizen import __version__
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -97,6 +102,7 @@ def _open_dependencies() -> WebDependencies:
     store = TemporaryStore()
     services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
+    uploads = ChatUploads(UploadFolder(Path()), encode_image, read_pdf)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=Path(),
@@ -112,6 +118,7 @@ def _open_dependencies() -> WebDependencies:
     return WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
+            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: False),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,

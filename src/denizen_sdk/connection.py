@@ -34,6 +34,7 @@ class ServerConnection:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         at_least_s: float = 0.0,
     ) -> Any:  # noqa: ANN401 - any JSON value
@@ -44,7 +45,9 @@ class ServerConnection:
         answer_s = max(self._timeout_s, at_least_s)
         timeout = httpx2.Timeout(self._timeout_s, read=answer_s)
         try:
-            response = await self.http.request(method, path, params=params, json=body, headers=headers, timeout=timeout)
+            response = await self.http.request(
+                method, path, params=params, json=body, content=content, headers=headers, timeout=timeout
+            )
         except httpx2.RequestError as error:
             raise self._connection_error(error, answer_s) from error
         await raise_for_error(response)

@@ -207,6 +207,22 @@ class CitationInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CitationLines:
+    """The lines that an answer cites, from `first_line` to `last_line`, among those around them. The first of `lines`
+    is line `from_line`. `is_newer` tells that the document may have changed since.
+    """
+
+    path: str
+    first_line: int
+    last_line: int
+    from_line: int
+    lines: tuple[str, ...]
+    source: str = ""
+    link: str = ""
+    is_newer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceInfo:
     """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
     is None if no router chose the model. Calls of step 0 were made before the model was asked.
@@ -361,6 +377,29 @@ class TurnFailedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleEvent:
+    """The chat has a title, or a better one. It may come after the end of the turn."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """Only for those who watch a chat: a message was taken, and the events of its turn follow."""
+
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedEvent:
+    """Only for those who watch a chat: it has to be read again: at the beginning, and when something about it is
+    different. `removed`: it is gone.
+    """
+
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownEvent:
     """An event that this client does not know, of a newer server."""
 
@@ -380,7 +419,25 @@ ChatEvent = (
     | NoticeEvent
     | TurnFinishedEvent
     | TurnFailedEvent
+    | TitleEvent
+    | MessageEvent
+    | ChangedEvent
 )
+
+TURN_EVENTS = (
+    TurnOpenedEvent,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ReasoningAddedEvent,
+    ToolStartedEvent,
+    ToolFinishedEvent,
+    ApprovalRequestedEvent,
+    ApprovalDecidedEvent,
+    NoticeEvent,
+    TurnFinishedEvent,
+    TurnFailedEvent,
+)
+"""The events of one turn, which `POST /api/chat` sends; those of chats are more."""
 
 _EVENTS: dict[str, type[ChatEvent]] = {
     "turn": TurnOpenedEvent,
@@ -394,6 +451,9 @@ _EVENTS: dict[str, type[ChatEvent]] = {
     "notice": NoticeEvent,
     "finished": TurnFinishedEvent,
     "error": TurnFailedEvent,
+    "title": TitleEvent,
+    "message": MessageEvent,
+    "changed": ChangedEvent,
 }
 _TYPES = {kind: name for name, kind in _EVENTS.items()}
 
@@ -484,6 +544,10 @@ class TurnCalls(ClientCalls):
     async def get_turn(self, turn_id: str) -> TurnInfo:
         """Returns a turn. Raises ApiError (404 also for a turn of somebody else), NetworkError."""
         return await self._get(TurnInfo, f"/api/turns/{quote_segment(turn_id)}")
+
+    async def get_citation(self, turn_id: str, place: str) -> CitationLines:
+        """Returns the lines that a turn cites as `path:first-last`. Raises ApiError, NetworkError."""
+        return await self._get(CitationLines, f"/api/turns/{quote_segment(turn_id)}/citation", place=place)
 
     async def list_messages(self, session: str = "default", *, agent: str = "") -> list[MessageInfo]:
         """Returns the messages of an own session, oldest first. Raises ApiError, NetworkError."""

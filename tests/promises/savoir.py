@@ -158,7 +158,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "S-prompt-title",
         "2.4",
         "A chat gets a generated title of at most 30 characters without punctuation.",
-        status="open",
+        status="covered",
         issue="web",
     ),
     # 2.11 Weaknesses

@@ -27,7 +27,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "T-http-sessions",
         "4.11",
         "Sessions and their messages can be listed, and a new session started, over HTTP.",
-        status="open",
+        status="covered",
         issue="web",
     ),
     Requirement(
@@ -177,7 +177,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
     ),
     Requirement("T-ui-tools", "4.11", "A page lists the tools.", status="open", issue="web"),
     Requirement(
-        "T-ui-chat", "4.11", "A chat page talks to any agent and shows its tool calls.", status="open", issue="web"
+        "T-ui-chat", "4.11", "A chat page talks to any agent and shows its tool calls.", status="covered", issue="web"
     ),
     Requirement(
         "T-ui-config",

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from jinja2.nodes import Getattr, Name
 
 import denizen.web
-from denizen.web.pages.chat import ChatPage
+from denizen.web.pages.chat import ChatPage, SharedChatPage
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.page import Frame, render_text
 from denizen.web.pages.sign_in import LoginPage
@@ -32,6 +32,7 @@ FRAME = Frame(
 )
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
+    "shared.html": SharedChatPage("1.2.3"),
     "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
     **list_knowledge_pages(FRAME),
 }
@@ -61,7 +62,7 @@ class PageOutline(HTMLParser):
 def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
-    assert used | {"frame"} == {field.name for field in dataclasses.fields(cast("Any", page))}
+    assert used | {"frame"} == {"frame"} | {field.name for field in dataclasses.fields(cast("Any", page))}
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
@@ -90,14 +91,14 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
     assert html["lang"]
 
 
-def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
-    script = (WEB / "static" / "chat.js").read_text()
-    wanted = set(re.findall(r'find\("(\w+)"\)', script))
-    first = re.search(r"= \[(.*)\]\.map\(find\)", script)
-    assert first is not None
-    wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
+def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
     ids = {attrs.get("id") for _, attrs in PageOutline("chat.html", PAGES["chat.html"]).tags}
-    assert wanted <= ids
+    for name in ("chat.js", "chat_list.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
+        script = (WEB / "static" / name).read_text()
+        wanted = set(re.findall(r'(?:find|getElementById)\("([\w-]+)"\)', script))
+        if first := re.search(r"= \[(.*)\]\.map\(find\)", script):
+            wanted |= set(re.findall(r'"([\w-]+)"', first.group(1)))
+        assert wanted <= ids, name
 
 
 def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:

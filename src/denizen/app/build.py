@@ -17,11 +17,14 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_store
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
@@ -41,6 +44,8 @@ from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
+from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.observer import Observer
@@ -61,6 +66,8 @@ CHECKED_AT_START_BYTES = 100_000_000
 """The largest database that is looked through at each start of the server, which takes some tenths of a second."""
 COLLECTOR_PACE = (700, 10, 10)
 """Python's own pace of looking for garbage."""
+UPLOADS = "uploads"
+"""The folder of uploads in the home folder."""
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -105,13 +112,19 @@ class Denizen:
     runtime: Runtime
     services: EngineServices
     turns: TurnRunner
+    chats: Chats
     queries: Queries
     statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     restart: RestartSignal
-    assistant: AgentSettingsOverlay
+
+    @property
+    def assistant(self) -> AgentSettingsOverlay:
+        """The settings of agents that their owners have made besides the configuration."""
+        assert self.services.assistant is not None  # as `open_denizen` builds it
+        return self.services.assistant
 
     @property
     def simulation(self) -> Simulation | None:
@@ -220,11 +233,13 @@ def _build_denizen(
     memories = build_memories(home, runtime, store, channels, clock)
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
+    uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
         build_services(runtime, store, adapters.durable, clock, channels=channels, observer=observer),
         memories=memories,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
+        load_upload=uploads.load_picture,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
     knowledge = build_knowledge(
@@ -265,19 +280,20 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
     )
+    turns = TurnRunner(runtime, services)
     return Denizen(
         home=home,
         settings=settings,
         runtime=runtime,
         services=services,
-        turns=TurnRunner(runtime, services),
+        turns=turns,
+        chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
         queries=Queries(runtime, services, channels),
         statistics=UsageStatistics(store, clock, runtime),
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
         restart=restart,
-        assistant=assistant,
     )
 
 

@@ -101,6 +101,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
             videos=read_video_access(settings),
             webhooks=read_webhooks(settings),
         ),
+        makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.

@@ -184,6 +184,7 @@ def _server(
         WebDependencies(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
+                chats=denizen.chats,
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,

@@ -49,10 +49,15 @@ class Conversation:
 
 @record
 class Session:
-    """One agent's history in a conversation. `/new` closes it and opens the next; the old one stays readable."""
+    """One agent's history in a conversation. `/new` closes it and opens the next; the old one stays readable.
+
+    A fork begins with copies of what its parent had before the message `fork_sequence`.
+    """
 
     id: SessionId
     conversation_id: ConversationId
     agent: AgentName
     created_at: datetime
     closed_at: datetime | None = None
+    parent_id: SessionId | None = None
+    fork_sequence: int = 0

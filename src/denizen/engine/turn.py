@@ -19,7 +19,7 @@ from the message, so the same message twice is one turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
@@ -64,6 +64,7 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context
+from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
 
@@ -82,6 +83,8 @@ MAX_OPENED = 1000
 
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
+
+OnOpen = Callable[[Turn], Awaitable[None]]
 
 _log = logging.getLogger("denizen.turn")
 
@@ -191,6 +194,8 @@ class TurnRunner:
             context, history = await build_context(
                 services.store, opened, generation, texts=self._block_texts, keeper=services.memories
             )
+            if context.model.capabilities.images:
+                history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
             steps = TurnSteps(context, services, proofs=proofs)
             if routed.asked:
@@ -280,25 +285,29 @@ class TurnRunner:
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
-    async def stream(self, request: TurnRequest) -> AsyncGenerator[TurnEvent]:
-        """Submits the message and yields what happens; the last event is `TurnFinished`. Raises what keeps the turn
-        from ending here: a database that cannot be written, or Denizen shutting down.
+    async def stream(self, request: TurnRequest, *, on_open: OnOpen | None = None) -> AsyncGenerator[TurnEvent]:
+        """Submits the message and yields what happens; the last event is `TurnFinished`. `on_open` is called when the
+        message was taken. Raises what keeps the turn from ending here: a database that cannot be written, or Denizen
+        shutting down.
         """
         key = request_turn_id(self._runtime.current.agent(request.agent), request)
         with self._services.live.watch(key) as events:
             turn = await self.submit(request)
+            if on_open is not None:
+                await on_open(turn)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event
 
     async def watch(self, key: TurnId) -> AsyncGenerator[TurnEvent]:
-        """Yields what happens in a turn that was submitted, and first the approvals that it waits for; ends and raises
-        as `stream` does.
+        """Yields what happens in a turn that was submitted, and first what has happened so far if that is kept, or else
+        the approvals that it waits for; ends and raises as `stream` does.
         """
         with self._services.live.watch(key) as events:
             turn = await self.get(key)
-            for approval in await self.approvals.list_pending(key):
-                yield ApprovalRequested(approval)
+            if not self._services.live.is_kept(key):  # else it is among what has happened so far
+                for approval in await self.approvals.list_pending(key):
+                    yield ApprovalRequested(approval)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -21,6 +21,10 @@ class CitationRepository(Protocol):
 
     async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
         """Returns the citations of a turn in their order."""
+        ...
+
+    async def list_for_all(self, turn_ids: Collection[TurnId]) -> Mapping[TurnId, Sequence[Citation]]:
+        """Returns the citations of those of these turns that have some, each in their order."""
         ...
 
 

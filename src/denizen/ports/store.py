@@ -31,6 +31,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.answers import CitationRepository, GapRepository, ProposalRepository
 from denizen.ports.approvals import ApprovalRepository
 from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
+from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
@@ -64,6 +65,14 @@ class RecentSession:
     last_at: datetime
 
 
+@record
+class Fork:
+    """The place where a session leaves another one: before the message `sequence` of `parent_id`."""
+
+    parent_id: SessionId
+    sequence: int
+
+
 class SessionRepository(Protocol):
     """The sessions: each agent's own history in a conversation."""
 
@@ -71,8 +80,20 @@ class SessionRepository(Protocol):
         """Returns the open session, and creates it when there is none. An agent has at most one in a conversation."""
         ...
 
-    async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        """Closes the open session, whose messages stay, and opens a new one."""
+    async def renew(
+        self, conversation_id: ConversationId, agent: AgentName, *, now: datetime, fork: Fork | None = None
+    ) -> Session:
+        """Closes the open session, whose messages stay, and opens a new one, which may be a fork of another. It has no
+        messages: `MessageRepository.copy` gives a fork those of its parent.
+        """
+        ...
+
+    async def reopen(self, session_id: SessionId, *, now: datetime) -> Session:
+        """Makes the session the open one of its agent, and closes the one that was open. Raises NotFound."""
+        ...
+
+    async def list_all(self, conversation_id: ConversationId) -> Sequence[Session]:
+        """Returns the sessions of all agents in a conversation, oldest first."""
         ...
 
     async def get(self, session_id: SessionId) -> Session:
@@ -84,10 +105,10 @@ class SessionRepository(Protocol):
         ...
 
     async def list_recent(
-        self, *, platform: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
+        self, *, platform: str = "", channel: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
     ) -> Sequence[RecentSession]:
-        """Returns open sessions that have messages, by their last message, newest first; without those whose thread
-        begins with `except_prefix`.
+        """Returns open sessions that have messages, by their last message, newest first; those of a platform, a channel
+        or an agent where one is given, and without those whose thread begins with `except_prefix`.
         """
         ...
 
@@ -117,6 +138,13 @@ class MessageRepository(Protocol):
         """Returns the newest `limit` messages of a session, oldest first. `before` is a sequence, for paging back.
 
         The cost does not depend on the length of the session.
+        """
+        ...
+
+    async def copy(self, source: SessionId, target: Session, *, before: int) -> int:
+        """Gives a fork the messages of another session with a lower sequence than `before`, and the summaries of them.
+        The copies have ids of their own, which are derived, and keep sequence and turn; a search does not find them.
+        Returns how many there are.
         """
         ...
 
@@ -155,6 +183,10 @@ class TurnRepository(Protocol):
 
     async def get(self, turn_id: TurnId) -> Turn:
         """Returns the turn. Raises NotFound."""
+        ...
+
+    async def find_many(self, turn_ids: Collection[TurnId]) -> Sequence[Turn]:
+        """Returns those of these turns that there are, in any order."""
         ...
 
     async def list_turns(
@@ -267,6 +299,8 @@ class UnitOfWork(Protocol):
     def conversations(self) -> ConversationRepository: ...
     @property
     def sessions(self) -> SessionRepository: ...
+    @property
+    def chats(self) -> ChatRepository: ...
     @property
     def messages(self) -> MessageRepository: ...
     @property

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
+from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
@@ -22,6 +23,7 @@ from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
+from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
@@ -45,17 +47,19 @@ def create_app(deps: WebDependencies) -> Starlette:
             Middleware(
                 CORSMiddleware,
                 allow_origins=sorted(origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=[TURN_HEADER],
             )
         )
-    chat = ChatRoutes(engine.turns, engine.queries, timing)
+    chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
     completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
     routes: list[BaseRoute] = [
         *ServiceRoutes(deps).routes,
         *(completions.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
+        *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
+        *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,

@@ -24,6 +24,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.engine.configuration.generation import KnowledgeSettings
+from denizen.engine.inspection.queries import Queries
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver
@@ -468,3 +469,24 @@ async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhil
         ((seen, reply),) = told
         assert seen[-1] == reply
         assert reply.startswith("Ten [docs/guide/harbour.md:3] so")
+
+
+async def test_the_lines_that_an_answer_cites_can_be_read_with_those_around_them(tmp_path: Path) -> None:
+    async with open_kit(tmp_path) as kit:
+        await kit.ask("Ten euros [docs/guide/harbour.md:3]. I noted it [own/notes.md:1].", SEARCH)
+        turn = await kit.engine.turns.get(kit.turn_id)
+        queries = Queries(kit.engine.runtime, kit.engine.turns._services)
+        found = await queries.read_cited_lines(turn, "docs/guide/harbour.md:3")
+        assert (found.first_shown, list(found.lines)) == (1, GUIDE.split("\n"))
+        assert (found.citation.ref, found.is_newer) == (DocumentRef("docs/guide/harbour.md", 3, 3), False)
+        assert list((await queries.read_cited_lines(turn, "own/notes.md:1")).lines) == ["Own words of mine."]
+        with pytest.raises(NotFound, match="does not cite"):
+            await queries.read_cited_lines(turn, "docs/guide/other.md:1")
+        async with kit.knowledge as knowledge:
+            write(tmp_path / "guide", {"harbour.md": f"New: {GUIDE}"})
+            await knowledge.run()
+            assert (await queries.read_cited_lines(turn, "docs/guide/harbour.md:3")).is_newer
+            (tmp_path / "guide" / "harbour.md").unlink()
+            await knowledge.run()
+        with pytest.raises(NotFound, match="not among the documents any more"):
+            await queries.read_cited_lines(turn, "docs/guide/harbour.md:3")

@@ -11,7 +11,7 @@ from tests.web_fixture import WebFixture
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("SW4")]
 
-PUBLIC = {"GET /health", "GET /ready", "GET /login", "POST /login"}
+PUBLIC = {"GET /health", "GET /ready", "GET /login", "POST /login", "GET /api/shared/{token}"}
 SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {
     "POST /api/sources",

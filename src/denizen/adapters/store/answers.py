@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
@@ -86,6 +86,15 @@ _FORGET_GAPS = sa.delete(gaps).where(gaps.c.asker == sa.bindparam("whose", type_
 
 
 @cache
+def _citations_among(dialect: SqlDialect) -> sa.Select[Any]:
+    return (
+        sa.select(citations)
+        .where(dialect.among(citations.c.turn_id, "wanted"))
+        .order_by(citations.c.turn_id, citations.c.number)
+    )
+
+
+@cache
 def _close_gaps(dialect: SqlDialect) -> sa.Update:
     return sa.update(gaps).where(dialect.among(gaps.c.id, "chosen"), ~gaps.c.is_closed).values(is_closed=True)
 
@@ -102,6 +111,16 @@ class SqlCitations(SqlRepository):
 
     async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
         return await self._list(_read_citation, _CITATIONS, {"which": turn_id})
+
+    async def list_for_all(self, turn_ids: Collection[TurnId]) -> Mapping[TurnId, Sequence[Citation]]:
+        wanted = self._dialect.bind_list(sorted(set(turn_ids)))
+        rows = await self._list(
+            lambda row: (TurnId(row.turn_id), _read_citation(row)), _citations_among(self._dialect), {"wanted": wanted}
+        )
+        found: dict[TurnId, list[Citation]] = {}
+        for turn_id, citation in rows:
+            found.setdefault(turn_id, []).append(citation)
+        return found
 
 
 def _read_citation(row: Row) -> Citation:

@@ -6,6 +6,7 @@ An agent has at most one open session in a conversation; a unique index enforces
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
@@ -18,7 +19,7 @@ from denizen.adapters.store.repository import Row, SqlRepository, insert_row, re
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, SessionId, fresh
-from denizen.ports.store import RecentSession
+from denizen.ports.store import Fork, RecentSession
 
 conversations = sa.Table(
     "conversations",
@@ -37,6 +38,8 @@ sessions = sa.Table(
     *texts("agent"),
     *times("created_at"),
     sa.Column("closed_at", UtcTime()),
+    sa.Column("parent_id", sa.Text()),
+    sa.Column("fork_sequence", sa.BigInteger(), nullable=False),
     sa.Index("ix_sessions_conversation_id_agent", "conversation_id", "agent"),
 )
 OPEN_SESSION = sessions.c.closed_at.is_(None)
@@ -121,6 +124,14 @@ _OPEN_SESSION = sa.select(sessions).where(*_SESSION_KEY, OPEN_SESSION)
 _ALL_SESSIONS = (
     sa.select(sessions).where(*_SESSION_KEY).order_by(sessions.c.created_at.desc(), sessions.c.position.desc())
 )
+_REOPEN_SESSION = (
+    sa.update(sessions).where(sessions.c.id == sa.bindparam("which")).values(closed_at=None).returning(*sessions.c)
+)
+_OF_CONVERSATION = (
+    sa.select(sessions)
+    .where(sessions.c.conversation_id == sa.bindparam("conversation"))
+    .order_by(sessions.c.created_at, sessions.c.position)
+)
 _CLOSE_SESSION = sa.update(sessions).where(*_SESSION_KEY, OPEN_SESSION).values(closed_at=sa.bindparam("now"))
 _LOCK_CONVERSATION = (
     sa.select(conversations.c.id)
@@ -138,7 +149,7 @@ _LAST_MESSAGE = (
 
 
 @cache
-def _recent_sessions(*, of_platform: bool, of_agent: bool, but_some: bool) -> sa.Select[Any]:
+def _recent_sessions(*, of_platform: bool, of_channel: bool, of_agent: bool, but_some: bool) -> sa.Select[Any]:
     found = (
         sa.select(sessions, conversations.c.platform, conversations.c.channel, conversations.c.thread)
         .add_columns(_LAST_MESSAGE.label("last_at"))
@@ -150,6 +161,8 @@ def _recent_sessions(*, of_platform: bool, of_agent: bool, but_some: bool) -> sa
     )
     if of_platform:
         found = found.where(conversations.c.platform == sa.bindparam("where"))
+    if of_channel:
+        found = found.where(conversations.c.channel == sa.bindparam("which"))
     if of_agent:
         found = found.where(sessions.c.agent == sa.bindparam("whose"))
     if but_some:
@@ -175,29 +188,49 @@ class SqlSessions(SqlRepository):
 
         return await self._transaction.write(job)
 
-    async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
+    async def renew(
+        self, conversation_id: ConversationId, agent: AgentName, *, now: datetime, fork: Fork | None = None
+    ) -> Session:
         def job(connection: sa.Connection) -> Session:
             if self._dialect.locks_rows:  # of two renewals at once, the second closes the session of the first
                 connection.execute(_LOCK_CONVERSATION, {"conversation": conversation_id})
             connection.execute(_CLOSE_SESSION, {"conversation": conversation_id, "whose": agent, "now": now})
-            return _open_session(connection, self._dialect, conversation_id, agent, now)
+            return _open_session(connection, self._dialect, conversation_id, agent, now, fork)
+
+        return await self._transaction.write(job)
+
+    async def reopen(self, session_id: SessionId, *, now: datetime) -> Session:
+        def job(connection: sa.Connection) -> Session:
+            row = connection.execute(_SESSION_BY_ID, {"id": session_id}).first()
+            if row is None:
+                raise _missing_session(session_id)
+            if self._dialect.locks_rows:
+                connection.execute(_LOCK_CONVERSATION, {"conversation": row.conversation_id})
+            key = {"conversation": row.conversation_id, "whose": row.agent}
+            connection.execute(_CLOSE_SESSION, {**key, "now": now})
+            return _read_session(connection.execute(_REOPEN_SESSION, {"which": session_id}).one())
 
         return await self._transaction.write(job)
 
     async def get(self, session_id: SessionId) -> Session:
         found = await self._find(_read_session, _SESSION_BY_ID, {"id": session_id})
         if found is None:
-            raise NotFound(f"There is no session {session_id}.", code="session_not_found")
+            raise _missing_session(session_id)
         return found
+
+    async def list_all(self, conversation_id: ConversationId) -> Sequence[Session]:
+        return await self._list(_read_session, _OF_CONVERSATION, {"conversation": conversation_id})
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
         return await self._list(_read_session, _ALL_SESSIONS, {"conversation": conversation_id, "whose": agent})
 
     async def list_recent(
-        self, *, platform: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
+        self, *, platform: str = "", channel: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
     ) -> Sequence[RecentSession]:
-        statement = _recent_sessions(of_platform=bool(platform), of_agent=bool(agent), but_some=bool(except_prefix))
-        bounds = {"where": platform, "whose": agent, "but": except_prefix, "most": max(limit, 0)}
+        statement = _recent_sessions(
+            of_platform=bool(platform), of_channel=bool(channel), of_agent=bool(agent), but_some=bool(except_prefix)
+        )
+        bounds = {"where": platform, "which": channel, "whose": agent, "but": except_prefix, "most": max(limit, 0)}
         return await self._list(_read_recent, statement, bounds)
 
 
@@ -205,11 +238,22 @@ def _read_recent(row: Row) -> RecentSession:
     return RecentSession(_read_session(row), read_record(Place, row), row.messages, row.last_at)
 
 
+def _missing_session(session_id: SessionId) -> NotFound:
+    return NotFound(f"There is no session {session_id}.", code="session_not_found")
+
+
 def _open_session(
-    connection: sa.Connection, dialect: SqlDialect, conversation_id: ConversationId, agent: AgentName, now: datetime
+    connection: sa.Connection,
+    dialect: SqlDialect,
+    conversation_id: ConversationId,
+    agent: AgentName,
+    now: datetime,
+    fork: Fork | None = None,
 ) -> Session:
     """Returns the new session, or the one that another process has opened meanwhile."""
     session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
+    if fork is not None:
+        session = replace(session, parent_id=fork.parent_id, fork_sequence=fork.sequence)
     if connection.execute(insert_row(dialect.insert, sessions), write_record(session)).first() is not None:
         return session
     return _read_session(connection.execute(_OPEN_SESSION, {"conversation": conversation_id, "whose": agent}).one())

@@ -14,6 +14,7 @@ from denizen.adapters.store.answers import SqlCitations, SqlGaps, SqlProposals
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
+from denizen.adapters.store.chats import SqlChats
 from denizen.adapters.store.columns import metadata
 from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
 from denizen.adapters.store.conversations import SqlConversations, SqlSessions
@@ -53,6 +54,7 @@ class SqlUnitOfWork:
 
     conversations = _bind(SqlConversations)
     sessions = _bind(SqlSessions)
+    chats = _bind(SqlChats)
     messages = _bind(SqlMessages)
     turns = _bind(SqlTurns)
     ledger = _bind(SqlLedger)

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import JsonText, id_columns, metadata, texts, times
 from denizen.adapters.store.conversations import conversations, sessions
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.repository import SqlRepository, read_record, write_record
+from denizen.adapters.store.repository import SqlRepository, insert_rows, read_record, write_record
+from denizen.domain.conversation import Session
 from denizen.domain.errors import NotFound
-from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId, derive
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
 from denizen.domain.summary import Summary
 from denizen.domain.terms import index_terms, query_terms
@@ -199,6 +200,16 @@ def _add_message(insert: InsertInto) -> sa.Executable:
     )
 
 
+_HEAD = (
+    sa.select(*MESSAGE_COLUMNS)
+    .where(messages.c.session_id == sa.bindparam("session"), messages.c.sequence < sa.bindparam("before"))
+    .order_by(messages.c.sequence)
+)
+_SUMMARIES_BEFORE = sa.select(summaries).where(
+    summaries.c.session_id == sa.bindparam("session"), summaries.c.last < sa.bindparam("before")
+)
+
+
 class SqlMessages(SqlRepository):
     """Implements `denizen.ports.store.MessageRepository`."""
 
@@ -227,6 +238,25 @@ class SqlMessages(SqlRepository):
             return [_message(row) for row in connection.execute(_TAIL, bounds).all()][::-1]
 
         return await self._transaction.read(job)
+
+    async def copy(self, source: SessionId, target: Session, *, before: int) -> int:
+        add, add_summary = insert_rows(self._dialect.insert, messages), insert_rows(self._dialect.insert, summaries)
+        bounds = {"session": source, "before": before}
+
+        def job(connection: sa.Connection) -> int:
+            found = [_message(row) for row in connection.execute(_HEAD, bounds)]
+            copies = [
+                replace(each, id=MessageId(derive("msg", target.id, each.id)), session_id=target.id) for each in found
+            ]
+            if copies:
+                rows = [_message_row(each) | {"sequence": each.sequence, "words": ""} for each in copies]
+                connection.execute(add, rows)
+            told = [read_record(Summary, row) for row in connection.execute(_SUMMARIES_BEFORE, bounds)]
+            if told:
+                connection.execute(add_summary, [write_record(replace(each, session_id=target.id)) for each in told])
+            return len(copies)
+
+        return await self._transaction.write(job)
 
     async def forget_turn(self, turn_id: TurnId) -> None:
         locks_rows = self._dialect.locks_rows

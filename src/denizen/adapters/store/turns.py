@@ -185,6 +185,11 @@ _CLOSE = (
 
 
 @cache
+def _turns_among(dialect: SqlDialect) -> sa.Select[Any]:
+    return sa.select(turns).where(dialect.among(turns.c.id, "wanted"))
+
+
+@cache
 def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Select[Any]:
     statement = sa.select(turns).limit(sa.bindparam("limit"))
     if status is not None:
@@ -225,6 +230,10 @@ class SqlTurns(SqlRepository):
 
     async def find(self, turn_id: TurnId) -> Turn | None:
         return await self._find(_read_turn, _TURN_BY_ID, {"id": turn_id})
+
+    async def find_many(self, turn_ids: Collection[TurnId]) -> Sequence[Turn]:
+        wanted = self._dialect.bind_list(sorted(set(turn_ids)))
+        return await self._list(_read_turn, _turns_among(self._dialect), {"wanted": wanted})
 
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100

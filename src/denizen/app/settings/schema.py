@@ -128,6 +128,11 @@ class WebSection(Section):
     """The channel of the web page."""
 
     enabled: bool = Field(default=True, description="Whether the page is served.")
+    model_titles: bool = Field(
+        default=True,
+        description="Whether the agent's model names a new chat, with a small request of its own; else the first words "
+        "of its message do.",
+    )
 
 
 class ApiSection(Section):

@@ -77,7 +77,8 @@ class KnowledgeSettings:
 class Generation:
     """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
 
-    `account_policies` are by platform and agent. `is_model_chosen` when the command line chose one for all agents.
+    `account_policies` are by platform and agent. `makes_titles` says whether models name the chats of
+    the web. `is_model_chosen` when the command line chose one for all agents.
     """
 
     number: int
@@ -93,6 +94,7 @@ class Generation:
     commands: CustomCommandSet = field(default_factory=CustomCommandSet)
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
     knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
+    makes_titles: bool = True
     is_model_chosen: bool = False
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:

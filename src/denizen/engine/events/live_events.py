@@ -1,52 +1,69 @@
 """Live events of running turns, for those who watch in this process.
 
-Best effort by design: what counts is in the store. Watchers subscribe before the turn is submitted, so they miss
-nothing; a watcher that is slow makes its own queue long and blocks nobody.
+Watchers subscribe before the turn is submitted, so they miss nothing. Of a turn that is kept, those who come later get
+what has happened so far, too.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 
-import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import TurnEvent
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnEvent, TurnFinished
 from denizen.domain.ids import TurnId
+from denizen.engine.events.broadcast import Broadcast
 
 Sign = TurnEvent | DenizenError
 """Something that happens in a turn, or why nothing more of it will be seen here."""
 Watch = MemoryObjectReceiveStream[Sign]
 
 
-class LiveEvents:
-    """Who watches which turn."""
+class LiveEvents(Broadcast[TurnId, Sign]):
+    """Who watches which turn. A watcher stops at `TurnFinished`, or an error."""
 
     def __init__(self) -> None:
-        self._watchers: dict[TurnId, list[MemoryObjectSendStream[Sign]]] = {}
+        super().__init__()
+        self._kept: dict[TurnId, list[TurnEvent]] = {}
 
-    def publish(self, turn_id: TurnId, event: Sign) -> None:
-        """Hands the event to every watcher of the turn; nobody watching is the normal case."""
-        for stream in self._watchers.get(turn_id, ()):
-            stream.send_nowait(event)
+    def keep(self, turn_id: TurnId) -> None:
+        """Keeps what happens in the turn from now on until its end, or until `drop`."""
+        self._kept.setdefault(turn_id, [])
 
-    def is_watched(self, turn_id: TurnId) -> bool:
-        return turn_id in self._watchers
+    def drop(self, turn_id: TurnId) -> None:
+        self._kept.pop(turn_id, None)
 
-    @contextmanager
-    def watch(self, turn_id: TurnId) -> Generator[Watch]:
-        """Events of the turn from now on. The stream does not end by itself: stop at `TurnFinished`, or an error."""
-        send, receive = anyio.create_memory_object_stream[Sign](math.inf)
-        self._watchers.setdefault(turn_id, []).append(send)
-        try:
-            yield receive
-        finally:
-            watchers = self._watchers[turn_id]
-            watchers.remove(send)
-            if not watchers:
-                del self._watchers[turn_id]
-            send.close()
-            receive.close()
+    def is_kept(self, turn_id: TurnId) -> bool:
+        return turn_id in self._kept
+
+    def publish(self, topic: TurnId, event: Sign) -> None:
+        kept = self._kept.get(topic)
+        if kept is not None:
+            if isinstance(event, TurnFinished | DenizenError):
+                self.drop(topic)
+            else:
+                _append(kept, event)
+        super().publish(topic, event)
+
+    def list_earlier(self, topic: TurnId) -> Sequence[Sign]:
+        return self._kept.get(topic, ())
+
+
+def _append(kept: list[TurnEvent], event: TurnEvent) -> None:
+    """Adds an event in as few as say the same: pieces of text are joined, and what was taken back goes."""
+    last = kept[-1] if kept else None
+    match event:
+        case Notice():
+            return
+        case TextAdded(retract=True):
+            kept[:] = [each for each in kept if not isinstance(each, TextAdded)]
+            if event.text:
+                kept.append(TextAdded(event.text))
+        case TextAdded() if isinstance(last, TextAdded):
+            kept[-1] = replace(last, text=last.text + event.text)
+        case ReasoningAdded() if isinstance(last, ReasoningAdded):
+            kept[-1] = ReasoningAdded(last.text + event.text)
+        case _:
+            kept.append(event)

@@ -30,6 +30,7 @@ from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
@@ -174,6 +175,10 @@ class Queries:
         """Raises NotFound."""
         return self._runtime.current.agent(name)
 
+    def check_model(self, name: str) -> None:
+        """Raises NotFound for a model that is not configured."""
+        self._runtime.current.models.get(name)
+
     def list_models(self) -> Sequence[ModelInfo]:
         return self._runtime.current.models.list_models()
 
@@ -219,6 +224,10 @@ class Queries:
     async def get_turn(self, turn_id: TurnId) -> TurnTrace:
         """Everything that is recorded of it. Raises NotFound."""
         return await load_trace(self._services.store, turn_id)
+
+    async def read_cited_lines(self, turn: Turn, place: str) -> CitedExcerpt:
+        """The lines that a turn cites as `path:first-last`, with those around them. Raises NotFound."""
+        return await read_cited_lines(self._runtime, self._services, turn, place)
 
     async def is_private(self, turn: Turn) -> bool:
         """Whether the turn was not asked where everybody of a community may read it now, nor by a program. What cannot

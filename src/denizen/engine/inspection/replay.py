@@ -45,6 +45,7 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import SHOWN
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.context import TurnContext, build_context, choose_model_name
+from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_all
@@ -98,6 +99,8 @@ async def plan_requests(
             services.store, opened, replace(generation, models=silent), past, keeper=services.memories
         )
         with suppress(_NotSent):
+            if context.model.capabilities.images:
+                history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
             steps = FreeSteps(context, replace(services, live=LiveEvents()), proofs=proofs)
             await find_answer(context, steps, history)
@@ -204,6 +207,8 @@ async def replay_turn(
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
         context, history = await build_context(services.store, opened, without_tools, past, keeper=services.memories)
         alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy()))
+        if context.model.capabilities.images:
+            history = await load_uploads(history, services.load_upload)
         proofs = open_proofs(services.prover, context, history)
         steps = FreeSteps(context, alone, proofs=proofs)
         try:

@@ -198,14 +198,21 @@ class CitationProver:
         return self._documents[path]
 
     async def _load(self, path: str) -> _Document | None:
-        if "/" not in path:
-            return None
-        own = await to_thread.run_sync(self._read_own, self._agent, path)
-        try:
-            found = DocumentText(own) if own is not None else await self._library.find_document(path)
-        except DenizenError:
-            return None
+        found = await find_document(self._library, self._agent, self._read_own, path)
         return found and _Document(path, found, self._seen)
+
+
+async def find_document(library: Library, agent: AgentName, read_own: ReadOwn, path: str) -> DocumentText | None:
+    """Returns a document that the agent may cite: an own file, or one of the current snapshot. Never raises for what is
+    wrong with the library.
+    """
+    if "/" not in path:
+        return None
+    own = await to_thread.run_sync(read_own, agent, path)
+    try:
+        return DocumentText(own) if own is not None else await library.find_document(path)
+    except DenizenError:
+        return None
 
 
 def _find_shown(lines: Sequence[str], texts: Sequence[tuple[DocumentRef, str]]) -> list[int]:

@@ -20,8 +20,8 @@ from denizen.domain.cited_text import CitationMark, CitationReader, CitationWrit
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import ReadOwn, no_own_files
-from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence
-from denizen.ports.source import Library
+from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence, find_document
+from denizen.ports.source import DocumentText, Library
 
 if TYPE_CHECKING:
     from denizen.domain.attribution import Attribution
@@ -78,6 +78,10 @@ class AnswerProver:
     ) -> TurnProofs:
         """For a turn of the agent."""
         return _Proofs(evidence, style, partial(CitationProver, self._library, agent, read_own))
+
+    async def find_document(self, path: str, agent: AgentName, read_own: ReadOwn) -> DocumentText | None:
+        """Returns a document that the agent may cite, as it is now."""
+        return await find_document(self._library, agent, read_own, path)
 
 
 class _UnprovedText:

@@ -20,6 +20,7 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.prompt.pictures import LoadPicture
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store
@@ -42,6 +43,8 @@ class EngineServices:
     prover: AnswerProver | None = None
     """Proves citations; None where there are no documents."""
     assistant: AgentSettingsOverlay | None = None
+    load_upload: LoadPicture | None = None
+    """Loads pictures that were uploaded; None where there are none."""
 
     async def configured(self, generation: Generation, agent: AgentName) -> Generation:
         """The generation in which the agent is as its owner has set it besides the configuration."""

@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any, cast
 
 from denizen.domain.evidence import READ
-from denizen.domain.ids import CallId
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
-from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, parts_from_json, parts_to_json
+from denizen.domain.message import ImagePart, Message, Part, Role, ThinkingPart, parts_from_json, parts_to_json
 from denizen.domain.record import record
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
@@ -144,13 +144,18 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
+    return collect_reply_extras(messages, turn.id, with_reasoning=agent is not None and agent.show_reasoning)
+
+
+def collect_reply_extras(messages: Iterable[Message], turn_id: TurnId, *, with_reasoning: bool) -> ReplyExtras:
+    """In the messages of a session, of which those of the turn count."""
     found = ReplyExtras()
     for message in messages:
-        if message.turn_id != turn.id:
+        if message.turn_id != turn_id:
             continue
         if message.role is Role.TOOL:
             shown = cast("Mapping[str, Mapping[str, Any]]", message.meta.get(SHOWN, {}))
             found += ReplyExtras(shown=tuple(shown.values()))
         if message.role is Role.ASSISTANT:
-            found += find_reply_extras(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
+            found += find_reply_extras(message.parts, with_reasoning=with_reasoning)
     return found

@@ -6,13 +6,15 @@ message that says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.message import ImagePart, Part, Role, TextPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Post
+from denizen.domain.upload import SCHEME
 
 LATEST_PICTURES = 4
 _GONE = TextPart("[a picture was shown here]")
@@ -37,6 +39,30 @@ def limit_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTUR
             limited.insert(0, PromptMessage(Role.USER, (_OWN, *kept), message.kind))
         limited.insert(0, replace(message, parts=tuple(parts)))
     return limited
+
+
+LoadPicture = Callable[[str], Awaitable[tuple[str, bytes] | None]]
+"""Returns the media type and the bytes of an uploaded picture by its address; None where it is gone."""
+
+
+async def load_uploads(messages: Sequence[PromptMessage], load: LoadPicture | None) -> list[PromptMessage]:
+    """Returns the messages with the pictures that were uploaded, of which messages have the addresses."""
+    return [
+        replace(message, parts=tuple([await _load_upload(part, load) for part in message.parts]))
+        if any(isinstance(part, ImagePart) and part.url.startswith(SCHEME) for part in message.parts)
+        else message
+        for message in messages
+    ]
+
+
+async def _load_upload(part: Part, load: LoadPicture | None) -> Part:
+    if not isinstance(part, ImagePart) or not part.url.startswith(SCHEME):
+        return part
+    found = await load(part.url) if load is not None else None
+    if found is None:
+        return _GONE
+    media_type, data = found
+    return ImagePart(f"data:{media_type};base64,{b64encode(data).decode()}", media_type)
 
 
 def list_pictures(posts: Sequence[Post], since: datetime, limit: int = LATEST_PICTURES) -> list[ImagePart]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,6 +20,8 @@ from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Sender, SessionChoice, Turn, TurnRequest
+from denizen.engine.chats.chats import WEB, Chats
+from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
 from denizen.web.api.records import event_to_wire, messages_to_wire, turn_to_wire
@@ -39,22 +40,31 @@ from denizen.web.http.request import (
     read_text,
 )
 from denizen.web.http.routing import Access
-from denizen_sdk.turns import CancelResult, ChatEvent, ChatRequest, MessageInfo, TurnFailedEvent, TurnInfo, encode_event
-
-WEB = "web"
-"""The platform of `/api/chat`: the page, and programs that use the client."""
+from denizen_sdk.turns import (
+    TURN_EVENTS,
+    CancelResult,
+    ChatEvent,
+    ChatRequest,
+    CitationLines,
+    MessageInfo,
+    TurnFailedEvent,
+    TurnInfo,
+    encode_event,
+)
 
 MAX_MESSAGE_CHARS = 100_000
 
 _AGENT = QueryParameter(name="agent", description="Name of an agent; empty for the default one.")
+_PLACE = QueryParameter(name="place", description="The place as the answer cites it: `path:first-last`.", max_chars=500)
 _LIMIT = QueryParameter(name="limit", default="100", low=1, high=500)
 
 
 class ChatRoutes:
     """The routes that start, stop and show turns."""
 
-    def __init__(self, turns: TurnRunner, queries: Queries, timing: WebTiming) -> None:
+    def __init__(self, turns: TurnRunner, chats: Chats, queries: Queries, timing: WebTiming) -> None:
         self._turns = turns
+        self._chats = chats
         self._queries = queries
         self._timing = timing
 
@@ -71,7 +81,7 @@ class ChatRoutes:
                     "Send a message and watch its turn",
                     ChatRequest,
                     stream="Each event's data is a JSON object with its `type`.",
-                    events=get_args(ChatEvent),
+                    events=TURN_EVENTS,
                     headers=("Idempotency-Key",),
                 ),
             ),
@@ -104,6 +114,13 @@ class ChatRoutes:
                 Access.MEMBER,
                 Operation("A turn with its prompts, steps and tool calls", answer=TurnInfo),
             ),
+            ApiRoute(
+                "GET",
+                "/api/turns/{turn_id}/citation",
+                self.get_citation,
+                Access.MEMBER,
+                Operation("The lines that a turn cites, with those around them", answer=CitationLines, query=(_PLACE,)),
+            ),
         ]
 
     async def chat(self, request: Request) -> Response:
@@ -126,7 +143,7 @@ class ChatRoutes:
         )
         turn = turn_id_for(turn_request)
         options = StreamOptions(
-            on_error=lambda error: _encode_event(TurnFailedEvent(turn, fill_in(describe_problem(error)))),
+            on_error=lambda error: encode_chat_event(TurnFailedEvent(turn, fill_in(describe_problem(error)))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
@@ -134,10 +151,11 @@ class ChatRoutes:
         return EventStream(self._stream(turn_request), options, {TURN_HEADER: turn})
 
     async def _stream(self, turn_request: TurnRequest) -> Chunks:
-        async with aclosing(self._turns.stream(turn_request)) as events:
+        async with aclosing(self._chats.stream(turn_request, is_plain=True)) as events:
             async for event in events:
-                for sent in event_to_wire(event, turn_request.sender.principal):
-                    yield _encode_event(sent)
+                if not isinstance(event, TitleChanged):
+                    for sent in event_to_wire(event, turn_request.sender.principal):
+                        yield encode_chat_event(sent)
 
     async def cancel(self, request: Request) -> Response:
         turn = TurnId(request.path_params["turn_id"])
@@ -157,6 +175,26 @@ class ChatRoutes:
         await self._check_readable(trace.turn, principal)
         return JSONResponse(asdict(turn_to_wire(trace, in_full=may_see_all(principal))))
 
+    async def get_citation(self, request: Request) -> Response:
+        turn = await self._turns.get(TurnId(request.path_params["turn_id"]))
+        await self._check_readable(turn, get_principal(request))
+        found = await self._queries.read_cited_lines(turn, _PLACE.read_text(request))
+        citation, last_shown = found.citation, found.first_shown + len(found.lines) - 1
+        return JSONResponse(
+            asdict(
+                CitationLines(
+                    path=citation.ref.path,
+                    first_line=citation.ref.first_line or found.first_shown,
+                    last_line=citation.ref.last_line or last_shown,
+                    from_line=found.first_shown,
+                    lines=tuple(found.lines),
+                    source=citation.source_id,
+                    link=citation.link,
+                    is_newer=found.is_newer,
+                )
+            )
+        )
+
     async def _check_readable(self, turn: Turn, principal: Principal) -> None:
         """Raises NotFound for a turn of somebody else. Owners see all, and admins those that were not asked in private.
         An unknown turn raises the same, so that nobody learns which turns exist.
@@ -169,13 +207,7 @@ class ChatRoutes:
 
 def read_chat_request(body: JsonBody) -> ChatRequest:
     """Returns the message in a body. Raises InvalidInput."""
-    message = read_text(body, "message")
-    if not message.strip():
-        raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-    if len(message) > MAX_MESSAGE_CHARS:
-        raise InvalidInput(
-            f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
-        )
+    message = check_message(read_text(body, "message"))
     session = read_text(body, "session", "default")
     return ChatRequest(
         message,
@@ -186,7 +218,18 @@ def read_chat_request(body: JsonBody) -> ChatRequest:
     )
 
 
-def _encode_event(event: ChatEvent) -> bytes:
+def check_message(message: str) -> str:
+    """Returns the message. Raises InvalidInput for one that is empty or too long."""
+    if not message.strip():
+        raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
+    if len(message) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(
+            f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
+        )
+    return message
+
+
+def encode_chat_event(event: ChatEvent) -> bytes:
     row = encode_event(event)
     return encode_sse(row["type"], row)
 

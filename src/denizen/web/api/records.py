@@ -186,7 +186,7 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         usage=usage_to_wire(turn.result.usage),
         error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure))) if has_no_answer else None,
         question=trace.question,
-        citations=tuple(_citation_to_wire(citation) for citation in trace.citations),
+        citations=tuple(citation_to_wire(citation) for citation in trace.citations),
         trace=TraceInfo(
             steps=tuple(_step_to_wire(step) for step in trace.steps),
             calls=tuple(_call_to_wire(call) for call in trace.calls),
@@ -204,7 +204,7 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
     )
 
 
-def _citation_to_wire(citation: Citation) -> CitationInfo:
+def citation_to_wire(citation: Citation) -> CitationInfo:
     return CitationInfo(
         path=citation.ref.path,
         first_line=citation.ref.first_line,

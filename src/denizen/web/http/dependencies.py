@@ -11,6 +11,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
@@ -61,6 +62,7 @@ class EngineEntryPoints:
     """
 
     turns: TurnRunner
+    chats: Chats
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime

@@ -201,6 +201,16 @@ def read_text(body: JsonBody, name: str, default: str = "") -> str:
     return value
 
 
+def read_texts(body: JsonBody, name: str) -> list[str]:
+    """Returns a list of strings; empty if it is null or missing. Raises InvalidInput."""
+    value: Any = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast("list[object]", value)):
+        raise field_error(name, "a list of strings")
+    return cast("list[str]", value)
+
+
 def read_flag(body: JsonBody, name: str, *, default: bool = False) -> bool:
     """Returns a boolean field; the default if it is null or missing. Raises InvalidInput."""
     value = body.get(name)

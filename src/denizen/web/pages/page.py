@@ -40,12 +40,14 @@ class Frame:
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies) -> Frame:
-    """Returns the frame of a page for whoever asks for it."""
+def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+    """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
+    that is not its own address.
+    """
     principal = find_principal(request)
     return Frame(
         version=deps.version,
-        path=request.url.path,
+        path=path or request.url.path,
         navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
         viewer=principal.name if principal else "",
         can_sign_out=bool(login_token(request.headers)),

@@ -1,125 +1,351 @@
-// The chat page: sends a message, shows what happens in its turn, and the history of the session.
+// The chat page: shows a chat, sends messages, follows what happens in it, and what people do with answers.
 
-import { ApiError, getJson, lastEvent, streamTurn, waitForTurn } from "./events.js";
-import { renderMarkdown } from "./markdown.js";
+import { ConnectionError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
+import { ChatList } from "./chat_list.js";
+import { Composer } from "./composer.js";
+import { copyButton } from "./markdown.js";
+import {
+  approvalCard, button, callRow, cardsBody, element, messageItem, pictureOf, problemBlock, reasoningBlock, seconds, textBody,
+  TurnView,
+} from "./message_view.js";
+import { openShareDialog } from "./share.js";
+import { showCitation, showWhy, watchPanel } from "./side_panel.js";
 
-const SESSION = "default";
 const find = (id) => document.getElementById(id);
-const [log, scroller, picker, box, status] = ["log", "scroll", "agent", "message", "status"].map(find);
+const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
+const PAGE = 100;
+const RECONNECT_MS = 3000;
 
 let agents = [];
-let running = null; // the id of the turn that runs, "" until it is known, null when none does
-const fresh = new Set(); // agents whose next message starts a new session
+let chat = null; // the id of the chat that is shown; null for one that begins with the next message
+let details = null; // what the server last said of it
+let running = null; // the id of the turn that this page follows, "" until it is known, null when none runs
+let watching = null; // ends the stream of what happens in the chat
 
-// --- messages and cards ---------------------------------------------------------------------------------------------------
+const list = new ChatList({
+  onOpen: (id) => go(id),
+  onRemoved: (id) => id === chat && go(null),
+  onProblem: (error) => complain(error),
+});
+const composer = new Composer({
+  onSend: (message) => ask(message),
+  chatId: (isNeeded = false) => (chat ??= isNeeded ? newKey() : null),
+});
 
-function element(tag, className, text = "") {
-  return Object.assign(document.createElement(tag), { className, textContent: text });
+// --- what is shown ---------------------------------------------------------------------------------------------------
+
+async function go(id) {
+  history.pushState(null, "", id ? `/c/${id}` : "/");
+  await open(id);
 }
 
-function addMessage(role, name) {
-  const item = element("article", `message ${role}`);
-  item.setAttribute("aria-label", name);
-  item.append(element("p", "author quiet", name));
-  log.append(item);
-  find("empty").hidden = true;
-  return item;
+async function open(id) {
+  watching?.abort();
+  chat = id;
+  details = null;
+  log.replaceChildren();
+  setRunning(null);
+  setStatus("");
+  setTitle("");
+  find("panel").hidden = find("earlier").hidden = find("share").hidden = true;
+  find("empty").hidden = id !== null;
+  find("hint").hidden = !agents.find((each) => each.name === picker.value)?.is_embedded;
+  list.select(id);
+  composer.show();
+  if (id) watch(id);
+  document.body.classList.remove("menu-open");
+  find("message").focus();
 }
 
-function addText(item, text) {
-  const body = element("div", "text");
-  body.append(renderMarkdown(text));
-  item.append(body);
-  return body;
+// Shows the chat as it is stored.
+async function load() {
+  const asked = chat;
+  const now = await getJson(`/api/chats/${asked}?limit=${PAGE}`);
+  if (chat !== asked) return;
+  const isFirst = details === null;
+  details = now;
+  if (isFirst && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
+  setTitle(now.chat.title);
+  find("share").hidden = false;
+  find("earlier").hidden = !now.has_earlier;
+  following(() => log.replaceChildren(...itemsOf(now.messages)));
+  find("empty").hidden = log.children.length > 0;
+  if (isFirst) scroller.scrollTop = scroller.scrollHeight;
 }
 
-// Pictures of other servers are links: loading them would tell those servers who reads.
-function addPicture(item, url) {
-  if (!url.startsWith("data:image/")) {
-    addText(item, url);
-    return;
+async function loadEarlier() {
+  const before = details.messages[0].sequence;
+  const query = new URLSearchParams({ before, limit: PAGE, session: details.session_id });
+  const earlier = await getJson(`/api/chats/${chat}?${query}`);
+  const height = scroller.scrollHeight;
+  log.prepend(...itemsOf(earlier.messages));
+  scroller.scrollTop += scroller.scrollHeight - height;
+  details = { ...details, messages: [...earlier.messages, ...details.messages], has_earlier: earlier.has_earlier };
+  find("earlier").hidden = !details.has_earlier;
+}
+
+// The messages of one turn by the agent are shown as one.
+function itemsOf(messages) {
+  const items = [];
+  let last = null;
+  for (const message of messages) {
+    const isMore = last?.role === "assistant" && message.role === "assistant" && last.turn_id === message.turn_id;
+    const item = isMore ? last.item : messageItem(message.role, message.role === "user" ? "You" : message.author || picker.value);
+    if (!isMore) items.push(item);
+    item.dataset.turn = message.turn_id;
+    fill(item, message);
+    last = { ...message, item };
+    if (message.turn) items.push(...finish(item, message));
   }
-  item.append(Object.assign(element("img", "picture"), { src: url, alt: "Picture of the answer" }));
+  return items;
 }
 
-function addCall(item, tool, args) {
-  const row = element("details", "call");
-  const title = element("summary", "");
-  const state = element("span", "state quiet", "running…");
-  title.append(tool, element("span", "brief quiet", Object.values(args).map(brief).join(", ")), state);
-  row.append(title, element("pre", "args", JSON.stringify(args, null, 2)));
-  item.append(row);
-  return (result) => {
-    row.classList.toggle("failed", result.is_error);
-    state.textContent = result.is_error ? "failed" : result.duration_ms == null ? "" : seconds(result.duration_ms);
-    row.append(element("pre", "result", result.text + (result.truncated ? " …" : "")));
-  };
+function fill(item, message) {
+  if (message.text && (message.role === "user" || !message.calls.length)) item.append(textBody(message.text, message.role === "assistant"));
+  for (const file of message.uploads ?? []) {
+    if (file.media_type.startsWith("image/")) item.append(pictureOf(file.url));
+    else item.append(Object.assign(element("a", "file", file.name), { href: file.url }));
+  }
+  for (const call of message.calls) {
+    const [row, end] = callRow(call.tool, call.args);
+    end(call);
+    item.append(row);
+    if (call.approval) item.append(approvalCard(call.approval)[0]);
+  }
+  if (message.role === "user") item.append(questionTools(message));
 }
 
-// Shows a call that waits for people: its preview, and buttons for those who may decide. Returns a function that closes it.
-function addApproval(item, approval) {
-  const card = element("section", "approval");
-  card.setAttribute("role", "group");
-  card.setAttribute("aria-label", `Approval of ${approval.call.tool}`);
-  card.append(element("p", "head", `Approval needed: ${approval.call.tool}`), element("pre", "", approval.call.preview));
-  const end = element("p", "quiet");
-  end.setAttribute("role", "status");
-  const reason = Object.assign(element("input", "reason"), { placeholder: "Reason for denying", maxLength: 500 });
-  reason.setAttribute("aria-label", "Reason for denying");
-  const row = element("div", "choices");
-  const close = (now) => {
-    row.remove();
-    const ends = { approved: "Approved", denied: "Denied", expired: "Not approved in time" };
-    end.textContent = ends[now.status] ?? now.status;
-    const decision = now.decision ?? {};
-    if (decision.by && now.status !== "expired") end.textContent += ` by ${decision.by}`;
-    if (decision.note) end.textContent += `: ${decision.note}`;
-  };
-  const decide = async (body) => {
-    for (const each of row.children) each.disabled = true;
-    const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    try {
-      const now = await getJson(`/api/approvals/${approval.id}`, options);
-      if (now.status === "pending") end.textContent = "Your approval is counted; others have to approve too.";
-      else close(now);
-    } catch (error) {
-      end.textContent = describeError(error).message;
-      for (const each of row.children) each.disabled = false;
-    }
-  };
-  const button = (label, body) => {
-    const made = Object.assign(element("button", "", label), { type: "button" });
-    made.addEventListener("click", () => decide(body()));
+// Adds what came of a turn, behind its last message. Returns further items: a question whose turn failed has no answer.
+function finish(item, message) {
+  const turn = message.turn;
+  const isAnswer = message.role === "assistant";
+  const more = isAnswer ? [] : turn.status === "failed" || turn.status === "refused" ? [messageItem("assistant", turn.agent)] : [];
+  const target = isAnswer ? item : more[0];
+  if (!target) return more;
+  const { reasoning, images, cards } = turn.extras;
+  if (reasoning) target.insertBefore(reasoningBlock(reasoning), target.children[1] ?? null);
+  for (const url of images) target.append(pictureOf(url));
+  if (cards) target.append(cardsBody(cards));
+  if (turn.error && turn.status !== "cancelled") target.append(problemBlock(turn.error));
+  if (turn.status === "cancelled") target.append(element("p", "quiet", "Stopped."));
+  if (turn.status !== "open") target.append(answerTools(message, turn));
+  return more;
+}
+
+function setTitle(title) {
+  find("title").textContent = title || "New chat";
+  document.title = `${title || "New chat"} · Denizen`;
+}
+
+// --- what people do with messages ------------------------------------------------------------------------------------
+
+function questionTools(message) {
+  const tools = element("div", "tools");
+  tools.append(
+    copyButton(() => message.text, "Copy the message"),
+    button("Edit", () => edit(message), "tiny"),
+    ...versions(message),
+  );
+  return tools;
+}
+
+function answerTools(message, turn) {
+  const tools = element("div", "tools");
+  const facts = [turn.model, turn.duration_ms == null ? "" : seconds(turn.duration_ms), turn.usage?.cost_usd ? `$${turn.usage.cost_usd}` : ""];
+  if (message.role === "assistant" && message.text) tools.append(copyButton(() => message.text, "Copy the answer"));
+  tools.append(button("Retry", () => retry(turn.id), "tiny"));
+  if (message.role === "assistant") tools.append(...votes(message));
+  tools.append(button("Why?", () => showWhy(turn.id), "tiny"), element("span", "quiet facts", facts.filter(Boolean).join(" · ")));
+  return tools;
+}
+
+function votes(message) {
+  const make = (vote, label, icon) => {
+    const made = button("", () => toggle(vote), `tiny vote ${icon}`);
+    made.setAttribute("aria-label", label);
+    made.setAttribute("aria-pressed", String(message.feedback === vote));
     return made;
   };
-  if (approval.may_decide) {
-    row.append(
-      button("Approve", () => ({ decision: "approve" })),
-      button("For an hour here", () => ({ decision: "approve", scope: "hour" })),
-      button("Deny", () => ({ decision: "deny", reason: reason.value })),
-      reason,
-    );
-  } else {
-    end.textContent = "Somebody else has to decide this.";
+  const up = make("positive", "Good answer", "icon-good");
+  const down = make("negative", "Bad answer", "icon-bad");
+  async function toggle(vote) {
+    const now = message.feedback === vote ? null : vote;
+    const reason = now === "negative" ? await askReason() : "";
+    if (reason === null) return;
+    try {
+      await send("PATCH", `/api/messages/${message.id}/feedback`, { feedback: now, reason });
+      message.feedback = now;
+      up.setAttribute("aria-pressed", String(now === "positive"));
+      down.setAttribute("aria-pressed", String(now === "negative"));
+    } catch (error) {
+      setStatus(describeError(error).message);
+    }
   }
-  card.append(row, end);
-  item.append(card);
-  card.tabIndex = -1;
-  if (approval.may_decide) card.focus(); // not a button: a key that was meant for the message must not decide
-  return close;
+  return [up, down];
 }
 
-function addProblem(item, problem) {
-  const block = element("div", "problem");
-  block.setAttribute("role", "alert");
-  for (const line of [problem.message, problem.why && `Why: ${problem.why.replace(/\.$/, "")}.`, problem.fix]) {
-    if (line) block.append(renderMarkdown(line));
-  }
-  item.append(block);
+function askReason() {
+  const dialog = find("vote-dialog");
+  find("vote-reason").value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "send" ? find("vote-reason").value : null), { once: true });
+  });
 }
 
-const brief = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+// "‹ 2 / 3 ›" at a message that has other versions.
+function versions(message) {
+  const fork = details?.forks.find((each) => each.sequence === message.sequence);
+  if (!fork) return [];
+  const step = (by, label, sign) => {
+    const made = button(sign, () => activate(fork.sessions[fork.current + by]), "tiny");
+    made.setAttribute("aria-label", label);
+    made.disabled = !fork.sessions[fork.current + by];
+    return made;
+  };
+  const count = element("span", "quiet", `${fork.current + 1} / ${fork.sessions.length}`);
+  return [step(-1, "The version before", "‹"), count, step(1, "The next version", "›")];
+}
+
+async function activate(session) {
+  try {
+    await send("POST", `/api/chats/${chat}/sessions/${session}/activate`);
+    await load();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+// Asks a question again, or another in its place: what was said from there on stays as another version.
+async function branch(question, text) {
+  if (running !== null) return;
+  try {
+    await send("POST", `/api/chats/${chat}/branch`, { before_message_id: question.id });
+    await load();
+    await ask({ text, uploads: [] });
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function retry(turnId) {
+  const question = details.messages.find((each) => each.role === "user" && each.turn_id === turnId);
+  if (question) branch(question, question.text);
+}
+
+function edit(message) {
+  const item = [...log.querySelectorAll(".message.user")].find((each) => each.contains(document.activeElement));
+  const form = element("form", "edit");
+  const box = Object.assign(element("textarea"), { value: message.text, rows: 3 });
+  box.setAttribute("aria-label", "The message, to be changed");
+  const row = element("div", "row");
+  row.append(
+    Object.assign(element("button", "primary", "Send as a new version"), { type: "submit" }),
+    button("Cancel", () => form.remove()),
+  );
+  form.append(box, row);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (box.value.trim()) branch(message, box.value.trim());
+  });
+  item.append(form);
+  box.focus();
+}
+
+// --- one turn --------------------------------------------------------------------------------------------------------
+
+async function ask({ text, uploads }) {
+  const isFirst = chat === null || details === null;
+  chat ??= newKey();
+  const asked = chat;
+  if (isFirst) history.replaceState(null, "", `/c/${chat}`);
+  const question = messageItem("user", "You");
+  question.append(textBody(text));
+  for (const file of uploads) if (/\.webp$/.test(file.path)) question.append(pictureOf(file.url));
+  const item = messageItem("assistant", picker.value);
+  log.append(question, item);
+  find("empty").hidden = true;
+  scroller.scrollTop = scroller.scrollHeight;
+  setRunning("");
+  setStatus("Thinking…");
+  const view = new TurnView(item, setStatus, following);
+  const body = { message: text, agent: picker.value, model: models.value, uploads: uploads.map((each) => each.path) };
+  try {
+    for await (const event of streamTurn(`/api/chats/${asked}`, body, newKey(), setRunning)) {
+      if (chat !== asked) return; // another chat is shown now; the turn goes on without this page
+      if (event.type === "title") {
+        setTitle(event.title);
+        list.rename(asked, event.title);
+      } else {
+        view.show(event);
+        if (event.type === "finished" || event.type === "error") endTurn(asked, isFirst);
+      }
+    }
+  } catch (error) {
+    if (chat !== asked) return;
+    following(() => item.append(problemBlock(describeError(error))));
+    composer.fill(text);
+    endTurn(asked, false);
+  }
+}
+
+// Shows the chat as it is stored now: with durations, versions, and what people may do with the answer.
+async function endTurn(asked, isFirst) {
+  setStatus("");
+  if (isFirst) list.load();
+  await load().catch(complain);
+  if (chat !== asked) return;
+  setRunning(null);
+  if (isFirst) watch(asked);
+}
+
+// Shows the chat, and follows what happens in it: a turn that runs already, and messages from another tab or client.
+// The server tells first that there is something to load, and each turn after the message that began it.
+async function watch(id) {
+  watching?.abort();
+  const own = (watching = new AbortController());
+  let view = null; // of a turn that this page did not begin
+  try {
+    const response = await request(`/api/events/chats/${id}`, { signal: own.signal });
+    for await (const event of parseEvents(response.body)) {
+      if (own.signal.aborted) return;
+      view = await follow(event, view);
+    }
+  } catch (error) {
+    if (own.signal.aborted) return;
+    if (details === null) complain(error);
+    else if (error instanceof ConnectionError) setTimeout(() => chat === id && !own.signal.aborted && watch(id), RECONNECT_MS);
+  }
+}
+
+// Takes one event and returns the view of the turn that it belongs to, if that is not this page's own.
+async function follow(event, view) {
+  if (event.type === "changed") {
+    if (event.removed) await go(null);
+    else if (running === null) await load();
+    return view;
+  }
+  if (event.type === "title") {
+    setTitle(event.title);
+    list.rename(chat, event.title);
+    return view;
+  }
+  if (event.type === "message") {
+    if (running !== null) return null; // this page shows it already
+    await load();
+    const item = messageItem("assistant", picker.value);
+    log.append(item);
+    scroller.scrollTop = scroller.scrollHeight;
+    setRunning(event.turn_id);
+    setStatus("Thinking…");
+    return new TurnView(item, setStatus, following);
+  }
+  view?.show(event);
+  if (!view || (event.type !== "finished" && event.type !== "error")) return view;
+  await endTurn(chat, false);
+  return null;
+}
 
 // Keeps the end in view unless the reader has scrolled up.
 function following(change) {
@@ -128,219 +354,55 @@ function following(change) {
   if (atEnd) scroller.scrollTop = scroller.scrollHeight;
 }
 
-// --- one turn --------------------------------------------------------------------------------------------------------
-
-// Shows the events of a turn in one message.
-class TurnView {
-  constructor(agent) {
-    this.item = addMessage("assistant", agent);
-    this.calls = new Map();
-    this.approvals = new Map();
-    this.text = "";
-    this.body = null;
-    this.frame = 0;
-  }
-
-  show(event) {
-    switch (event.type) {
-      case "text":
-        this.text += event.text;
-        this.frame ||= requestAnimationFrame(() => following(() => this.draw()));
-        break;
-      case "retract":
-        this.text = "";
-        this.draw();
-        this.body = null;
-        break;
-      case "tool_started":
-        following(() => this.calls.set(event.call_id, addCall(this.item, event.tool, event.args)));
-        setStatus(`Using ${event.tool}…`);
-        break;
-      case "tool_finished":
-        this.calls.get(event.call_id)?.(event);
-        setStatus("Thinking…");
-        break;
-      case "approval_request":
-        if (!this.approvals.has(event.approval.id)) {
-          following(() => this.approvals.set(event.approval.id, addApproval(this.item, event.approval)));
-        }
-        setStatus(`Waiting for approval of ${event.approval.call.tool}…`);
-        break;
-      case "approval_decided":
-        this.approvals.get(event.approval.id)?.(event.approval);
-        setStatus("Thinking…");
-        break;
-      case "notice":
-        setStatus(event.text);
-        break;
-      case "finished":
-        this.text = event.reply || this.text;
-        following(() => {
-          this.draw();
-          for (const url of event.images ?? []) addPicture(this.item, url);
-          if (event.cards) addText(this.item, event.cards).classList.add("cards");
-        });
-        if (event.status === "cancelled") this.item.append(element("p", "quiet", "Stopped."));
-        break;
-      case "error":
-        following(() => addProblem(this.item, event.error));
-        break;
-    }
-  }
-
-  draw() {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    if (!this.text.trim()) {
-      this.body?.remove();
-      this.body = null;
-      return;
-    }
-    this.body ??= addText(this.item, "");
-    this.body.replaceChildren(renderMarkdown(this.text));
-  }
-}
-
-async function send(text) {
-  const agent = picker.value;
-  addText(addMessage("user", "You"), text);
-  const view = new TurnView(agent);
-  scroller.scrollTop = scroller.scrollHeight;
-  setRunning("");
-  setStatus("Thinking…");
-  try {
-    const body = { message: text, agent, session: SESSION, new: fresh.has(agent) };
-    for await (const event of streamTurn(body, newKey(), setRunning)) {
-      fresh.delete(agent);
-      view.show(event);
-    }
-  } catch (error) {
-    following(() => addProblem(view.item, describeError(error)));
-  }
-  setStatus("");
-  setRunning(null);
-}
-
-function newKey() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 function setStatus(text) {
   status.textContent = text;
 }
 
 function setRunning(turn) {
   running = turn;
-  const busy = turn !== null;
-  log.setAttribute("aria-busy", String(busy)); // screen readers wait for the whole answer
-  find("send").hidden = busy;
-  find("stop").hidden = !busy;
+  const isBusy = turn !== null;
+  log.setAttribute("aria-busy", String(isBusy)); // screen readers wait for the whole answer
+  find("stop").hidden = !isBusy;
   find("stop").disabled = !turn;
-  picker.disabled = find("new").disabled = busy;
-  if (!busy) box.focus();
+  find("send").textContent = isBusy ? "Queue" : "Send";
+  picker.disabled = models.disabled = isBusy;
+  composer.setBusy(isBusy);
 }
 
 async function stop() {
   if (!running) return;
   setStatus("Stopping…");
-  await getJson(`/api/turns/${running}/cancel`, { method: "POST" }).catch(() => setStatus("The turn could not be stopped."));
-}
-
-// --- sessions and agents ---------------------------------------------------------------------------------------------
-
-async function showHistory() {
-  log.replaceChildren();
-  const agent = agents.find((each) => each.name === picker.value);
-  find("hint").hidden = !agent?.is_embedded;
-  const query = new URLSearchParams({ agent: picker.value });
-  const messages = fresh.has(picker.value) ? [] : await getJson(`/api/sessions/${SESSION}/messages?${query}`);
-  find("empty").hidden = messages.length > 0;
-  let last = null; // the messages of one turn by the agent are shown as one
-  for (const message of messages) {
-    const joined = last?.role === message.role && last.turn_id === message.turn_id && message.role === "assistant";
-    const item = joined ? last.item : addMessage(message.role, message.role === "user" ? "You" : picker.value);
-    if (message.text && !message.calls.length) addText(item, message.text);
-    for (const call of message.calls) {
-      addCall(item, call.tool, call.args)(call);
-      if (call.approval) addApproval(item, call.approval)(call.approval);
-    }
-    last = { ...message, item };
-  }
-  scroller.scrollTop = scroller.scrollHeight;
-  if (last?.turn_id) await showEnd(last.turn_id);
-}
-
-// Shows the state of the last turn that its messages do not show: it failed, was stopped, or still runs.
-async function showEnd(id) {
-  const turn = await getJson(`/api/turns/${id}`);
-  if (turn.status === "done") return;
-  if (turn.status !== "open") {
-    following(() => new TurnView(turn.agent).show(lastEvent(turn)));
-    return;
-  }
-  setRunning(id);
-  setStatus("Thinking…");
-  const view = new TurnView(turn.agent);
-  const pending = await getJson("/api/approvals?status=pending");
-  for (const approval of pending.filter((each) => each.turn_id === id)) view.show({ type: "approval_request", approval });
-  await waitForTurn(id);
-  setStatus("");
-  setRunning(null);
-  await showHistory();
-}
-
-function startSession() {
-  fresh.add(picker.value);
-  showHistory().catch(complain);
-  setStatus("A new session begins with your next message.");
-  box.focus();
-}
-
-async function start() {
-  agents = await getJson("/api/agents");
-  picker.replaceChildren(...agents.map((agent) => new Option(agent.name, agent.name)));
-  const wanted = localStorage.getItem("denizen.agent");
-  if (agents.some((agent) => agent.name === wanted)) picker.value = wanted;
-  await showHistory();
-}
-
-function describeError(error) {
-  return error instanceof ApiError ? error.problem : { message: "The server cannot be reached.", fix: "Is it running?" };
+  await send("POST", `/api/turns/${running}/cancel`).catch(() => setStatus("The turn could not be stopped."));
 }
 
 function complain(error) {
-  addProblem(addMessage("assistant", "Denizen"), describeError(error));
+  log.append(problemBlock(describeError(error)));
+  find("empty").hidden = true;
 }
 
-function submit() {
-  const text = box.value.trim();
-  if (!text || running !== null) return;
-  box.value = "";
-  fit();
-  send(text);
+// --- the start -------------------------------------------------------------------------------------------------------
+
+async function start() {
+  watchPanel(log, () => details);
+  const [known, choices] = await Promise.all([getJson("/api/agents"), getJson("/api/models")]);
+  agents = known;
+  picker.replaceChildren(...agents.map((agent) => new Option(agent.name, agent.name)));
+  const wanted = localStorage.getItem("denizen.agent");
+  if (agents.some((agent) => agent.name === wanted)) picker.value = wanted;
+  models.replaceChildren(new Option("of the agent", ""), ...choices.map((model) => new Option(model.name, model.name)));
+  list.load();
+  await open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null);
 }
 
-// The box grows with its text; the style sheet limits it.
-function fit() {
-  box.style.height = "auto";
-  box.style.height = `${box.scrollHeight + 2}px`;
-}
-
-find("composer").addEventListener("submit", (event) => {
-  event.preventDefault();
-  submit();
-});
-box.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  submit();
-});
-box.addEventListener("input", fit);
-document.addEventListener("keydown", (event) => event.key === "Escape" && stop());
 find("stop").addEventListener("click", stop);
-find("new").addEventListener("click", startSession);
-picker.addEventListener("change", () => {
-  localStorage.setItem("denizen.agent", picker.value);
-  showHistory().catch(complain);
+find("earlier").addEventListener("click", () => loadEarlier().catch(complain));
+find("share").addEventListener("click", () => openShareDialog(details.chat));
+find("new").addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  go(null);
 });
+picker.addEventListener("change", () => localStorage.setItem("denizen.agent", picker.value));
+document.addEventListener("keydown", (event) => event.key === "Escape" && find("panel").hidden && stop());
+window.addEventListener("popstate", () => open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null));
 start().catch(complain);

@@ -1,90 +1,104 @@
-// A small part of Markdown as DOM nodes: code, bold, links, lists, headings. Text of a model only ever becomes text
-// nodes; no HTML is parsed, and links lead to http, https and mailto only.
+// Markdown as DOM nodes: markdown-it reads it, DOMPurify lets through what a message may hold, highlight.js colours code.
+// Pictures of other servers become links: loading them would tell those servers who reads.
 
-const INLINE = new RegExp([
-  "(`+)([^`]|[^`][\\s\\S]*?[^`])\\1(?!`)", // code
-  "\\*\\*([^\\n]+?)\\*\\*", // bold
-  "(?<![\\w*])\\*([^\\s*](?:[^*\\n]*[^\\s*])?)\\*(?![\\w*])", // emphasis
-  "\\[([^\\]\\n]+)\\]\\(([^()\\s]+)\\)", // a link
-  "(https?:\\/\\/[^\\s<>\"'`)\\]]*[^\\s<>\"'`)\\].,;:!?])", // a bare address
-].join("|"));
-const BULLET = /^\s*[-*+]\s+(.*)$/;
-const NUMBER = /^\s*(\d{1,9})[.)]\s+(.*)$/;
+const reader = window.markdownit({ html: false, linkify: true, breaks: true });
+reader.renderer.rules.image = (tokens, at) => {
+  const source = reader.utils.escapeHtml(tokens[at].attrGet("src") ?? "");
+  return `<a href="${source}">${reader.utils.escapeHtml(tokens[at].content || source)}</a>`;
+};
+reader.core.ruler.push("alignment", (state) => {
+  for (const each of state.tokens) {
+    const style = each.attrGet("style"); // of table cells; the policy forbids inline styles
+    if (style === null) continue;
+    each.attrs = each.attrs.filter(([name]) => name !== "style");
+    each.attrJoin("class", style.includes("right") ? "align-right" : style.includes("center") ? "align-center" : "");
+  }
+});
+
+const PURE = {
+  ALLOWED_TAGS: [
+    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
+    "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+  ],
+  ALLOWED_ATTR: ["href", "class", "start", "title"],
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|\/(?!\/)|#)/i,
+  ALLOW_DATA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
 
 export function renderMarkdown(text) {
-  const page = document.createDocumentFragment();
-  const lines = text.split("\n");
-  let at = 0;
-  while (at < lines.length) {
-    const fence = lines[at].match(/^\s*(```+|~~~+)\s*(\S*)/);
-    if (fence) at = addFence(page, lines, at, fence);
-    else if (BULLET.test(lines[at])) at = addList(page, lines, at, "ul", BULLET, 1);
-    else if (NUMBER.test(lines[at])) at = addList(page, lines, at, "ol", NUMBER, 2);
-    else if (/^#{1,6}\s/.test(lines[at])) page.append(filled("p", lines[at++].replace(/^#+\s+/, ""), "heading"));
-    else if (!lines[at].trim()) at += 1;
-    else at = addParagraph(page, lines, at);
+  const page = window.DOMPurify.sanitize(reader.render(text), PURE);
+  for (const link of page.querySelectorAll("a[href]")) {
+    if (link.getAttribute("href").startsWith("#")) continue;
+    link.target = "_blank";
+    link.rel = "noopener noreferrer";
   }
+  for (const heading of page.querySelectorAll("h1, h2, h3, h4, h5, h6")) demote(heading);
+  for (const table of page.querySelectorAll("table")) frame(table);
+  for (const code of page.querySelectorAll("pre > code")) dress(code);
   return page;
 }
 
-function addFence(page, lines, at, [, mark, language]) {
-  const end = lines.findIndex((line, number) => number > at && line.trim().startsWith(mark));
-  const code = document.createElement("code");
-  code.textContent = lines.slice(at + 1, end < 0 ? lines.length : end).join("\n");
-  const block = document.createElement("pre");
-  block.tabIndex = 0; // a wide block scrolls, by keyboard too
-  if (language) block.setAttribute("aria-label", `Code, ${language}`);
-  block.append(code);
-  page.append(block);
-  return end < 0 ? lines.length : end + 1;
+// A message stands below the page's own headings.
+function demote(heading) {
+  const level = Math.min(6, Number(heading.tagName[1]) + 2);
+  const lower = document.createElement(`h${level}`);
+  lower.append(...heading.childNodes);
+  heading.replaceWith(lower);
 }
 
-function addList(page, lines, at, tag, pattern, group) {
-  const list = document.createElement(tag);
-  if (tag === "ol") list.start = Number(lines[at].match(pattern)[1]);
-  for (; at < lines.length && pattern.test(lines[at]); at += 1) list.append(filled("li", lines[at].match(pattern)[group]));
-  page.append(list);
-  return at;
+function frame(table) {
+  const scroller = document.createElement("div");
+  scroller.className = "table-scroll";
+  scroller.tabIndex = 0; // what is wide scrolls, by keyboard too
+  scroller.setAttribute("role", "region");
+  scroller.setAttribute("aria-label", "Table");
+  table.classList.add("list");
+  table.replaceWith(scroller);
+  scroller.append(table);
 }
 
-function addParagraph(page, lines, at) {
-  const start = at;
-  while (at < lines.length && lines[at].trim() && !/^\s*(```|~~~)|^#{1,6}\s/.test(lines[at])
-         && (at === start || !(BULLET.test(lines[at]) || NUMBER.test(lines[at])))) at += 1;
-  page.append(filled("p", lines.slice(start, at).join("\n")));
-  return at;
+// Gives a block of code its language, a button that copies it, and colours.
+function dress(code) {
+  const language = [...code.classList].find((name) => name.startsWith("language-"))?.slice(9) ?? "";
+  const block = code.parentElement;
+  const text = code.textContent;
+  const box = document.createElement("div");
+  box.className = "code-block";
+  const head = document.createElement("div");
+  head.className = "code-head";
+  const name = document.createElement("span");
+  name.textContent = language || "text";
+  head.append(name, copyButton(() => text, "Copy code"));
+  block.tabIndex = 0;
+  block.setAttribute("role", "region");
+  block.setAttribute("aria-label", language ? `Code, ${language}` : "Code");
+  block.replaceWith(box);
+  box.append(head, block);
+  if (language) colour(code, text, language);
 }
 
-function filled(tag, text, className = "") {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  addInline(node, text);
-  return node;
+let highlighter = null;
+
+async function colour(code, text, language) {
+  highlighter ??= import("./vendor/highlight.js").then((module) => module.default);
+  const tool = await highlighter.catch(() => null);
+  if (!tool?.getLanguage(language)) return;
+  const html = tool.highlight(text, { language, ignoreIllegals: true }).value;
+  code.replaceChildren(window.DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], RETURN_DOM_FRAGMENT: true }));
 }
 
-function addInline(parent, text) {
-  for (let rest = text; rest; ) {
-    const match = rest.match(INLINE);
-    if (!match) {
-      parent.append(rest);
-      return;
-    }
-    parent.append(rest.slice(0, match.index), inline(match));
-    rest = rest.slice(match.index + match[0].length);
-  }
-}
-
-function inline([whole, tick, code, bold, emphasis, label, target, bare]) {
-  if (tick) return Object.assign(document.createElement("code"), { textContent: code.trim() || code });
-  if (bold) return filled("strong", bold);
-  if (emphasis) return filled("em", emphasis);
-  if (bare) return link(bare, bare, whole);
-  return link(target, label, whole);
-}
-
-function link(target, label, whole) {
-  if (!/^(https?:|mailto:)/i.test(target)) return document.createTextNode(whole);
-  return Object.assign(document.createElement("a"), {
-    href: target, textContent: label, target: "_blank", rel: "noopener noreferrer",
+// A button that copies what `read` returns and says so.
+export function copyButton(read, label) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "tiny";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", label);
+  button.addEventListener("click", async () => {
+    const done = await navigator.clipboard.writeText(read()).then(() => true, () => false);
+    button.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
+  return button;
 }

@@ -1,0 +1,1 @@
+"""Uploads of chats: their files in a folder, and pictures encoded anew. Implements `ports.uploads`."""

@@ -1,0 +1,5 @@
+"""The chats of the web: who has which, what was said in them, their titles, forks and uploads.
+
+`chats.Chats` is the door. `reading` gathers what a chat shows, `titles` makes titles in durable runs, `uploads` keeps
+files that people attach.
+"""

@@ -1,0 +1,526 @@
+"""The chats of the web: listing, opening, sending messages, forks, sharing, votes and deletion.
+
+Everything belongs to a principal, by its key. What somebody else has is not found.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from denizen.domain.chat import (
+    MAX_REASON_CHARS,
+    Chat,
+    ChatId,
+    ChatMode,
+    MessageVote,
+    Vote,
+    find_fork_point,
+    first_words,
+    is_chat_id,
+)
+from denizen.domain.conversation import Session, own_place
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.events import TurnEvent
+from denizen.domain.ids import AgentName, MessageId, SessionId, TurnId
+from denizen.domain.message import Message, Part, Role, join_text
+from denizen.domain.principal import Principal, RoleName
+from denizen.domain.turn import Turn, TurnRequest, TurnStatus
+from denizen.domain.words import fold_words
+from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
+from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
+from denizen.engine.chats.titles import ChatTitles
+from denizen.engine.chats.uploads import ChatUploads, Upload
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.inspection.queries import ALONE
+from denizen.engine.intake.opening import request_turn_id
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.turn import TurnRunner
+from denizen.ports.chats import ChatChanges
+from denizen.ports.store import Fork, RecentSession, UnitOfWork
+
+WEB = "web"
+"""The platform of chats."""
+
+MAX_SEARCHED = 5000
+"""So many chats of one person are searched, the newest."""
+MAX_HITS = 500
+BACK = 100
+"""So many messages at a time are looked at for the question before one."""
+TITLE_PATIENCE_S = 60.0
+"""How long the stream of a first message waits for a title after the answer."""
+LOOK_EVERY_S = 5.0
+"""How often a watcher that hears nothing looks at the store: another process may have taken a message."""
+
+
+class Chats:
+    """The chats of all people. `titles_by_model` tells whether the model makes titles, as configured now."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        turns: TurnRunner,
+        uploads: ChatUploads,
+        titles_by_model: Callable[[], bool],
+    ) -> None:
+        self._runtime = runtime
+        self._services = services
+        self._turns = turns
+        self._uploads = uploads
+        self._titles_by_model = titles_by_model
+        self._live = LiveChats()
+        self._titles = ChatTitles(runtime, services, turns, self._live)
+
+    # --- listing and reading -----------------------------------------------------------------------------------------
+
+    async def list_chats(
+        self, owner: str, *, words: str = "", before: datetime | None = None, limit: int = 50
+    ) -> Sequence[Chat]:
+        """Returns the owner's chats, newest first and pinned ones before the others; with `words` those whose title or
+        messages have all of them.
+        """
+        async with self._services.store.work(write=False) as work:
+            if not words.strip():
+                return await work.chats.list_chats(owner, before=before, limit=limit)
+            chats = await work.chats.list_chats(owner, before=before, limit=MAX_SEARCHED)
+            places = [chat.conversation_id for chat in chats]
+            hits = await work.messages.search(words, conversation_ids=places, limit=MAX_HITS)
+        said, wanted = {hit.message.conversation_id for hit in hits}, fold_words(words)
+        return [chat for chat in chats if chat.conversation_id in said or _has_words(chat.title, wanted)][:limit]
+
+    async def get(self, owner: str, chat_id: ChatId) -> Chat:
+        """Raises NotFound, for a chat of somebody else too."""
+        async with self._services.store.work(write=False) as work:
+            return await _get_chat(work, owner, chat_id)
+
+    async def find(self, owner: str, chat_id: ChatId) -> Chat | None:
+        async with self._services.store.work(write=False) as work:
+            return await work.chats.find(owner, chat_id)
+
+    async def read(
+        self,
+        owner: str,
+        chat_id: ChatId,
+        *,
+        session_id: SessionId | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> ChatTranscript:
+        """Returns what a chat shows. Raises NotFound."""
+        async with self._services.store.work(write=False) as work:
+            chat = await _get_chat(work, owner, chat_id)
+            return await read_chat(work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit)
+
+    async def read_shared(self, token: str, *, limit: int) -> ChatTranscript:
+        """Returns what everybody with the token may read. Raises NotFound."""
+        async with self._services.store.work(write=False) as work:
+            chat = await work.chats.find_shared(token) if token else None
+            if chat is None:
+                raise NotFound(
+                    "There is no shared chat here.", code="share_not_found", why="its owner may have ended the sharing"
+                )
+            return await read_chat(work, chat, self._runtime.current, limit=limit)
+
+    # --- creating and changing ---------------------------------------------------------------------------------------
+
+    async def create(
+        self, principal: Principal, chat_id: ChatId, *, agent: str = "", mode: ChatMode = ChatMode.CHAT, title: str = ""
+    ) -> Chat:
+        """Returns the chat, and makes it where it is missing. Raises NotFound for an unknown agent, NotAllowed for
+        somebody who may not have a chat in that mode.
+        """
+        _check_mode(principal, mode)
+        name, now = self._runtime.current.agent(agent).name, self._services.clock.now()
+        async with self._services.store.work() as work:
+            place = own_place(WEB, principal.key, chat_id)
+            conversation = await work.conversations.put(place, now=now)
+            chat, _ = await work.chats.put(
+                Chat(
+                    id=chat_id,
+                    conversation_id=conversation.id,
+                    owner=principal.key,
+                    agent=AgentName(name),
+                    created_at=now,
+                    updated_at=now,
+                    mode=mode,
+                    title=title,
+                )
+            )
+        return chat
+
+    async def change(
+        self,
+        owner: str,
+        chat_id: ChatId,
+        *,
+        title: str | None = None,
+        agent: str | None = None,
+        is_pinned: bool | None = None,
+    ) -> Chat:
+        """Changes the chat; another agent goes on with copies of what was said. Raises NotFound."""
+        name = None if agent is None else AgentName(self._runtime.current.agent(agent).name)
+        async with self._services.store.work() as work:
+            chat = await _get_chat(work, owner, chat_id)
+            if name is not None and name != chat.agent:
+                await self._hand_over(work, chat, name)
+            await work.chats.change(chat.conversation_id, ChatChanges(title=title, is_pinned=is_pinned))
+            chat = await _get_chat(work, owner, chat_id)
+        if title is not None:
+            self._live.publish(chat.conversation_id, TitleChanged(title))
+        self._live.publish(chat.conversation_id, ChatChanged())
+        return chat
+
+    async def share(self, owner: str, chat_id: ChatId, *, is_public: bool) -> str:
+        """Returns the token of a chat that is shared from now on, a new one each time; empty when the sharing has
+        ended. Raises NotFound.
+        """
+        token = secrets.token_urlsafe(24) if is_public else ""
+        async with self._services.store.work() as work:
+            chat = await _get_chat(work, owner, chat_id)
+            await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
+        return token
+
+    async def remove(self, owner: str, chat_id: ChatId) -> None:
+        """Removes a chat for good, and stops what runs in it. Raises NotFound."""
+        chat = await self.get(owner, chat_id)
+        await self._remove(chat)
+
+    async def forget_owner(self, owner: str) -> int:
+        """Removes all chats of a principal key. Returns how many there were."""
+        count = 0
+        while True:
+            async with self._services.store.work(write=False) as work:
+                chats = await work.chats.list_chats(owner)
+            for chat in chats:
+                await self._remove(chat)
+            count += len(chats)
+            if not chats:
+                return count
+
+    async def _remove(self, chat: Chat) -> None:
+        now, place = self._services.clock.now(), chat.conversation_id
+        async with self._services.store.work() as work:
+            opened = await work.turns.list_turns(conversation_id=place, limit=BACK)
+            sessions = await work.sessions.list_all(place)
+            await work.chats.remove(place, now=now)
+        for turn in opened:
+            if turn.status is TurnStatus.OPEN:
+                self._turns.cancel(turn.id)
+        for agent in {session.agent for session in sessions}:
+            async with self._turns.hold(agent, place):
+                pass
+        async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
+            await work.chats.remove(place, now=now)
+        await self._uploads.remove_chat(chat.owner, chat.id)
+        self._live.publish(place, ChatChanged(is_removed=True))
+
+    async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
+        """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
+        async with self._services.store.work() as work:
+            message = await _get_own_message(work, owner, message_id)
+            if message.role is not Role.ASSISTANT:
+                raise InvalidInput("Only answers of agents have votes.", code="feedback_not_answer")
+            if vote is None:
+                await work.chats.remove_vote(message_id)
+            else:
+                said = reason.strip()[:MAX_REASON_CHARS]
+                await work.chats.put_vote(
+                    MessageVote(message_id=message_id, vote=vote, reason=said, said_at=message.created_at)
+                )
+        self._live.publish(message.conversation_id, ChatChanged())
+
+    # --- uploads -----------------------------------------------------------------------------------------------------
+
+    async def upload(self, owner: str, chat_id: ChatId, name: str, data: bytes) -> Upload:
+        """Stores a file of a chat. Raises NotFound, and as `ChatUploads.put` does."""
+        await self.get(owner, chat_id)
+        return await self._uploads.put(owner, chat_id, name, data)
+
+    async def get_upload(self, owner: str, path: str) -> Upload:
+        """Raises NotFound, for an upload of somebody else too."""
+        return await self._uploads.get(owner, path)
+
+    async def remove_upload(self, owner: str, path: str) -> None:
+        """Raises NotFound."""
+        await self._uploads.remove(owner, path)
+
+    async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
+        """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
+        return await self._uploads.load_parts(owner, chat_id, paths)
+
+    # --- sessions ----------------------------------------------------------------------------------------------------
+
+    async def branch(self, owner: str, chat_id: ChatId, before: MessageId) -> Session:
+        """Begins a session with what was said before the question of a message, in which the chat goes on; the session
+        of the message stays as it is. Raises NotFound.
+        """
+        async with self._services.store.work() as work:
+            chat = await _get_chat(work, owner, chat_id)
+            message = await _find_question(work, chat, before)
+            assert message.session_id is not None
+            sessions = await work.sessions.list_all(chat.conversation_id)
+            parent = find_fork_point(sessions, message.session_id, message.sequence)
+            fork = Fork(parent, message.sequence)
+            session = await self._fork(work, chat, chat.agent, message.session_id, fork)
+        self._live.publish(chat.conversation_id, ChatChanged())
+        return session
+
+    async def activate(self, owner: str, chat_id: ChatId, session_id: SessionId) -> Chat:
+        """Goes on with an earlier session of the chat. Raises NotFound."""
+        async with self._services.store.work() as work:
+            chat = await _get_chat(work, owner, chat_id)
+            session = choose_session(await work.sessions.list_all(chat.conversation_id), chat, session_id)
+            assert session is not None
+            if session.closed_at is not None:
+                await work.sessions.reopen(session.id, now=self._services.clock.now())
+            await work.chats.change(chat.conversation_id, ChatChanges(agent=session.agent))
+        self._live.publish(chat.conversation_id, ChatChanged())
+        return replace(chat, agent=session.agent)
+
+    async def list_sessions(self, owner: str, *, agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
+        """Returns the sessions that go on, by their last message, newest first; without questions that stood alone."""
+        async with self._services.store.work(write=False) as work:
+            return await work.sessions.list_recent(
+                platform=WEB, channel=owner, agent=agent, except_prefix=ALONE, limit=limit
+            )
+
+    async def new_session(self, principal: Principal, name: str, agent: str) -> Session:
+        """Begins a session of that name afresh. Raises NotFound for an unknown agent, InvalidInput for a name that is
+        not allowed.
+        """
+        place, now = own_place(WEB, principal.key, name), self._services.clock.now()
+        known = AgentName(self._runtime.current.agent(agent).name)
+        async with self._services.store.work() as work:
+            conversation = await work.conversations.put(place, now=now)
+            session = await work.sessions.renew(conversation.id, known, now=now)
+        self._live.publish(conversation.id, ChatChanged())
+        return session
+
+    async def _fork(self, work: UnitOfWork, chat: Chat, agent: AgentName, source: SessionId, fork: Fork) -> Session:
+        now = self._services.clock.now()
+        session = await work.sessions.renew(chat.conversation_id, agent, now=now, fork=fork)
+        await work.messages.copy(source, session, before=fork.sequence)
+        return session
+
+    async def _hand_over(self, work: UnitOfWork, chat: Chat, agent: AgentName) -> None:
+        """Lets another agent go on with copies of what was said."""
+        sessions = await work.sessions.list_all(chat.conversation_id)
+        session = choose_session(sessions, chat)
+        last = await work.messages.list_tail(session.id, limit=1) if session is not None else ()
+        if session is not None and last:
+            await self._fork(work, chat, agent, session.id, Fork(session.id, last[-1].sequence + 1))
+        await work.chats.change(chat.conversation_id, ChatChanges(agent=agent))
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    async def submit(self, request: TurnRequest, *, mode: ChatMode = ChatMode.CHAT) -> Turn:
+        """Takes a message, and returns its turn, which runs. Raises what `TurnRunner.submit` raises."""
+        _check_mode(request.sender.principal, mode)
+        await self._choose_agent(request)
+        with self._keeping(request) as taken:
+            turn = await self._turns.submit(request)
+            await self._note(request, mode, turn)
+            taken.append(turn)
+        return turn
+
+    async def stream(
+        self, request: TurnRequest, *, mode: ChatMode = ChatMode.CHAT, is_plain: bool = False
+    ) -> AsyncGenerator[TurnEvent | TitleChanged]:
+        """Takes a message, and yields what happens in its turn and the titles that the chat gets; the turn's end may be
+        followed by a title. A plain session is named by its first words, and each agent has a history of its own in it.
+        Raises as `submit` does.
+        """
+        place = request.place.conversation_id
+        _check_mode(request.sender.principal, mode)
+        if not is_plain:
+            await self._choose_agent(request)
+        with self._live.watch(place) as news, self._keeping(request) as taken:
+
+            async def note(turn: Turn) -> None:
+                await self._note(request, mode, turn, titles=not is_plain)
+                taken.append(turn)
+
+            async with aclosing(self._turns.stream(request, on_open=note)) as events:
+                async for event in events:
+                    while not is_plain and (title := _next_title(news)):
+                        yield title
+                    yield event
+            if is_plain:
+                return
+            with anyio.move_on_after(TITLE_PATIENCE_S):
+                while self._titles.is_pending(place):
+                    event = await news.receive()
+                    if isinstance(event, TitleChanged) and event.title:
+                        yield event
+            while title := _next_title(news):
+                yield title
+
+    async def watch(self, owner: str, chat_id: ChatId) -> AsyncGenerator[tuple[TurnId, TurnEvent] | ChatEvent]:
+        """Yields what happens in a chat, turn by turn: of one that runs already, what has happened so far. The first
+        event is `ChatChanged`: what is read after it misses nothing. It does not end by itself, unless the chat is
+        removed. Raises NotFound.
+        """
+        chat = await self.get(owner, chat_id)
+        with self._live.watch(chat.conversation_id) as news:
+            waiting = [turn.id for turn in await self._list_open(chat)]
+            seen = set(waiting)
+            yield ChatChanged()
+            while True:
+                while waiting:
+                    key = waiting.pop(0)
+                    yield MessageTaken(key)
+                    async with aclosing(self._turns.watch(key)) as events:
+                        async for event in events:
+                            yield key, event
+                event = None
+                with anyio.move_on_after(LOOK_EVERY_S):
+                    event = await news.receive()
+                if event is None:
+                    found = await self.find(owner, chat_id)
+                    if found is None:
+                        yield ChatChanged(is_removed=True)
+                        return
+                    is_changed, chat = found != chat, found
+                    waiting = [turn.id for turn in await self._list_open(chat) if turn.id not in seen]
+                    seen |= set(waiting)
+                    if is_changed and not waiting:
+                        yield ChatChanged()
+                elif isinstance(event, MessageTaken):
+                    if event.turn_id not in seen:
+                        seen.add(event.turn_id)
+                        waiting.append(event.turn_id)
+                elif event != TitleChanged(""):
+                    yield event
+                    if isinstance(event, ChatChanged) and event.is_removed:
+                        return
+
+    async def _list_open(self, chat: Chat) -> Sequence[Turn]:
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.list_turns(conversation_id=chat.conversation_id, limit=BACK)
+        return [turn for turn in reversed(turns) if turn.status is TurnStatus.OPEN]
+
+    @contextmanager
+    def _keeping(self, request: TurnRequest) -> Generator[list[Turn]]:
+        """Keeps what happens in the turn of a message for those who come later, if it is taken: the caller appends the
+        turn to the list.
+        """
+        key = request_turn_id(self._runtime.current.agent(request.agent), request)
+        is_first = not self._services.live.is_kept(key)
+        self._services.live.keep(key)
+        taken: list[Turn] = []
+        try:
+            yield taken
+        finally:
+            if (is_first and not taken) or any(turn.status.is_final for turn in taken):
+                self._services.live.drop(key)
+
+    async def _choose_agent(self, request: TurnRequest) -> None:
+        """Lets the agent of the message go on with the chat."""
+        principal, name = request.sender.principal, request.place.thread
+        agent = self._runtime.current.agent(request.agent)
+        if is_chat_id(name):
+            async with self._services.store.work() as work:
+                chat = await work.chats.find(principal.key, ChatId(name))
+                if chat is not None and chat.agent != agent.name and not request.session.is_new:
+                    await self._hand_over(work, chat, AgentName(agent.name))
+
+    async def _note(self, request: TurnRequest, mode: ChatMode, turn: Turn, *, titles: bool = True) -> None:
+        """Notes a message that was taken in the list of chats: a session that was named for one question is none."""
+        name, owner, now = request.place.thread, request.sender.principal.key, self._services.clock.now()
+        if name.startswith(ALONE) or not is_chat_id(name):
+            return
+        said = join_text(request.parts)
+        new = Chat(
+            id=ChatId(name),
+            conversation_id=turn.conversation_id,
+            owner=owner,
+            agent=turn.agent,
+            created_at=now,
+            updated_at=now,
+            mode=mode,
+            title=first_words(said),
+        )
+        async with self._services.store.work() as work:
+            chat, is_new = await work.chats.put(new)
+            is_untitled = is_new or not chat.title
+            if not is_new:
+                title = new.title if is_untitled else None
+                await work.chats.change(
+                    chat.conversation_id, ChatChanges(title=title, agent=turn.agent, updated_at=now)
+                )
+        if is_untitled:
+            self._live.publish(new.conversation_id, TitleChanged(new.title))
+            if titles and said.strip() and self._titles_by_model() and not turn.status.is_final:
+                await self._titles.submit(new, turn.id)
+        self._live.publish(new.conversation_id, MessageTaken(turn.id))
+
+
+def _has_words(title: str, wanted: Sequence[str]) -> bool:
+    """Tells whether each of these words begins some word of the title."""
+    words = fold_words(title)
+    return bool(wanted) and all(any(word.startswith(each) for word in words) for each in wanted)
+
+
+def _check_mode(principal: Principal, mode: ChatMode) -> None:
+    if mode is ChatMode.ADMIN and not principal.roles & {RoleName.ADMIN, RoleName.OWNER}:
+        raise NotAllowed(
+            "Chats about the administration are for owners and admins.",
+            code="admin_only",
+            fix="Use a key or an account with the role admin.",
+        )
+
+
+async def _get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:
+    chat = await work.chats.find(owner, chat_id)
+    if chat is None:
+        raise NotFound("You have no such chat.", code="chat_not_found", fix="GET /api/chats lists those you have.")
+    return chat
+
+
+async def _get_own_message(work: UnitOfWork, owner: str, message_id: MessageId) -> Message:
+    """Raises NotFound: somebody else's message and one that does not exist give the same answer."""
+    try:
+        message = await work.messages.get(message_id)
+        place = (await work.conversations.get(message.conversation_id)).place
+    except NotFound:
+        raise _no_message() from None
+    is_own = place.platform == WEB and place.channel == owner
+    if not is_own or await work.chats.find(owner, ChatId(place.thread)) is None:
+        raise _no_message()
+    return message
+
+
+async def _find_question(work: UnitOfWork, chat: Chat, message_id: MessageId) -> Message:
+    """Returns the message if somebody asked it, else the question before it in its session."""
+    message = await _get_own_message(work, chat.owner, message_id)
+    session_id = message.session_id
+    if message.conversation_id != chat.conversation_id or session_id is None:
+        raise _no_message()
+    while message.role is not Role.USER:
+        earlier = await work.messages.list_tail(session_id, limit=BACK, before=message.sequence)
+        if not earlier:
+            raise _no_message()
+        message = next((each for each in reversed(earlier) if each.role is Role.USER), earlier[0])
+    return message
+
+
+def _no_message() -> NotFound:
+    return NotFound("You have no such message.", code="message_not_found")
+
+
+def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | None:
+    """Returns the next title that has come already."""
+    while True:
+        try:
+            event = news.receive_nowait()
+        except anyio.WouldBlock:
+            return None
+        if isinstance(event, TitleChanged) and event.title:
+            return event

@@ -1,0 +1,110 @@
+// The list of chats in the sidebar: search, open, rename, pin, delete.
+
+import { describeError, getJson, send } from "./api.js";
+import { button, element } from "./message_view.js";
+
+const find = (id) => document.getElementById(id);
+const PAGE = 40;
+
+export class ChatList {
+  // `onOpen` gets the id of a chat to show, `onRemoved` that of one that is gone.
+  constructor({ onOpen, onRemoved, onProblem }) {
+    this.list = find("chats");
+    this.search = find("chat-search");
+    this.more = find("more-chats");
+    Object.assign(this, { onOpen, onRemoved, onProblem, current: null, chats: [] });
+    let typing = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => this.load(), 200);
+    });
+    this.more.addEventListener("click", () => this.load(this.chats.at(-1)?.updated_at));
+  }
+
+  async load(before = "") {
+    const query = new URLSearchParams({ limit: PAGE });
+    if (this.search.value.trim()) query.set("search", this.search.value.trim());
+    if (before) query.set("before", before);
+    try {
+      const found = await getJson(`/api/chats?${query}`);
+      this.chats = before ? [...this.chats, ...found] : found;
+      this.more.hidden = found.length < PAGE;
+      this.draw();
+    } catch (error) {
+      this.onProblem(error);
+    }
+  }
+
+  select(id) {
+    this.current = id;
+    this.draw();
+  }
+
+  rename(id, title) {
+    const chat = this.chats.find((each) => each.id === id);
+    if (chat) chat.title = title;
+    this.draw();
+  }
+
+  draw() {
+    find("no-chats").hidden = this.chats.length > 0;
+    find("no-chats").textContent = this.search.value ? "No chat has these words." : "Your chats will stand here.";
+    this.list.replaceChildren(...this.chats.map((chat) => this.row(chat)));
+  }
+
+  row(chat) {
+    const item = element("li", "chat-row");
+    const link = Object.assign(element("a", "", chat.title || "New chat"), { href: `/c/${chat.id}`, title: chat.title });
+    if (chat.id === this.current) link.setAttribute("aria-current", "page");
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab
+      event.preventDefault();
+      this.onOpen(chat.id);
+    });
+    const menu = element("details", "chat-menu");
+    const opener = element("summary", "icon-more");
+    opener.setAttribute("aria-label", `More about ${chat.title || "New chat"}`);
+    const choices = element("div", "menu");
+    choices.append(
+      button("Rename", () => this.ask(chat)),
+      button(chat.is_pinned ? "Unpin" : "Pin", () => this.change(chat, { is_pinned: !chat.is_pinned })),
+      button("Delete", () => this.remove(chat), "danger"),
+    );
+    menu.append(opener, choices);
+    if (chat.is_pinned) item.append(element("span", "pin icon-pin"));
+    item.append(link, menu);
+    return item;
+  }
+
+  async ask(chat) {
+    const title = prompt("Title of the chat", chat.title);
+    if (title?.trim()) await this.change(chat, { title: title.trim() });
+  }
+
+  async change(chat, body) {
+    try {
+      await send("PATCH", `/api/chats/${chat.id}`, body);
+      await this.load();
+    } catch (error) {
+      alert(describeError(error).message);
+    }
+  }
+
+  async remove(chat) {
+    if (!confirm(`Delete "${chat.title || "New chat"}" for good, with its files?`)) return;
+    try {
+      await send("DELETE", `/api/chats/${chat.id}`);
+      this.onRemoved(chat.id);
+      await this.load();
+    } catch (error) {
+      alert(describeError(error).message);
+    }
+  }
+}
+
+// Only one menu is open at a time, and a click elsewhere closes it.
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.chat-menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
