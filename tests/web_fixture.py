@@ -42,6 +42,7 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
@@ -165,6 +166,7 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    configuration: ConfigurationFiles | None = None,
     titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
@@ -222,6 +224,7 @@ async def open_web(
         else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
+        configuration=configuration,
         hosting=hosting or NoRepositoryHosts(),
         find_problems=find_problems,
     )

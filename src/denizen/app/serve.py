@@ -17,6 +17,7 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.configuration import HomeConfiguration
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.settings.yaml_document import parse_values
@@ -67,9 +68,19 @@ async def serve(
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
-    reloader = Reloader(denizen, accounts.follow)
+
+    async def follow() -> None:
+        await configuration.keep_text()
+        await accounts.follow()
+
+    reloader = Reloader(denizen, follow)
+    configuration = HomeConfiguration(denizen, reloader.reload)
     external = ExternalServices(
-        calls, mcp, RemoteSwitch(denizen, reloader.reload), ConnectedRepositoryHosts(accounts.find_github)
+        calls,
+        mcp,
+        RemoteSwitch(denizen, reloader.reload),
+        ConnectedRepositoryHosts(accounts.find_github),
+        configuration,
     )
     parts, clock = denizen.knowledge, denizen.services.clock
     schedule = SyncSchedule(
@@ -111,6 +122,7 @@ async def serve(
             group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
             group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
+            group.start_soon(run_once, "keeping the configuration", configuration.keep_text)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
@@ -162,14 +174,15 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 @record
 class ExternalServices:
-    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
-    webhooks.
+    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, webhooks,
+    and the files of the configuration.
     """
 
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
     hosting: RepositoryHosts
+    configuration: HomeConfiguration
 
 
 def _server(
@@ -217,6 +230,7 @@ def _server(
                 BilledCompletion(denizen.runtime, denizen.services.store, denizen.services.clock),
                 partial(parse_values, file=Path("list")),
             ),
+            configuration=external.configuration,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             find_problems=readiness.find_problems,

@@ -16,6 +16,7 @@ from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.completions import CompletionRoutes
+from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.sandbox import SandboxRoutes
@@ -66,6 +67,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
         *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
+        *(ConfigurationRoutes(deps.configuration).routes if deps.configuration is not None else ()),
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),

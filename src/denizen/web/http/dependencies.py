@@ -25,6 +25,7 @@ from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules
 
@@ -99,10 +100,9 @@ class GapServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. Without `knowledge`, `gaps` or `importer` there are no routes for
-    them. `mcp` is the MCP server,
-    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
-    `find_problems` returns the parts that are not ready for work, each with the reason.
+    """Everything that routes use. Without `knowledge`, `gaps`, `importer` or `configuration` there are no routes for
+    them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
+    platform's page, or empty. `find_problems` returns the parts that are not ready for work, each with the reason.
     """
 
     engine: EngineEntryPoints
@@ -115,6 +115,7 @@ class WebDependencies:
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
     importer: SourceImporter | None = None
+    configuration: ConfigurationFiles | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     find_problems: FindProblems = find_no_problems

@@ -1,0 +1,219 @@
+"""Changes of the configuration over HTTP: checked, written and loaded in one step, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from denizen.app.build import Denizen
+from denizen.app.configuration import HISTORY_FOLDER, KEPT_TEXTS, HomeConfiguration
+from denizen.app.reload import Reloader
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.testing.model_server import model_server
+from denizen_sdk import ApiError, DenizenClient
+from denizen_sdk.configuration import ConfigChange
+from tests.app.home_folder import LAB, Home, open_home
+from tests.web.knowledge_web_fixture import OWNER
+from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
+
+pytestmark = pytest.mark.anyio
+
+TEXT = f"""\
+# Ours, since spring.
+{LAB}
+agents:
+  ada:
+    description: The first  # never forget
+"""
+
+
+@dataclass
+class ConfigurationFixture:
+    """An open home folder with its configuration over HTTP."""
+
+    home: Home
+    denizen: Denizen
+    files: HomeConfiguration
+    web: WebFixture
+
+    def sdk(self, key: str = "key-of-olga") -> DenizenClient:
+        return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(self.web.app))
+
+    @property
+    def text(self) -> str:
+        return self.home.config.read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def open_configuration(home: Home, text: str = TEXT) -> AsyncGenerator[ConfigurationFixture]:
+    async with open_home(home, text) as denizen:
+        files: list[HomeConfiguration] = []
+
+        async def follow() -> None:
+            await files[0].keep_text()
+
+        files.append(HomeConfiguration(denizen, Reloader(denizen, follow).reload))
+        await files[0].keep_text()
+        async with open_web(keys=[OWNER, ADA, ANN], configuration=files[0]) as web:
+            yield ConfigurationFixture(home, denizen, files[0], web)
+
+
+@pytest.mark.proves("T-http-config-read")
+async def test_the_configuration_is_read_whole_by_section_and_by_provider_with_secrets_masked(home: Home) -> None:
+    text = TEXT.replace('base_url: "http://127.0.0.1:9/v1"', 'base_url: "http://127.0.0.1:9/v1", api_key: "${LAB_KEY}"')
+    home.add_file("secrets.env", "LAB_KEY=sk-abcdefghijklmnop\n", 0o600)
+    async with open_configuration(home, text) as server, server.sdk("key-of-ada") as ada:
+        found = await ada.get_config()
+        assert (found.raw, found.is_masked) == (text, False)
+        assert await ada.get_config_section("agents.ada") == {"description": "The first"}
+        assert await ada.get_config_section("agents.ada.description") == "The first"
+        [provider] = [each for each in await ada.list_providers() if each.name == "lab"]
+        assert (provider.kind, provider.key, provider.key_name) == ("openai-compatible", "sk-a...mnop", "LAB_KEY")
+        with pytest.raises(ApiError) as missing:
+            await ada.get_config_section("agents.nobody")
+        assert missing.value.status == 404
+        home.write(f"{text}# sk-abcdefghijklmnop\n")
+        found = await ada.get_config()
+        assert (found.is_masked, "sk-abcdefghijklmnop" in found.raw, "***" in found.raw) == (True, False, True)
+
+
+@pytest.mark.proves("T-http-config-read")
+async def test_the_models_of_a_provider_are_listed(home: Home) -> None:
+    async with model_server() as server:
+        text = TEXT.replace("http://127.0.0.1:9/v1", f"{server.url}/v1")
+        async with open_configuration(home, text) as configured, configured.sdk("key-of-ada") as ada:
+            assert await ada.list_provider_models("lab")
+            for name, status in (("nobody", 404),):
+                with pytest.raises(ApiError) as refused:
+                    await ada.list_provider_models(name)
+                assert refused.value.status == status
+
+
+@pytest.mark.proves("T-http-config-write", "TW11")
+async def test_a_change_holds_when_it_is_answered_and_comments_stay(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk() as olga:
+        before = server.denizen.runtime.current.number
+        changed = await olga.put_config(TEXT.replace("The first", "The very first"))
+        assert changed == ConfigChange(before + 1, changed=True)
+        assert server.denizen.runtime.current.agent("ada").description == "The very first"
+        await olga.put_config_section("agents.ada.limits", {"max_steps": 7})
+        assert server.denizen.runtime.current.agent("ada").limits.max_steps == 7
+        assert "# Ours, since spring." in server.text
+        assert "# never forget" in server.text
+        await olga.put_config_section("agents.ada.limits", None)
+        assert "max_steps" not in server.text
+        await olga.put_provider("den", {"kind": "openai-compatible", "base_url": "http://127.0.0.1:8/v1"})
+        assert "den" in {each.name for each in await olga.list_providers()}
+        await olga.put_provider("den", None)
+        assert "den" not in {each.name for each in await olga.list_providers()}
+        started = await olga.put_config_section("server", {"port": 8700})
+        assert started.needs_restart == ("server",)
+
+
+@pytest.mark.proves("T-http-config-write", "TW11")
+async def test_what_cannot_be_used_is_refused_by_line_and_nothing_is_written(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk() as olga:
+        number = server.denizen.runtime.current.number
+        wrong = [
+            TEXT.replace("The first", "The first\n    modle: x"),
+            TEXT + "agents: {}\n",
+            TEXT + "\tx",
+            TEXT.replace("lab/one", "lab2/one"),
+            "",
+        ]
+        for text in wrong:
+            with pytest.raises(ApiError) as refused:
+                await olga.put_config(text)
+            assert refused.value.status == 400, text
+            assert (server.text, server.denizen.runtime.current.number) == (TEXT, number)
+        faults = await olga.check_config(wrong[0])
+        line = wrong[0].splitlines().index("    modle: x  # never forget") + 1
+        assert [(each.line, each.path) for each in faults] == [(line, "agents.ada.modle")]
+        with pytest.raises(ApiError) as unknown:
+            await olga.put_config_section("agents.ada.modle", "x")
+        assert (unknown.value.status, server.text) == (400, TEXT)
+
+
+@pytest.mark.proves("TW11")
+async def test_a_text_that_reads_well_but_cannot_be_loaded_is_put_back(home: Home) -> None:
+    async with open_home(home, TEXT):
+        pass
+    async with open_home(home, TEXT) as denizen:
+
+        async def refuse() -> None:
+            raise InvalidInput("No such thing can be built.")
+
+        files = HomeConfiguration(denizen, refuse)  # pyright: ignore[reportArgumentType] - it never returns
+        with pytest.raises(InvalidInput, match="No such thing"):
+            await files.replace(TEXT.replace("The first", "Another"))
+        assert home.config.read_text() == TEXT
+        with pytest.raises(InvalidInput, match="No such thing"):
+            await files.put_persona("ada", "RULES.md", "Be kind.")
+        assert not (home.path / "agents" / "ada" / "RULES.md").exists()
+
+
+async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk() as olga, server.web.client() as client:
+        read = await olga.get_config()
+        await olga.put_config(TEXT.replace("The first", "Mine"), digest=read.digest)
+        with pytest.raises(ApiError) as refused:
+            await olga.put_config(TEXT.replace("The first", "Yours"), digest=read.digest)
+        assert (refused.value.status, refused.value.code) == (409, "configuration_changed")
+        answer = await client.put(
+            "/api/config", json={"raw": TEXT}, headers={"x-api-key": "key-of-olga", "if-match": f'"{read.digest}"'}
+        )
+        assert answer.status_code == 409
+        assert "Mine" in server.text
+
+
+async def test_admins_read_and_only_owners_change(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk("key-of-ada") as ada, server.sdk("key-of-ann") as ann:
+        for client, change in (
+            (ada, ada.put_config(TEXT)),
+            (ada, ada.put_provider("x", None)),
+            (ann, ann.get_config()),
+        ):
+            with pytest.raises(ApiError) as refused:
+                await change
+            assert refused.value.status == 403, client
+        assert await ada.check_config(TEXT) == ()
+
+
+async def test_accepted_texts_are_kept_and_only_the_last_ones(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk() as olga:
+        first = server.denizen.runtime.current.number
+        for number in range(KEPT_TEXTS + 1):
+            await olga.put_config(TEXT.replace("The first", f"Number {number}"))
+        latest, *_, oldest = await olga.list_config_generations()
+        assert (latest.number, latest.has_text, latest.source) == (first + KEPT_TEXTS + 1, True, "reload")
+        assert oldest.number == first + 2
+        assert "Number 29" in await server.files.read_kept(first + 30)
+        with pytest.raises(NotFound):
+            await server.files.read_kept(first)
+        kept = list((home.path / HISTORY_FOLDER).iterdir())
+        assert {file.stat().st_mode & 0o777 for file in kept} == {0o600}
+
+
+async def test_persona_files_are_read_written_and_removed_and_nothing_outside_of_the_folder(home: Home) -> None:
+    home.add_file("agents/ada/IDENTITY.md", "You are Ada.")
+    home.add_file("agents/ada/notes.txt", "Not Markdown.")
+    outside = home.add_file("elsewhere/RULES.md", "Secret.")
+    (home.path / "agents" / "ada" / "LINK.md").symlink_to(outside)
+    async with open_configuration(home) as server:
+        files, current = server.files, server.denizen.runtime
+        found = [(each.name, each.text, each.is_used) for each in await files.list_persona("ada")]
+        assert found == [("IDENTITY.md", "You are Ada.", True)]
+        await files.put_persona("ada", "RULES.md", "Be kind.")
+        assert dict(current.current.agent("ada").instructions.persona)["RULES.md"] == "Be kind."
+        await files.put_persona("ada", "RULES.md", "")
+        assert "RULES.md" not in dict(current.current.agent("ada").instructions.persona)
+        for name in ("../RULES.md", "RULES.txt", "/etc/x.md", "users/x.md", ".md", "LINK.md"):
+            with pytest.raises(InvalidInput):
+                await files.put_persona("ada", name, "x")
+        assert outside.read_text() == "Secret."
+        with pytest.raises(NotFound):
+            await files.list_persona("nobody")
