@@ -37,6 +37,7 @@ from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
@@ -208,6 +209,7 @@ async def open_web(
             limiter=RateLimiter(store, clock),
             calls=calls,
             assistant=assistant,
+            plan_requests=partial(plan_requests, runtime, services),
         ),
         access=AccessRules(lambda: allowed, exposure or Exposure()),
         clock=clock,

@@ -146,13 +146,9 @@ def _open_dependencies() -> WebDependencies:
         ),
         gaps=GapServices(knowledge.gaps, knowledge.learning),
         importer=SourceImporter(runtime, knowledge.catalog, BilledCompletion(runtime, store, clock), json.loads),
-        configuration=_NoConfiguration(),
+        configuration=cast("ConfigurationFiles", object()),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
-
-
-class _NoConfiguration(ConfigurationFiles):
-    """Never asked."""
 
 
 async def _change_nothing(remote: RemoteRepository) -> None:

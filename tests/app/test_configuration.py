@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ import pytest
 from denizen.app.build import Denizen
 from denizen.app.configuration import HISTORY_FOLDER, KEPT_TEXTS, HomeConfiguration
 from denizen.app.reload import Reloader
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
 from tests.app.home_folder import LAB, Home, open_home
 from tests.web.knowledge_web_fixture import OWNER
+from tests.web.test_source_pages import Browser
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
@@ -217,3 +219,62 @@ async def test_persona_files_are_read_written_and_removed_and_nothing_outside_of
         assert outside.read_text() == "Secret."
         with pytest.raises(NotFound):
             await files.list_persona("nobody")
+
+
+async def test_the_page_saves_a_text_with_its_comments_and_brings_an_older_one_back(home: Home) -> None:
+    async with open_configuration(home) as server, server.web.client() as client:
+        olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")
+        page = await olga.read("/admin/config")
+        assert ("# Ours, since spring." in page, 'data-line="3">models</a>' in page) == (True, True)
+        digest = re.search(r'name="digest" value="(\w+)"', page)
+        assert digest is not None
+        changed = TEXT.replace("The first", "<i>Second</i>").replace("\n", "\r\n")
+        checked = await olga.send("/admin/config", text=changed, digest=digest[1], check="yes")
+        assert (checked.status_code, "Nothing is wrong with this text." in checked.text, server.text) == (
+            200,
+            True,
+            TEXT,
+        )
+        saved = await olga.send("/admin/config", text=changed, digest=digest[1])
+        assert saved.headers["location"] == "/admin/config?done=saved"
+        assert server.text == TEXT.replace("The first", "<i>Second</i>")
+        late = await olga.send("/admin/config", text=TEXT, digest=digest[1])
+        assert (late.status_code, "was changed meanwhile" in late.text) == (409, True)
+        number = server.denizen.runtime.current.number - 1
+        compared = await ada.read(f"/admin/config?generation={number}")
+        assert "<ins>+    description: The first  # never forget</ins>" in compared
+        assert ("&lt;i&gt;Second" in compared, "<i>Second" in compared, "readonly" in compared) == (True, False, True)
+        digest = re.search(r'name="digest" value="(\w+)"', compared)
+        assert digest is not None
+        back = await olga.send("/admin/config/restore", generation=str(number), digest=digest[1])
+        assert (back.headers["location"], server.text) == ("/admin/config?done=saved", TEXT)
+        assert (await ada.send("/admin/config", text=TEXT)).status_code == 403
+
+
+async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(home: Home) -> None:
+    async with open_configuration(home) as server, server.web.client() as client:
+        olga = Browser(client, "key-of-olga")
+        text = TEXT.replace("The first", "The first\n    modle: <x>")
+        wrong = await olga.send("/admin/config", text=text)
+        line = 1 + text.splitlines().index("    modle: <x>  # never forget")
+        assert wrong.status_code == 400
+        assert f'data-line="{line}">line {line}</a>' in wrong.text
+        assert ("Nothing was saved" in wrong.text, "modle: &lt;x&gt;" in wrong.text, server.text) == (True, True, TEXT)
+        assert (
+            "There is no provider &#39;nobody&#39;."
+            in (await client.get("/admin/config/providers/nobody", headers={"x-api-key": "key-of-olga"})).text
+        )
+
+
+async def test_an_agent_is_added_beside_the_one_that_only_the_defaults_know(home: Home) -> None:
+    async with open_configuration(home, f"# Bare.\n{LAB}") as server:
+        before = set(server.denizen.runtime.current.agents)
+        await server.files.add_agent("bea", {"description": "Answers about boats.", "model": "balanced"})
+        current = server.denizen.runtime.current
+        assert set(current.agents) == before | {"bea"}
+        assert (current.default_agent in before, current.agent("bea").description) == (True, "Answers about boats.")
+        assert server.text.startswith("# Bare.\n")
+        with pytest.raises(Conflict):
+            await server.files.add_agent("bea", {})
+        with pytest.raises(InvalidInput):
+            await server.files.add_agent("no name!", {})

@@ -12,10 +12,12 @@ from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.engine.knowledge.index import ExplainedPassage
+from denizen.ports.configuration import ConfigurationFault, ConfiguredProvider, KeptGeneration
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
+from denizen.web.pages.configuration import ConfigPage, ProviderPage
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
@@ -171,6 +173,29 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             notice="Done.",
             problem=PROBLEM,
         ),
+        "admin/config.html": ConfigPage(
+            frame=frame,
+            text="a: 1",
+            digest="d",
+            may_edit=True,
+            is_masked=False,
+            faults=[
+                ConfigurationFault(file="denizen.yaml", line=1, column=1, path="a", message="No.", fix="Take it out.")
+            ],
+            outline=[("a", 1)],
+            current=2,
+            generations=[KeptGeneration(1, "start", NOON, has_text=True)],
+            generation=1,
+            diff="+a\n-b\n c",
+            providers=[
+                ConfiguredProvider(
+                    name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY"
+                )
+            ],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/provider.html": ProviderPage(frame=frame, name="lab", models=["one"], problem=PROBLEM),
         "admin/source.html": SourcePage(
             frame=frame,
             row=ROW,

@@ -29,7 +29,7 @@ from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.ports.configuration import (
     ConfigurationChange,
     ConfigurationFault,
@@ -141,6 +141,12 @@ class HomeConfiguration:
             )
         return await list_served_models(provider_spec(name, section, settings.secrets))
 
+    async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
+        agents = list(self._denizen.runtime.current.agents)
+        if name in agents:
+            raise Conflict(f"There is an agent '{name}' already.", code="agent_exists", fix="Choose another name.")
+        return await self._change(partial(_add_agent, home=self._home, known=agents, name=name, section=section), "")
+
     async def list_persona(self, agent: str) -> Sequence[PersonaText]:
         configured = self._denizen.runtime.current.agent(agent)
         used = {name for name, _ in configured.instructions.persona}
@@ -205,6 +211,14 @@ def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
 def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
     document = parse_config(text, home)
     return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+
+
+def _add_agent(text: str, *, home: Path, known: Sequence[str], name: str, section: JsonObject) -> str:
+    document = parse_config(text, home)
+    implied = () if document.tree.get("agents") else known
+    for each, content in (*((agent, {}) for agent in implied), (name, section)):
+        text = splice_value(text, parse_config(text, home), ("agents", each), content)
+    return text
 
 
 def _swap(home: Path, file: Path, text: str | None) -> str | None:

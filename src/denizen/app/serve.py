@@ -26,6 +26,7 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.knowledge.source_import import SourceImporter
@@ -204,6 +205,7 @@ def _server(
                 limiter=RateLimiter(denizen.services.store, denizen.services.clock),
                 calls=external.calls,
                 assistant=denizen.assistant,
+                plan_requests=partial(plan_requests, denizen.runtime, denizen.services),
             ),
             access=AccessRules(lambda: api_keys(denizen), exposure),
             clock=denizen.services.clock,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 
 
@@ -118,6 +118,12 @@ class ConfigurationFiles(Protocol):
     async def list_provider_models(self, name: str) -> Sequence[str]:
         """Asks a provider for the names of its models. Raises NotFound for an unknown one, InvalidInput for one that
         has no list, and what asking raises.
+        """
+        ...
+
+    async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
+        """Adds an agent to the file. The agents that only the defaults know are written down with it, so that they
+        stay. Raises Conflict for one that is there, and as `replace`.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 
 from starlette.types import ASGIApp
@@ -11,11 +11,13 @@ from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.turn import TurnRequest
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import PlannedRequest
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
@@ -29,6 +31,7 @@ from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules
 
+PlanRequests = Callable[[TurnRequest], Awaitable[Sequence[PlannedRequest]]]
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
 
 
@@ -59,7 +62,7 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `assistant` none that change how an agent answers.
+    `assistant` none that change how an agent answers. `plan_requests` returns what a message would send to models.
     """
 
     turns: TurnRunner
@@ -70,6 +73,7 @@ class EngineEntryPoints:
     limiter: RateLimiter
     calls: DirectCalls | None = None
     assistant: AgentSettingsOverlay | None = None
+    plan_requests: PlanRequests | None = None
 
 
 @record(kw_only=True)

@@ -33,7 +33,14 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Gaps", "/admin/gaps"),
         ),
     ),
-    NavigationGroup("Set-up", (NavigationLink("Assistant", "/admin/assistant"),)),
+    NavigationGroup(
+        "Set-up",
+        (
+            NavigationLink("Assistant", "/admin/assistant"),
+            NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Configuration", "/admin/config"),
+        ),
+    ),
 )
 
 
