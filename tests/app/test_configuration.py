@@ -13,7 +13,9 @@ import pytest
 from denizen.app.build import Denizen
 from denizen.app.configuration import HISTORY_FOLDER, KEPT_TEXTS, HomeConfiguration
 from denizen.app.reload import Reloader
+from denizen.domain.agent import Agent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.domain.ids import AgentName
 from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
@@ -278,3 +280,53 @@ async def test_an_agent_is_added_beside_the_one_that_only_the_defaults_know(home
             await server.files.add_agent("bea", {})
         with pytest.raises(InvalidInput):
             await server.files.add_agent("no name!", {})
+
+
+async def test_a_second_agent_is_added_by_form_with_its_persona_and_comments_stay(home: Home) -> None:
+    async with open_configuration(home) as server, server.web.client() as client:
+        olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")
+        assert 'name="persona"' in await olga.read("/admin/add-agent")
+        answer = await olga.send(
+            "/admin/add-agent",
+            name="bea",
+            description="Boats.",
+            model="balanced",
+            tools="weather\n",
+            persona="You are Bea.",
+        )
+        assert answer.headers["location"] == "/admin/agents/bea?done=added"
+        bea = server.denizen.runtime.current.agent("bea")
+        assert (bea.description, bea.tool_access.tools) == ("Boats.", ("weather",))
+        assert bea.instructions.persona == (("IDENTITY.md", "You are Bea."),)
+        assert server.denizen.runtime.current.default_agent == "ada"
+        assert ("# Ours, since spring." in server.text, "# never forget" in server.text) == (True, True)
+        wrong = await olga.send("/admin/add-agent", name="cia", model="modle/x", persona="<p>")
+        assert (wrong.status_code, "&lt;p&gt;" in wrong.text, "cia" in server.text) == (400, True, False)
+        assert (await ada.send("/admin/add-agent", name="dan")).status_code == 403
+
+
+async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home) -> None:
+    home.add_file("agents/ada/IDENTITY.md", "You are <Ada>.")
+    agents = [Agent(AgentName("ada"), "The first")]
+    async with open_home(home, TEXT) as denizen:
+        files = HomeConfiguration(denizen, Reloader(denizen).reload)
+        async with open_web(keys=[OWNER, ADA], configuration=files, agents=agents) as web, web.client() as client:
+            olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")
+            page = await olga.read("/admin/agents/ada?file=IDENTITY.md")
+            assert ("You are &lt;Ada&gt;." in page, "in the prompt" in page) == (True, True)
+            saved = await olga.send("/admin/agents/ada/files", file="IDENTITY.md", text="You are Ada, again.\r\nTruly.")
+            assert saved.headers["location"] == "/admin/agents/ada?file=IDENTITY.md&done=saved"
+            assert (home.path / "agents/ada/IDENTITY.md").read_text() == "You are Ada, again.\nTruly.\n"
+            refused = await olga.send("/admin/agents/ada/files", file="../x.md", text="<x>")
+            assert (refused.status_code, "&lt;x&gt;" in refused.text) == (400, True)
+            changed = await olga.send(
+                "/admin/agents/ada", description="The best", model="balanced", tools="weather, calculator"
+            )
+            assert changed.headers["location"] == "/admin/agents/ada?done=changed"
+            now = denizen.runtime.current.agent("ada")
+            assert (now.description, now.tool_access.tools) == ("The best", ("weather", "calculator"))
+            assert "# never forget" in home.config.read_text()
+            await olga.send("/admin/agents/ada/files", file="IDENTITY.md", text="x", remove="yes")
+            assert not (home.path / "agents/ada/IDENTITY.md").exists()
+            assert 'id="file-form"' not in await ada.read("/admin/agents/ada?file=IDENTITY.md")
+            assert (await ada.send("/admin/agents/ada/files", file="RULES.md", text="x")).status_code == 403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from denizen.domain.agent import Agent
 from denizen.domain.agent_settings import FIELDS, SettingsSet
 from denizen.domain.gap import GapGroup
 from denizen.domain.ids import AgentName
@@ -12,10 +13,11 @@ from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.engine.knowledge.index import ExplainedPassage
-from denizen.ports.configuration import ConfigurationFault, ConfiguredProvider, KeptGeneration
+from denizen.ports.configuration import ConfigurationFault, ConfiguredProvider, KeptGeneration, PersonaText
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
+from denizen.web.pages.agents import AgentFormPage, AgentPage, AgentRow, AgentsPage, PromptPart, PromptPreview
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
 from denizen.web.pages.configuration import ConfigPage, ProviderPage
 from denizen.web.pages.documents import SearchPage, ShellPage
@@ -39,6 +41,7 @@ from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
 from tests.web.gap_fixture import GAP, PROPOSAL
 
+AGENT_ROW = AgentRow(agent=Agent(AgentName("denizen")), is_default=True, model_name="lab/one", persona_tokens=3)
 REVIEW = ProposalReview(PROPOSAL, "learned/berth.md", "Ten.", "+Ten.\n-Nine.\n Same.")
 PROBLEM = ProblemDetails("x", "No.", 400, why="Because.", fix="Do this.")
 SOURCE = Source(id="notes", kind=SourceKind.GIT, location="https://a.example/a.git", created_at=NOON, updated_at=NOON)
@@ -196,6 +199,36 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             problem=PROBLEM,
         ),
         "admin/provider.html": ProviderPage(frame=frame, name="lab", models=["one"], problem=PROBLEM),
+        "admin/agents.html": AgentsPage(frame=frame, rows=[AGENT_ROW], may_edit=True, notice="Done."),
+        "admin/agent_new.html": AgentFormPage(
+            frame=frame,
+            values=dict.fromkeys(("name", "description", "model", "tools", "persona"), "x"),
+            models=["auto"],
+            problem=PROBLEM,
+        ),
+        "admin/agent.html": AgentPage(
+            frame=frame,
+            row=AGENT_ROW,
+            tools=[],
+            limits=[("Steps", "20")],
+            values=dict.fromkeys(("description", "model", "tools"), "x"),
+            models=["auto"],
+            files=[PersonaText("RULES.md", "Be kind.", is_used=True)],
+            edited=PersonaText("RULES.md", "Be kind.", is_used=True),
+            may_edit=True,
+            question="Why?",
+            previews=[
+                PromptPreview(
+                    model="lab/one",
+                    parts=[PromptPart(name="persona", stability="fixed", tokens=3, text="You are.")],
+                    tools=["weather"],
+                    tool_tokens=9,
+                )
+            ],
+            preview_problem=PROBLEM,
+            notice="Done.",
+            problem=PROBLEM,
+        ),
         "admin/source.html": SourcePage(
             frame=frame,
             row=ROW,

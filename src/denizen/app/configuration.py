@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -142,10 +142,12 @@ class HomeConfiguration:
         return await list_served_models(provider_spec(name, section, settings.secrets))
 
     async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
-        agents = list(self._denizen.runtime.current.agents)
-        if name in agents:
+        current = self._denizen.runtime.current
+        if name in current.agents:
             raise Conflict(f"There is an agent '{name}' already.", code="agent_exists", fix="Choose another name.")
-        return await self._change(partial(_add_agent, home=self._home, known=agents, name=name, section=section), "")
+        added: dict[KeyPath, Json] = {("agents", each): {} for each in current.agents}
+        added |= {("default_agent",): current.default_agent, ("agents", name): section}
+        return await self._change(partial(_add_missing, home=self._home, values=added), "")
 
     async def list_persona(self, agent: str) -> Sequence[PersonaText]:
         configured = self._denizen.runtime.current.agent(agent)
@@ -213,11 +215,11 @@ def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
     return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
 
 
-def _add_agent(text: str, *, home: Path, known: Sequence[str], name: str, section: JsonObject) -> str:
-    document = parse_config(text, home)
-    implied = () if document.tree.get("agents") else known
-    for each, content in (*((agent, {}) for agent in implied), (name, section)):
-        text = splice_value(text, parse_config(text, home), ("agents", each), content)
+def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
+    """Returns the text with those values that it does not have yet."""
+    for path, value in values.items():
+        document = parse_config(text, home)
+        text = text if document.has(path) else splice_value(text, document, path, value)
     return text
 
 

@@ -122,8 +122,8 @@ class ConfigurationFiles(Protocol):
         ...
 
     async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
-        """Adds an agent to the file. The agents that only the defaults know are written down with it, so that they
-        stay. Raises Conflict for one that is there, and as `replace`.
+        """Adds an agent to the file. The agents that only the defaults know are written down with it, and which one is
+        the default, so that both stay. Raises Conflict for one that is there, and as `replace`.
         """
         ...
 

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
+from denizen.web.pages.agents import AgentPages
 from denizen.web.pages.assistant import AssistantPages
 from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
@@ -30,6 +31,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
+        *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
