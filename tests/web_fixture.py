@@ -10,7 +10,7 @@ import shutil
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,9 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.settings.yaml_document import parse_values
+from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -43,9 +45,14 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import PersonalFiles
+from denizen.engine.users.credentials import UserPolicy
+from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.users import IdentityProvider
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
@@ -56,6 +63,7 @@ from denizen.web.http.dependencies import (
     FindProblems,
     GapServices,
     KnowledgeServices,
+    UserServices,
     WebDependencies,
     WebTiming,
     find_no_problems,
@@ -70,6 +78,42 @@ LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
+
+
+CHEAP = HashCost(passes=1, memory_kib=8)
+"""A hash for tests, which takes a thousandth of the usual time."""
+
+
+@dataclass
+class UserRegistration:
+    """Who may make an account on the server of a test, and with which sites people sign in; may be changed."""
+
+    policy: UserPolicy = field(default_factory=UserPolicy)
+    providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
+
+
+class NoFiles:
+    """The files of people who have none."""
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        return ()
+
+    async def remove_uploads(self, owner: str) -> None:
+        pass
+
+
+def build_users(
+    store: Store, clock: Clock, registration: UserRegistration, files: PersonalFiles | None = None
+) -> UserServices:
+    """The services for people with accounts, whose passwords cost little."""
+    return assemble_users(
+        store,
+        clock,
+        lambda: registration.policy,
+        files=files or NoFiles(),
+        passwords=PasswordHasher(CHEAP),
+        providers=lambda: registration.providers,
+    )
 
 
 class Weather:
@@ -105,7 +149,9 @@ class WebFixture:
     keys: list[ApiKey]
     weather: Weather
     mcp: McpEndpoint
+    users: UserServices
     uploads: Path
+    durable: MemoryDurable
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -168,6 +214,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    registration: UserRegistration | None = None,
     titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
@@ -197,12 +244,14 @@ async def open_web(
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles)
+    users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     knowledge = make_knowledge(store, durable, clock) if make_knowledge is not None else None
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
-            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles),
+            chats=chats,
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
@@ -211,7 +260,8 @@ async def open_web(
             assistant=assistant,
             plan_requests=partial(plan_requests, runtime, services),
         ),
-        access=AccessRules(lambda: allowed, exposure or Exposure()),
+        access=AccessRules(lambda: allowed, users.credentials, exposure or Exposure()),
+        users=users,
         clock=clock,
         version="1.2.3",
         timing=timing or WebTiming(),
@@ -232,7 +282,7 @@ async def open_web(
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, folder)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()

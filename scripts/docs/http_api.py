@@ -23,6 +23,7 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
+from denizen.app.users import assemble_users
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
@@ -40,6 +41,7 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.credentials import UserPolicy
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
@@ -49,7 +51,7 @@ from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage
+from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -58,7 +60,9 @@ Schema = Mapping[str, Any]
 _HEAD = """# HTTP
 
 The routes that `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when
-keys are configured; without keys the server answers on this machine only. `GET /api/openapi.json` describes the routes
+keys are configured or somebody has an account; until then the server answers on this machine only. What changes
+something with the cookie of a sign-in sends the token of the page too, as `X-CSRF-Token` or the field `csrf_token` of a
+form. `GET /api/openapi.json` describes the routes
 under `/api` and `/v1`, and `/health` and `/ready`, in full: parameters, bodies, answers and errors.
 
 Access says who may call a route: `public` is anybody, `signed` whoever sends the secret or signature that the route
@@ -107,6 +111,8 @@ def _open_dependencies() -> WebDependencies:
     services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
     uploads = ChatUploads(UploadFolder(Path()), encode_image, read_pdf)
+    chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: False)
+    people = assemble_users(store, clock, UserPolicy, files=chats)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=Path(),
@@ -122,7 +128,7 @@ def _open_dependencies() -> WebDependencies:
     return WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
-            chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: False),
+            chats=chats,
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
@@ -130,7 +136,8 @@ def _open_dependencies() -> WebDependencies:
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),
-        access=AccessRules(list),
+        access=AccessRules(list, people.credentials),
+        users=people,
         clock=clock,
         version=__version__,
         knowledge=KnowledgeServices(
@@ -200,7 +207,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, configuration):
+    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

@@ -25,10 +25,11 @@ from denizen_sdk.knowledge import KnowledgeCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
+from denizen_sdk.users import AccountCalls
 
 
 class DenizenClient(
-    TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, ConfigurationCalls
+    TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, ConfigurationCalls, AccountCalls
 ):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 

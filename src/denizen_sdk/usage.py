@@ -60,8 +60,8 @@ class UsageTrend:
 class UsageOverview:
     """The usage of `days` days (UTC) up to today. `daily` has every day and `hourly` every hour of a day, in order; the
     other lists begin with the most messages, and hold at most 100 models and sources, and 10 users. A caller's own
-    usage has neither `top_users` nor `hourly`. `feedback_score` is the share of good votes, from 0 to 1; None if
-    nobody voted.
+    usage has neither `top_users` nor `hourly`. `feedback_score` is the share of positive votes on answers of those
+    days, from 0 to 1; None if nobody voted, and where a source or model filters.
     """
 
     days: int

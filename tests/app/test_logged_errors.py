@@ -33,7 +33,7 @@ def fail_in_model(_: Home) -> None:
 
 
 def fail_in_exposure(_: Home) -> None:
-    check_exposure("0.0.0.0", [])
+    check_exposure("0.0.0.0", [], has_pages=False)
 
 
 def fail_in_skill(home: Home) -> None:

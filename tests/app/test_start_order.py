@@ -51,7 +51,10 @@ async def test_the_parts_are_opened_in_one_fixed_order_with_accounts_last(
         opened.append("ready")
         denizen.restart.wanted.set()
 
+    def ignore(url: str) -> None:
+        raise AssertionError(f"an open machine needs no link: {url}")
+
     with anyio.fail_after(HANG_LIMIT_S):
         async with open_home(home) as denizen:
-            await serve(denizen, host="127.0.0.1", port=0, on_ready=stop)
+            await serve(denizen, host="127.0.0.1", port=0, on_ready=stop, on_link=ignore)
     assert opened == [*(step for _, _, step in STEPS), "ready"]

@@ -96,9 +96,11 @@ async def test_a_program_is_stopped_after_30_s(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("V-skill-system")
-async def test_exec_is_dangerous_and_has_to_be_named(tmp_path: Path) -> None:
-    (spec,) = [spec for spec in await system(tmp_path).list_tools() if spec.name == "exec"]
-    assert (spec.tier, spec.timeout_s, spec.listed_only) == (Tier.DANGEROUS, 40.0, True)
+async def test_exec_is_dangerous_and_has_to_be_named_and_a_download_is_sensitive(tmp_path: Path) -> None:
+    specs = {spec.name: spec for spec in await system(tmp_path).list_tools()}
+    run_program = specs["exec"]
+    assert (run_program.tier, run_program.timeout_s, run_program.listed_only) == (Tier.DANGEROUS, 40.0, True)
+    assert specs["download_file"].tier is Tier.SENSITIVE
 
 
 async def test_a_program_sees_no_secret_and_works_in_the_agents_folder(tmp_path: Path) -> None:

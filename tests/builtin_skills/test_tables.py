@@ -46,6 +46,15 @@ async def test_a_table_is_a_picture_in_which_emoji_have_their_colours(tmp_path: 
     assert not {colour for colour in colours(read_picture(plain.data)) if colour[0] > 180 and max(colour[1:]) < 90}
 
 
+@pytest.mark.proves("V-skill-table-renderer")
+async def test_the_words_of_each_column_and_cell_are_in_the_picture(tmp_path: Path) -> None:
+    """The words are as wide as each other, so nothing but the letters themselves can differ."""
+    tables = [(["on"], [["on"]]), (["no"], [["on"]]), (["on"], [["no"]])]
+    pictures = [read_picture((await draw(tmp_path, columns, rows)).data) for columns, rows in tables]
+    assert len({picture.size for picture in pictures}) == 1
+    assert len({picture.tobytes() for picture in pictures}) == len(tables)
+
+
 async def test_long_cells_make_the_table_taller_and_not_endlessly_wide(tmp_path: Path) -> None:
     short = read_picture((await draw(tmp_path, ["a"], [["b"]])).data)
     long = read_picture((await draw(tmp_path, ["a"], [["word " * 50]])).data)

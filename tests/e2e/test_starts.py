@@ -122,7 +122,9 @@ def test_whatever_a_run_writes_is_in_its_home_folder(home: Home, provider: Provi
     home.do("chat", stdin="/exit\n")
 
     assert {path.name for path in tmp_path.iterdir()} == {"home", "temporary"}
+    assert list((tmp_path / "temporary").iterdir()) == []
     files = {str(path.relative_to(home.folder)): path for path in home.folder.rglob("*") if path.is_file()}
-    assert {"denizen.yaml", "denizen.db", "agents/denizen/IDENTITY.md", "skills/dice/skill.py"} <= set(files)
+    kept = {"denizen.yaml", "denizen.db", "durable.db", "agents/denizen/IDENTITY.md", "skills/dice/skill.py"}
+    assert kept <= set(files)
     for told in (b"Paint it.", b"Likes red"):
         assert any(told in path.read_bytes() for path in files.values())

@@ -15,7 +15,10 @@ import denizen.web
 from denizen.web.pages.chat import ChatPage, SharedChatPage
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.page import Frame, render_text
-from denizen.web.pages.sign_in import LoginPage
+from denizen.web.pages.settings import SettingsPage
+from denizen.web.pages.sign_in import LoginPage, ProviderLink
+from denizen.web.pages.sign_up import SignUpPage
+from denizen_sdk.users import AccountInfo, IdentityInfo
 from tests.web.knowledge_page_samples import list_knowledge_pages
 from tests.web_fixture import ANN, open_web
 
@@ -30,11 +33,35 @@ FRAME = Frame(
     can_sign_out=True,
     csrf_token="x",
 )
+GITHUB = ProviderLink("GitHub", "/login/github")
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
     "shared.html": SharedChatPage("1.2.3"),
-    "login.html": LoginPage(Frame(version="1.2.3", path="/login"), "No."),
     **list_knowledge_pages(FRAME),
+    "login.html": LoginPage(
+        frame=Frame(version="1.2.3", path="/login"),
+        problem="No.",
+        has_accounts=True,
+        may_sign_up=True,
+        providers=[GITHUB],
+    ),
+    "sign_up.html": SignUpPage(frame=Frame(version="1.2.3", path="/sign-up"), problem="No.", providers=[GITHUB]),
+    "settings.html": SettingsPage(
+        frame=replace(FRAME, path="/settings"),
+        account=AccountInfo(
+            id="user_1",
+            name="Ann",
+            email="ann@example.org",
+            role="member",
+            is_verified=True,
+            has_password=True,
+            created_at="2026-11-24T12:00:00+00:00",
+            identities=(IdentityInfo("discord", "ann", "2026-11-24T12:00:00+00:00"),),
+        ),
+        unlinked=[GITHUB],
+        new_key="dz_text",
+        problem="No.",
+    ),
 }
 
 

@@ -33,8 +33,10 @@ from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_s
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
+from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.toolset import Toolset
 
 _log = logging.getLogger("denizen.app")
@@ -86,7 +88,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         default_agent=settings.default_agent,
         models=build_catalog(settings, chosen, deps.embedded_runtimes),
         toolsets=toolsets,
-        policy=settings.gate.policy(number, settings.secrets.mask),
+        policy=_read_policy(settings, number),
         account_policies=_read_account_policies(settings),
         archive=settings.archive,
         commands=CustomCommandSet(settings.commands, _build_programs(settings, deps.home)),
@@ -106,6 +108,13 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))
+
+
+def _read_policy(settings: Settings, number: int) -> GatePolicy:
+    """Returns the policy about tools, with the limit of people with accounts, which stands at the server."""
+    policy, daily = settings.gate.policy(number, settings.secrets.mask), settings.server.limits.messages_per_day
+    per_member = (RateLimit(daily, DAY_S),) if daily else ()
+    return replace(policy, rate_limits=replace(policy.rate_limits, per_member=per_member))
 
 
 def _read_account_policies(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:

@@ -22,6 +22,7 @@ from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.terminal import TerminalService
+from denizen.app.users import build_users
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion
@@ -39,6 +40,7 @@ from denizen.web.http.dependencies import (
     EngineEntryPoints,
     GapServices,
     KnowledgeServices,
+    UserServices,
     WebDependencies,
 )
 
@@ -51,19 +53,27 @@ GRACE_S = 2.0
 
 
 async def serve(
-    denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None], may_move: bool = False
+    denizen: Denizen,
+    *,
+    host: str,
+    port: int,
+    on_ready: Callable[[str], None],
+    on_link: Callable[[str], None],
+    may_move: bool = False,
 ) -> None:
     """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address at the
-    end of the start: requests are answered, and each account is connected or has failed to. With `may_move` it takes a
+    end of the start: requests are answered, and each account is connected or has failed to. `on_link` gets the address
+    where the first account can be made, if nobody has one and the machine is not open. With `may_move` it takes a
     free port when this one is taken.
 
-    Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
+    Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback with neither API keys
+    nor pages.
     """
     # It loads uvicorn, which only a process that serves needs; and before anything is served, since later there may be
     # no file descriptors to load it with.
     from denizen.app.terminal_socket import TerminalServer, open_terminal_socket
 
-    check_exposure(host, api_keys(denizen))
+    check_exposure(host, api_keys(denizen), has_pages=denizen.settings.channels.web.enabled)
     listener = listen(host, port, may_move=may_move)
     url = f"http://{_show_host(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
@@ -96,12 +106,17 @@ async def serve(
         }
     )
     answering = anyio.Event()
-    server = _server(denizen, host, external, readiness, answering.set)
+    users = build_users(denizen)
+    server = _server(denizen, host, external, users, readiness, answering.set)
 
     async def tell_ready() -> None:
         await answering.wait()
         await accounts.wait_until_tried()
         on_ready(url)
+        if denizen.settings.channels.web.enabled and not (is_loopback(host) and not api_keys(denizen)):
+            invitation = await users.registration.make_founder_link()
+            if invitation:
+                on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
 
     with (
         open_terminal_socket(denizen.home) as terminal_listener,
@@ -187,7 +202,12 @@ class ExternalServices:
 
 
 def _server(
-    denizen: Denizen, host: str, external: ExternalServices, readiness: ReadinessMonitor, on_ready: Callable[[], None]
+    denizen: Denizen,
+    host: str,
+    external: ExternalServices,
+    users: UserServices,
+    readiness: ReadinessMonitor,
+    on_ready: Callable[[], None],
 ) -> uvicorn.Server:
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
@@ -207,7 +227,8 @@ def _server(
                 assistant=denizen.assistant,
                 plan_requests=partial(plan_requests, denizen.runtime, denizen.services),
             ),
-            access=AccessRules(lambda: api_keys(denizen), exposure),
+            access=AccessRules(lambda: api_keys(denizen), users.credentials, exposure),
+            users=users,
             clock=denizen.services.clock,
             version=__version__,
             channels=EnabledChannels(

@@ -85,11 +85,15 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
             if simulation is not None:
                 click.echo(f"A Discord server to try: {simulation.page}", err=True)
 
+        def tell_link(url: str) -> None:
+            click.echo(f"Make the first account, the owner's, within a week: {url}", err=True)
+
         await serve(
             denizen,
             host=settings.server.host if wishes.host is None else wishes.host,
             port=port,
             on_ready=tell,
+            on_link=tell_link,
             may_move=may_move,
         )
     click.echo("Stopped.", err=True)

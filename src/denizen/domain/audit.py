@@ -36,6 +36,8 @@ class AuditKind(StrEnum):
     """Somebody changed how an agent answers."""
     REVIEW = "review"
     """Somebody decided about a proposed answer."""
+    ACCOUNT = "account"
+    """Somebody made, changed or deleted an account, an invitation or an API key."""
 
 
 @record

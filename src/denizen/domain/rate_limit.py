@@ -26,6 +26,21 @@ class RateLimitWait:
     wait_s: float
 
 
+@record
+class RateAllowance:
+    """The limit that is nearest to being used up, and how many uses are left within it."""
+
+    limit: RateLimit
+    remaining: int
+
+
+def find_allowance(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: float) -> RateAllowance | None:
+    """Returns what is left of the limits; None without limits. `uses` are as for `find_wait`."""
+    used = [sum(now_s - each.window_s < use <= now_s + each.window_s for use in uses) for each in limits]
+    left = [RateAllowance(limit, max(limit.calls - count, 0)) for limit, count in zip(limits, used, strict=True)]
+    return min(left, key=lambda each: each.remaining, default=None)
+
+
 def find_wait(uses: Sequence[float], limits: Sequence[RateLimit], *, now_s: float) -> RateLimitWait | None:
     """Returns the longest wait until one more use is within all limits; None if it is now.
 

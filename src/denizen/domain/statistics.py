@@ -199,7 +199,8 @@ class UsageRanking:
 @record
 class UsageSummary:
     """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
-    hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`.
+    hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`. `feedback_score` is the share
+    of positive votes on answers of those days; None without votes, and for a filtered sum.
     """
 
     span: DayRange
@@ -210,6 +211,7 @@ class UsageSummary:
     daily: Sequence[UsageRanking]
     users: Sequence[UsageRanking] | None = None
     hourly: Sequence[UsageRanking] | None = None
+    feedback_score: float | None = None
 
 
 def rank_usage(sums: Mapping[str, UsageTotals], *, limit: int | None = None) -> list[UsageRanking]:

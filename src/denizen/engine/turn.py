@@ -126,7 +126,7 @@ class TurnRunner:
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
-        limits = generation.policy.rate_limits.of(request.sender.principal.kind)
+        limits = generation.policy.rate_limits.of(request.sender.principal)
         now = self._services.clock.now()
         opened, is_new = await open_turn(self._services.store, set_up, request, limits=limits, now=now)
         turn = opened.turn

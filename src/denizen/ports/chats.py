@@ -29,6 +29,12 @@ class VoteCount:
     positive: int
     negative: int
 
+    @property
+    def score(self) -> float | None:
+        """The share of good ones, from 0 to 1; None without votes."""
+        total = self.positive + self.negative
+        return self.positive / total if total else None
+
 
 class ChatRepository(Protocol):
     """The chats, by their owner and the id among the owner's."""

@@ -7,7 +7,7 @@ happen twice inside `step`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from denizen.domain.errors import DenizenError
@@ -71,6 +71,12 @@ class DurableExecution(StepRunner, Protocol):
 
     async def cancel(self, run_id: str) -> None:
         """Ends a run: here at once, in another process at its next step. Raises NotFound."""
+        ...
+
+    async def forget(self, run_ids: Sequence[str]) -> None:
+        """Removes the records of those of these runs that have ended, with all results of their steps. Others stay as
+        they are, and unknown ids do not matter.
+        """
         ...
 
     async def check_write(self) -> None:

@@ -37,6 +37,14 @@ from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
+from denizen.ports.users import (
+    IdentityRepository,
+    InvitationRepository,
+    PersonalDataRepository,
+    SignInRepository,
+    UserKeyRepository,
+    UserRepository,
+)
 
 
 class ConversationRepository(Protocol):
@@ -351,6 +359,18 @@ class UnitOfWork(Protocol):
     def reminders(self) -> ReminderRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
+    @property
+    def users(self) -> UserRepository: ...
+    @property
+    def sign_ins(self) -> SignInRepository: ...
+    @property
+    def identities(self) -> IdentityRepository: ...
+    @property
+    def user_keys(self) -> UserKeyRepository: ...
+    @property
+    def invitations(self) -> InvitationRepository: ...
+    @property
+    def personal_data(self) -> PersonalDataRepository: ...
 
 
 class Store(Protocol):

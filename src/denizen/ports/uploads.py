@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from denizen.domain.upload import UploadPath
@@ -30,6 +30,14 @@ class UploadFiles(Protocol):
 
     async def remove_chat(self, owner: str, chat: str) -> None:
         """Removes the files of a chat, by the names of the two folders."""
+        ...
+
+    async def list_paths(self, owner: str) -> Sequence[UploadPath]:
+        """Returns all files of an owner, by the name of the folder."""
+        ...
+
+    async def remove_owner(self, owner: str) -> None:
+        """Removes all files of an owner, by the name of the folder."""
         ...
 
     async def total_bytes(self, owner: str) -> int:

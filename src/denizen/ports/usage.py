@@ -54,6 +54,10 @@ class RateRepository(Protocol):
         """Takes the newest use back."""
         ...
 
+    async def list_uses(self, key: str) -> Sequence[float]:
+        """Returns the times of the uses that are counted, in seconds since 1970, oldest first."""
+        ...
+
 
 class SpendingRepository(Protocol):
     """The money that was spent, and the reservations."""

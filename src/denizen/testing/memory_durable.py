@@ -8,7 +8,7 @@ contract suite as the adapter on a database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
@@ -235,6 +235,13 @@ class MemoryDurable:
             live = owner.live.get(run_id) if owner is not None else None
             if live is not None:
                 live.scope.cancel()
+        await checkpoint()
+
+    async def forget(self, run_ids: Sequence[str]) -> None:
+        await self._opened()
+        for run_id in run_ids:
+            if (logged := self.log.runs.get(run_id)) is not None and logged.ended.is_set():
+                del self.log.runs[run_id]
         await checkpoint()
 
     async def check_write(self) -> None:

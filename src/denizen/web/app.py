@@ -1,7 +1,7 @@
 """Puts the routes and the middleware together. `app.serve` calls `create_app` and serves the result.
 
-The middleware from the outside in: security headers, the boundary for errors, CORS (only if some origins are allowed),
-the guard.
+The middleware from the outside in: security headers, the headers of rate limits, the boundary for errors, CORS (only if
+some origins are allowed), the guard.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from denizen.web.api.account import AccountRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
@@ -25,10 +26,12 @@ from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
+from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
+from denizen.web.http.rate_headers import LIMIT_HEADER, REMAINING_HEADER, RateHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.routes import list_pages
@@ -40,7 +43,11 @@ MCP_PATHS = ("/mcp", "/mcp/{agent}")
 def create_app(deps: WebDependencies) -> Starlette:
     """Returns the application. It opens nothing and starts no task of its own."""
     engine, clock, timing = deps.engine, deps.clock, deps.timing
-    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary)]
+    middleware = [
+        Middleware(SecurityHeaders),
+        Middleware(RateHeaders, limiter=engine.limiter, runtime=engine.runtime),
+        Middleware(ErrorBoundary),
+    ]
     if origins := deps.access.exposure.allowed_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -50,7 +57,7 @@ def create_app(deps: WebDependencies) -> Starlette:
                 allow_origins=sorted(origins),
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
-                expose_headers=[TURN_HEADER],
+                expose_headers=[TURN_HEADER, LIMIT_HEADER, REMAINING_HEADER],
             )
         )
     chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
@@ -74,6 +81,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
         *WebhookRoutes(deps.hosting).routes,
+        *AccountRoutes(deps).routes,
+        *UserRoutes(deps).routes,
         *(
             [AccessRoute("POST", path, BoundedJson(deps.mcp), Access.MEMBER) for path in MCP_PATHS]
             if deps.mcp is not None

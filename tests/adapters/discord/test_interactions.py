@@ -68,6 +68,7 @@ async def test_a_reply_is_as_private_as_it_says_whatever_was_expected(
     assert [(each.content, each.origin.seen_by) for each in seen] == [("So it is", sim.ana if private else None)]
 
 
+@pytest.mark.proves("LW7")
 async def test_a_long_reply_comes_in_pieces(sim: AccountFixture) -> None:
     text = "\n".join(f"line {number} {'x' * 90}" for number in range(60))
     async with running(sim, listener(CommandReply(text))) as (account, _):

@@ -90,7 +90,7 @@ async def test_a_server_is_opened_used_and_closed_from_different_tasks_and_outli
     assert not psutil.pid_exists(int(number))
 
 
-@pytest.mark.proves("L6", "LW11", "VW4")
+@pytest.mark.proves("L6", "LW11", "VW4", "L-result-cache")
 async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_one_says_how_dangerous_they_are(
     tmp_path: Path,
 ):

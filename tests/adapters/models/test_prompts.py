@@ -22,6 +22,7 @@ from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     CHAT_WIRES,
     COMPATIBLE,
+    GROQ,
     LOOK,
     OLLAMA,
     OPENAI,
@@ -608,12 +609,12 @@ async def test_after_a_round_of_tools_the_end_of_the_conversation_is_marked_too(
     assert marks_in(body) == {"block 2": "1h", "Dennis: hello\nAna: well?": "5m", "tool_result": "5m"}
 
 
+@each_wire(*CHAT_WIRES)
 @pytest.mark.proves("C24")
-async def test_the_limit_of_an_answer_has_the_name_that_the_server_knows(server: ModelServer) -> None:
-    request = replace(make_request("hi"), max_output_tokens=77)
-    for wire, known in ((OPENAI, "max_completion_tokens"), (COMPATIBLE, "max_tokens")):
-        body = await send_request(server, wire, request)
-        assert {name: body[name] for name in ("max_completion_tokens", "max_tokens") if name in body} == {known: 77}
+async def test_the_limit_of_an_answer_has_the_name_that_the_server_knows(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, replace(make_request("hi"), max_output_tokens=77))
+    known = "max_completion_tokens" if wire in {OPENAI, XAI, GROQ} else "max_tokens"
+    assert {name: body[name] for name in ("max_completion_tokens", "max_tokens") if name in body} == {known: 77}
 
 
 @each_wire(*CHAT_WIRES)

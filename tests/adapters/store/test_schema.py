@@ -26,6 +26,7 @@ from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
 from denizen.adapters.store.migrator import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
+from denizen.domain.chat import ChatMode
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId
@@ -154,6 +155,7 @@ def test_importing_the_store_and_opening_a_current_one_import_only_what_they_nee
     migrate(SqliteDialect(path))
     code = f"""
 import sys, anyio
+from denizen.domain.chat import ChatMode
 from denizen.domain.clock import SystemClock
 from denizen.adapters.store import open_store
 vendors = {{"sqlalchemy", "alembic", "psycopg", "aiosqlite"}}
@@ -480,3 +482,68 @@ async def test_words_of_an_older_index_are_found_in_any_form_after_the_upgrade(t
 async def test_words_of_an_older_index_are_found_in_any_form_after_the_upgrade_on_postgres(postgres_url: str) -> None:
     write_old_terms(PostgresDialect(sa.make_url(postgres_url)))
     await check_renewed_terms(postgres_url)
+
+
+# --- chats of conversations that were there before --------------------------------------------------------------------
+
+
+def write_old_talk(dialect: SqlDialect) -> None:
+    """A database without chats: two conversations of the web with messages, one that stood alone, one of Discord."""
+    migrate(dialect, MigrationHistory(HISTORY.folder, "1003"))
+    is_sqlite = isinstance(dialect, SqliteDialect)
+    false, zone = ("0", "") if is_sqlite else ("false", "+00")
+    places = [("web", "default"), ("web", "b_2"), ("web", "once_a1"), ("discord", "default"), ("web", "empty")]
+    with dialect.engine.begin() as connection:
+        for number, (platform, thread) in enumerate(places):
+            key, at = f"{platform}-{thread}", f"'2026-11-0{number + 1} 12:00:00.000000{zone}'"
+            connection.exec_driver_sql(
+                "INSERT INTO conversations (id, platform, channel, thread, title, created_at)"
+                f" VALUES ('{key}', '{platform}', 'api_key:ann', '{thread}', '', {at})"
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO sessions (id, conversation_id, agent, created_at)"
+                f" VALUES ('s-{key}', '{key}', 'ada', {at})"
+            )
+            for sequence, role in () if thread == "empty" else ((1, "user"), (2, "assistant")):
+                said = '[{"kind":"text","text":"How tall is the\\ntower of Babel, really?"}]'.replace("\n", "\\n")
+                connection.execute(
+                    sa.text(
+                        "INSERT INTO messages (id, conversation_id, session_id, sequence, created_at, role, author_id,"
+                        " author_name, author_is_bot, platform_id, parts, meta, words)"
+                        f" VALUES (:id, '{key}', 's-{key}', {sequence}, {at}, '{role}', '', '', {false}, '', :said, "
+                        "'{}', '')"
+                    ),
+                    {"id": f"{key}-{sequence}", "said": said},
+                )
+
+
+async def check_old_talk(url: str) -> None:
+    store = await open_store(url, clock=SystemClock())
+    async with store.work() as work:
+        found = await work.chats.list_chats("api_key:ann")
+        assert [(each.id, each.title, each.agent) for each in found] == [
+            ("b_2", "How tall is the tower of", "ada"),
+            ("default", "How tall is the tower of", "ada"),
+        ]
+        assert (found[1].updated_at, found[1].mode, found[1].share_token) == (
+            datetime(2026, 11, 1, 12, tzinfo=UTC),
+            ChatMode.CHAT,
+            "",
+        )
+        (session,) = await work.sessions.list_all(found[0].conversation_id)
+        assert (session.parent_id, session.fork_sequence) == (None, 0)
+    await store.aclose()
+
+
+@pytest.mark.anyio
+async def test_conversations_of_the_web_are_chats_after_the_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    write_old_talk(SqliteDialect(path))
+    await check_old_talk(f"sqlite:///{path}")
+
+
+@on_postgres
+@pytest.mark.anyio
+async def test_conversations_of_the_web_are_chats_after_the_upgrade_on_postgres(postgres_url: str) -> None:
+    write_old_talk(PostgresDialect(sa.make_url(postgres_url)))
+    await check_old_talk(postgres_url)

@@ -11,6 +11,7 @@ from threading import Event
 import anyio
 import pytest
 
+from denizen.app.knowledge import OwnFiles, find_shell_view
 from denizen.app.reload import watch
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, TranscriptLayout
@@ -147,8 +148,12 @@ async def test_knowledge_is_read_in_the_shared_folder_and_in_the_agents_own(home
         bound = (await list_all(denizen.runtime.current.toolsets))["list_knowledge"]
         call = ToolCall(CallId("c"), "list_knowledge", {})
         listed = (await bound.toolset.call(call, scope(agent="denizen"))).text
+        folders = denizen.settings.folders
     assert "shared/rules.md" in listed and "own/diary.md" in listed
     assert "secret" not in listed
+    view = find_shell_view(folders, DENIZEN, None)
+    assert view is not None and ("shared", home.path / folder) in view.folders
+    assert OwnFiles(folders).read(DENIZEN, "shared/rules.md") == "No shoes."
 
 
 @pytest.mark.proves("T-agent-context")

@@ -450,6 +450,30 @@ class StopContract:
         assert hold.count == 1
         await later.aclose()
 
+    async def test_a_forgotten_run_is_unknown_and_one_that_runs_is_not_forgotten(self, processes: Processes) -> None:
+        hold = BlockingAction()
+
+        async def work(payload: JsonObject) -> Json:
+            return await durable.step("hold", hold) if payload.get("hold") else await durable.step("say", said)
+
+        async def said() -> Json:
+            return "secret"
+
+        durable = await start_process(processes, work)
+        await durable.submit("work", "done", {"text": "secret"})
+        await durable.submit("work", "kept", {})
+        assert await wait_for_result(durable, "done") == await wait_for_result(durable, "kept") == "secret"
+        await durable.submit("work", "held", {"hold": True})
+        await hold.reached()
+        await durable.forget(["done", "held", "unknown"])
+        await durable.forget([])
+        assert isinstance(await get_failure(durable.wait("done")), NotFound)
+        assert await wait_for_result(durable, "kept") == "secret"
+        assert await durable.pending() == ["held"]
+        hold.go()
+        await wait_for_result(durable, "held")
+        await durable.aclose()
+
     async def test_cancelling_a_run_that_has_ended_changes_nothing(self, processes: Processes) -> None:
         async def work(_payload: JsonObject) -> Json:
             return 1

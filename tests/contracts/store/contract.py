@@ -10,6 +10,7 @@ The other modules of this package have one group of promises of `denizen.ports` 
 from __future__ import annotations
 
 from tests.contracts.store.archive import PostContract, PostSearchContract, RoomContract
+from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
 from tests.contracts.store.forgetting import ForgettingContract
@@ -19,12 +20,14 @@ from tests.contracts.store.settings import AssistantContract, SettingsContract, 
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract
 from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
+from tests.contracts.store.users import PersonalDataContract, UserContract
 
 __all__ = ["StoreContract"]
 
 
 class StoreContract(
     ConversationContract,
+    ChatContract,
     TextContract,
     TurnContract,
     SummaryContract,
@@ -50,6 +53,8 @@ class StoreContract(
     ReminderContract,
     SourceContract,
     StatisticsContract,
+    UserContract,
+    PersonalDataContract,
     UnitContract,
 ):
     """The whole contract."""

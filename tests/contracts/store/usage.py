@@ -92,6 +92,14 @@ class RateContract:
         assert await take(store, "ana", at(0), RateLimit(1, 60)) is None
         assert await take(store, "ana", at(0), RateLimit(1, 60)) is not None
 
+    async def test_the_uses_that_count_are_listed(self, store: Store) -> None:
+        for hours in (0, 1):
+            await take(store, "ana", at(hours), RateLimit(2, HOUR_S * 10))
+        await take(store, "ana", at(2), RateLimit(2, HOUR_S * 10))
+        async with store.work(write=False) as work:
+            assert await work.rates.list_uses("ana") == [at(0).timestamp(), at(1).timestamp()]
+            assert list(await work.rates.list_uses("bob")) == []
+
     async def test_of_several_units_that_want_the_last_use_at_once_one_gets_it(self, store: Store) -> None:
         waits: list[RateLimitWait | None] = []
 

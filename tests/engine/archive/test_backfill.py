@@ -29,6 +29,7 @@ async def count_fetched(engine: ArchiveFixture, room: Room) -> int:
     return 0 if row is None else row.fetched
 
 
+@pytest.mark.proves("C6")
 async def test_everything_is_fetched_newest_first_and_the_liveliest_room_first() -> None:
     engine = ArchiveFixture()
     staff = write(engine, engine.staff, 10)

@@ -112,7 +112,7 @@ async def test_tools_that_are_not_declared_for_it_answer_anew():
 
 
 @pytest.mark.proves("VW4", "L-result-cache")
-async def test_a_tool_that_is_not_declared_read_only_acts_again_even_if_a_repeat_is_said_to_do_no_harm(tmp_path: Path):
+async def test_a_tool_acts_again_unless_it_only_reads_and_a_repeat_is_said_to_do_no_harm(tmp_path: Path):
     done: list[str] = []
     skill = Skill("notices", description="Pins notices, and reads them.")
 
@@ -128,15 +128,21 @@ async def test_a_tool_that_is_not_declared_read_only_acts_again_even_if_a_repeat
         done.append("read")
         return f"read {len(done)}"
 
+    @skill.tool(tier=Tier.HARMLESS, read_only=True)
+    async def count(context: ToolContext) -> str:
+        """Counts what was done, which is another number each time."""
+        done.append("count")
+        return f"counted {len(done)}"
+
     toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     gate = ToolExecutor(ManualClock())
     told: list[str] = []
-    for name in ("pin", "pin", "read", "read"):
+    for name in ("pin", "pin", "read", "read", "count", "count"):
         [spec] = [each for each in await toolset.list_tools() if each.name == name]
         asked = ToolCall(CallId("c"), name, {})
         told.append((await gate.run(BoundTool(spec, toolset), asked, SCOPE, GatePolicy())).result.text)
-    assert told == ["pinned 1", "pinned 2", "read 3", "read 3"]
-    assert done == ["pin", "pin", "read"]
+    assert told == ["pinned 1", "pinned 2", "read 3", "read 3", "counted 4", "counted 5"]
+    assert done == ["pin", "pin", "read", "count", "count"]
 
 
 async def test_errors_are_not_kept():
@@ -171,6 +177,7 @@ async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_onl
     assert [await fixture.ask(shared), await fixture.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
 
 
+@pytest.mark.proves("V10", "L-result-cache")
 async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
     fixture, other = GateWithToolset(), CountingToolset()
     kept = [await fixture.ask()]

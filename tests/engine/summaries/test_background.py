@@ -310,6 +310,31 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
         assert "forgotten" not in summary
 
 
+@pytest.mark.proves("TW13")
+async def test_what_else_a_forgotten_summary_told_is_summed_up_anew_before_the_later_one() -> None:
+    model, cheap = make_answering_model(), make_summary_model(otherwise=ScriptedReply("z" * 500))
+    discord = Place("discord", "1")
+    async with open_platform(model, cheap) as engine:
+
+        async def say(number: int, author: str = "ana") -> list[Summary]:
+            await engine.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
+            await wait_for_background(engine)
+            messages = await engine.session(discord)
+            async with engine.store.work(write=False) as work:
+                return list(await work.summaries.list_summaries(messages[0].session_id or SessionId("")))
+
+        made, number = await say(1, "eve"), 1
+        while len(made) < 2:
+            made = await say(number := number + 1)
+        asked = len(cheap.requests)
+        async with engine.store.work() as work:
+            await work.archive.forget_author("discord", "eve")
+        again = await say(number + 1)
+        assert [(each.first, each.last) for each in again[:2]] == [(each.first, each.last) for each in made]
+        told = join_text(cheap.requests[asked].messages[0].parts)
+        assert "q2 word" in told and "q1 word" not in told
+
+
 async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() -> None:
     gate = ReplyGate()
     model, cheap = (

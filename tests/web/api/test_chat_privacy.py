@@ -123,6 +123,7 @@ async def test_deleting_a_chat_leaves_nothing_of_it_in_any_table_or_file() -> No
         once = holders(web)
         deleted = await client.delete("/api/chats/c")
         left, tables = holders(web), dump(web)
+        runs = dict(web.durable.log.runs)
         gone = [
             (await client.get(path)).status_code
             for path in (
@@ -142,6 +143,7 @@ async def test_deleting_a_chat_leaves_nothing_of_it_in_any_table_or_file() -> No
     assert all(once.values()), "the other chat took something of this one with it"
     assert (deleted.status_code, again.status_code) == (204, 404)
     assert not any(left.values()), left
+    assert runs == {}, "the durable log has what models and tools said"
     assert filled.token not in repr(tables) and other.token in repr(both)
     assert (gone, listed, files) == ([404, 404, 404, 405], [], []) and question["text"] == "fresh"
     assert mine["totals"]["messages"] == 5, "the sums of usage stay"

@@ -340,6 +340,30 @@ async def test_a_person_marks_an_answer_as_positive_negative_or_neither() -> Non
     assert (wrong.status_code, unsaid.status_code) == (400, 400)
 
 
+@pytest.mark.proves("S-http-stats-get-feedback")
+async def test_the_usage_that_an_admin_reads_tells_the_share_of_positive_votes_on_messages_of_those_days() -> None:
+    async with (
+        open_web(make_hello_model(), keys=[ANN, BEN, ADA]) as web,
+        web.client(**AS_ANN) as ann,
+        web.client(**AS_BEN) as ben,
+        web.client(**{"x-api-key": "key-of-ada"}) as ada,
+    ):
+        unvoted = (await ada.get("/api/stats")).json()["feedback_score"]
+        for client, votes in ((ann, ("negative", "positive")), (ben, ("positive", "positive", None))):
+            for number, vote in enumerate(votes):
+                await say(client, f"c{number}", "hi")
+                answer = (await read(client, f"c{number}"))["messages"][-1]
+                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": "negative"})
+                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": vote})
+        scores = [(await ada.get("/api/stats", params={"days": 1})).json()["feedback_score"]]
+        web.clock.advance(days=1)
+        await say(ann, "today", "hi")
+        old = (await read(ann, "c0"))["messages"][-1]
+        await ann.patch(f"/api/messages/{old['id']}/feedback", json={"feedback": "positive"})
+        scores += [(await ada.get("/api/stats", params={"days": days})).json()["feedback_score"] for days in (1, 2)]
+    assert unvoted is None and scores == [0.75, None, 1.0]
+
+
 # --- forks ------------------------------------------------------------------------------------------------------------
 
 

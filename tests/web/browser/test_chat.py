@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from denizen.engine.chats import titles
-from denizen.ports.model import ModelRequest
+from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, ScriptStep, call
 from tests.web.api.test_approvals import asks
 from tests.web.browser.accessibility import find_violations
@@ -18,7 +18,7 @@ from tests.web.browser.browser import PHONE, open_browser
 from tests.web_fixture import ANN, open_web
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("browser")]
-expect.set_options(timeout=8000)
+expect.set_options(timeout=HANG_LIMIT_S * 1000)
 
 MARKUP = """The **weather**:
 
@@ -34,8 +34,16 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
+DROP = """text => {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], "dot.png", { type: "image/png" }));
+  return data;
+}"""
+"""What a browser gives to the page when somebody drops a picture on it."""
 
-def answering(*replies: ScriptStep, title: str = "Weather in Oslo") -> ScriptedModel:
+
+def answering(*replies: ScriptStep, title: str = "Weather in Oslo", images: bool = False) -> ScriptedModel:
     """A model that gives every chat that title, and the questions these answers, the last one again and again."""
     left = list(replies)
 
@@ -44,7 +52,7 @@ def answering(*replies: ScriptStep, title: str = "Weather in Oslo") -> ScriptedM
             return ScriptedReply(title)
         return left.pop(0) if len(left) > 1 else left[0]
 
-    return ScriptedModel(otherwise=step)
+    return ScriptedModel(otherwise=step, capabilities=Capabilities(images=images))
 
 
 async def ask(page: Page, text: str) -> None:
@@ -58,8 +66,14 @@ async def test_somebody_asks_and_finds_the_chat_again() -> None:
     model = answering(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply(MARKUP), ScriptedReply("Bye."))
     async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
         page = await browser.new_page()
+        await browser.grant_permissions(["clipboard-read", "clipboard-write"])
         await page.goto(url)
-        await ask(page, "How warm is it in Oslo?")
+        await page.get_by_label("Agent", exact=True).select_option("scribe")
+        await page.get_by_label("Model", exact=True).select_option("scripted/model")
+        async with page.expect_request("**/api/chats/*") as sent:
+            await ask(page, "How warm is it in Oslo?")
+        body: dict[str, Any] = (await sent.value).post_data_json or {}
+        assert (body["agent"], body["model"]) == ("scribe", "scripted/model")
         answer = page.locator(".message.assistant")
         await expect(answer.get_by_role("cell", name="7")).to_be_visible()
         await expect(answer.locator("strong")).to_have_text("weather")
@@ -68,6 +82,10 @@ async def test_somebody_asks_and_finds_the_chat_again() -> None:
         await expect(page).to_have_title("Weather in Oslo · Denizen")
         call_row = answer.locator("details.call")
         await expect(call_row.locator(".state")).to_have_text(re.compile(r"ms|s$"))
+        await answer.get_by_role("button", name="Copy code").click()
+        assert await page.evaluate("navigator.clipboard.readText()") == "def hello(): return 1\n"
+        await answer.get_by_role("button", name="Copy the answer").click()
+        assert await page.evaluate("navigator.clipboard.readText()") == MARKUP
         assert await find_violations(page) == []
 
         await page.reload()
@@ -123,6 +141,7 @@ async def test_what_is_typed_while_an_answer_comes_waits_and_drafts_survive() ->
         await expect(page.get_by_label("Message", exact=True)).to_have_value("half a thou")
 
 
+@pytest.mark.proves("S-user-chat")
 async def test_an_answer_is_stopped_retried_and_asked_for_in_other_words() -> None:
     gate = ReplyGate()
     model = answering(
@@ -189,8 +208,9 @@ async def test_a_button_of_the_page_decides_about_a_call(choice: str, told: str,
         assert len(web.weather.calls) == ran
 
 
-async def test_a_picture_is_pasted_shown_and_seen_by_the_model() -> None:
-    model = answering(ScriptedReply("A dot."))
+@pytest.mark.proves("S-user-chat")
+async def test_a_picture_is_dropped_shown_and_seen_by_the_model() -> None:
+    model = answering(ScriptedReply("A dot."), images=True)
     async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
         page = await browser.new_page()
         await page.goto(url)
@@ -206,8 +226,8 @@ async def test_a_picture_is_pasted_shown_and_seen_by_the_model() -> None:
         await expect(page.locator(".message.assistant")).to_contain_text("A dot.")
         await page.reload()
         await expect(page.locator(".message.user img")).to_be_visible()
-    [asked] = [each for each in model.requests if "What is it?" in str(each.messages[-1].parts)]
-    assert "data:image/webp;base64," in str(asked.messages[-1].parts)
+    shown = [str(each.messages[-1].parts) for each in model.requests]
+    assert any("What is it?" in each and "data:image/webp;base64," in each for each in shown)
 
 
 @pytest.mark.proves("S-user-share", "S-user-shared-page")

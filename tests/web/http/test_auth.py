@@ -106,21 +106,22 @@ def test_tokens_do_not_tell_the_key() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LocalHost"])
 def test_loopback_hosts_need_no_key(host: str) -> None:
     assert is_loopback(host)
-    check_exposure(host, [])
+    check_exposure(host, [], has_pages=False)
 
 
 @pytest.mark.proves("TW3", "T-config-server")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.4", "example.org", "127.0.0.1.example.org"])
-def test_listening_beyond_loopback_without_a_key_is_refused_with_the_fix(host: str) -> None:
+def test_listening_beyond_loopback_with_neither_keys_nor_a_page_to_sign_in_is_refused_with_the_fix(host: str) -> None:
     with pytest.raises(NeedsAttention) as caught:
-        check_exposure(host, [])
+        check_exposure(host, [], has_pages=False)
     assert caught.value.code == "server_exposed"
     assert "server.api_keys" in caught.value.fix
-    check_exposure(host, [ApiKey.from_text("ann", "0123456789abcdef")])
+    check_exposure(host, [ApiKey.from_text("ann", "0123456789abcdef")], has_pages=False)
+    check_exposure(host, [], has_pages=True)
 
 
 def test_listening_beyond_loopback_with_a_key_that_can_be_guessed_is_refused() -> None:
     with pytest.raises(NeedsAttention) as caught:
-        check_exposure("0.0.0.0", [ApiKey.from_text("long", "0123456789abcdef"), ANN])
+        check_exposure("0.0.0.0", [ApiKey.from_text("long", "0123456789abcdef"), ANN], has_pages=True)
     assert (caught.value.code, "'ann'" in caught.value.message) == ("key_too_short", True)
-    check_exposure("127.0.0.1", [ANN])
+    check_exposure("127.0.0.1", [ANN], has_pages=True)

@@ -11,7 +11,18 @@ from tests.web_fixture import WebFixture
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("SW4")]
 
-PUBLIC = {"GET /health", "GET /ready", "GET /login", "POST /login", "GET /api/shared/{token}"}
+PUBLIC = {
+    "GET /health",
+    "GET /ready",
+    "GET /login",
+    "POST /login",
+    "GET /login/{provider}",
+    "GET /login/{provider}/callback",
+    "GET /sign-up",
+    "POST /sign-up",
+    "GET /api/shared/{token}",
+    "GET /shared/{token}",
+}
 SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {
     "POST /api/sources",
@@ -29,6 +40,12 @@ FOR_ADMINS = {
     "POST /api/agent-config/reset",
     "GET /api/stats",
     "POST /api/stats/compute",
+    "GET /api/admin/users",
+    "PATCH /api/admin/users/{user}",
+    "DELETE /api/admin/users/{user}",
+    "GET /api/admin/api-keys",
+    "POST /api/admin/api-keys",
+    "DELETE /api/admin/api-keys/{key}",
 }
 """The routes that only admins may call by the documents of the system that they come from."""
 
@@ -51,6 +68,7 @@ async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) 
     assert by_access[Access.ADMIN] | by_access[Access.OWNER] >= FOR_ADMINS
 
 
+@pytest.mark.proves("T-http-auth", "TW3")
 async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path) -> None:
     async with open_full_web(tmp_path) as web, web.client() as client:
         for method, path, route in list_routes(web):

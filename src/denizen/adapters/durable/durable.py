@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -279,6 +279,10 @@ class DbosExecution:
         if run is not None:
             run.error = encode_error(cancelled(run_id))
             run.scope.cancel()
+
+    async def forget(self, run_ids: Sequence[str]) -> None:
+        opened = await self._opened()
+        await self._ask(lambda: opened.log.forget_runs(run_ids))
 
     async def check_write(self) -> None:
         opened = await self._opened()

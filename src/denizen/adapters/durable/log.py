@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -136,6 +136,8 @@ A workflow that can no longer replay its old records says so itself.
 """
 
 _MAX_THREADS = 16
+RUNS_AT_ONCE = 500
+"""The number of runs that are deleted at a time: a statement has so many parameters at most."""
 _UNUSED_POLL_S = 3600.0
 """The interval of a DBOS poller that is not used here."""
 _CLOSING_POLL_S = 0.05
@@ -343,6 +345,19 @@ class DbosLog:
         if ids:
             self._log.delete_workflows(ids)
         return len(ids)
+
+    def forget_runs(self, run_ids: Sequence[str]) -> None:
+        """Deletes those of these runs that have ended."""
+        run = self._log.tables.workflow_status.c
+        for start in range(0, len(run_ids), RUNS_AT_ONCE):
+            some = run_ids[start : start + RUNS_AT_ONCE]
+            query = sa.select(run.workflow_uuid).where(
+                run.workflow_uuid.in_(some), run.completed_at.is_not(None), run.application_name == APP_NAME
+            )
+            with self._log.engine.connect() as connection:
+                ids = list(connection.execute(query).scalars())
+            if ids:
+                self._log.delete_workflows(ids)
 
     @staticmethod
     def explain(run_id: str, error: BaseException) -> DenizenError:

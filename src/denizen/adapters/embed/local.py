@@ -108,8 +108,12 @@ def register_model(entry: EmbeddingWeights) -> str:
 def _open_model(name: str, folder: Path) -> TextEmbedding:
     from fastembed import TextEmbedding
 
+    place = str(folder)
     try:
-        return TextEmbedding(name, specific_model_path=str(folder), threads=THREADS, providers=["CPUExecutionProvider"])
+        # Without `cache_dir` it makes a folder of its own among the temporary files of the machine.
+        return TextEmbedding(
+            name, cache_dir=place, specific_model_path=place, threads=THREADS, providers=["CPUExecutionProvider"]
+        )
     except (RuntimeError, ValueError, OSError) as error:
         raise NeedsAttention(
             "The embedding model cannot be loaded.",

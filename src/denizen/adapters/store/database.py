@@ -24,6 +24,7 @@ from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
+from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
@@ -34,6 +35,7 @@ from denizen.adapters.store.statistics import SqlStatistics
 from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
+from denizen.adapters.store.users import SqlIdentities, SqlInvitations, SqlSignIns, SqlUserKeys, SqlUsers
 from denizen.adapters.store.vectors import SqlVectors
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
@@ -80,6 +82,12 @@ class SqlUnitOfWork:
     post_embeddings = _bind(SqlPostEmbeddings)
     reminders = _bind(SqlReminders)
     statistics = _bind(SqlStatistics)
+    users = _bind(SqlUsers)
+    sign_ins = _bind(SqlSignIns)
+    identities = _bind(SqlIdentities)
+    user_keys = _bind(SqlUserKeys)
+    invitations = _bind(SqlInvitations)
+    personal_data = _bind(SqlPersonalData)
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction

@@ -26,6 +26,7 @@ rates = sa.Table(
 
 _THIS = rates.c.key == sa.bindparam("which")
 _LOCK = sa.select(rates.c.uses).where(_THIS).with_for_update()
+_USES = sa.select(rates.c.uses).where(_THIS)
 _SET = sa.update(rates).where(_THIS).values(uses=sa.bindparam("new", type_=JsonText()))
 _CLEAR = sa.delete(rates).where(
     rates.c.key.in_(
@@ -67,3 +68,6 @@ class SqlRates(SqlRepository):
                 connection.execute(_SET, {"which": key, "new": uses[:-1]})
 
         await self._transaction.write(job)
+
+    async def list_uses(self, key: str) -> Sequence[float]:
+        return await self._transaction.read(lambda connection: connection.execute(_USES, {"which": key}).scalar() or ())

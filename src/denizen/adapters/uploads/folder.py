@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from anyio import to_thread
 
+from denizen.domain.chat import ChatId
 from denizen.domain.errors import Unavailable
 from denizen.domain.upload import UploadPath
 
@@ -34,6 +35,12 @@ class UploadFolder:
 
     async def remove_chat(self, owner: str, chat: str) -> None:
         await _run(lambda: _remove_folder(self._root / owner / chat))
+
+    async def list_paths(self, owner: str) -> Sequence[UploadPath]:
+        return await _run(lambda: _list_paths(self._root / owner))
+
+    async def remove_owner(self, owner: str) -> None:
+        await _run(lambda: shutil.rmtree(self._root / owner) if (self._root / owner).is_dir() else None)
 
     async def total_bytes(self, owner: str) -> int:
         return await _run(lambda: _measure(self._root / owner))
@@ -76,6 +83,11 @@ def _remove_folder(place: Path) -> None:
         shutil.rmtree(place)
         if not any(place.parent.iterdir()):
             place.parent.rmdir()
+
+
+def _list_paths(place: Path) -> Sequence[UploadPath]:
+    files = sorted(file for file in place.glob("*/*") if not file.name.startswith("."))
+    return [UploadPath(place.name, ChatId(file.parent.name), file.name) for file in files]
 
 
 def _measure(place: Path) -> int:

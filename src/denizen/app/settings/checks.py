@@ -260,6 +260,7 @@ _WELL_KNOWN = re.compile(
 """The keys of well-known services, by their look."""
 _TYPED = re.compile(
     r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key|channels\.discord\.accounts\.[^.]*(?:\.token)?"
+    r"|server\.sign_in\.[^.]*\.client_secret"
     r"|channels\.github\.accounts\.[^.]*(?:\.(?:token|private_key|webhook_secret))?"
 )
 

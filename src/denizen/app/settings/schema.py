@@ -51,6 +51,7 @@ from denizen.app.settings.tools import (
     ToolSection,
 )
 from denizen.domain.principal import RoleName
+from denizen.engine.configuration.tool_policy import DAILY_MESSAGES
 
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?|https?://\[[0-9A-Fa-f:]+\](?::\d+)?")
 
@@ -85,6 +86,42 @@ class ApiKeySection(Section):
         return self
 
 
+class UserLimitsSection(Section):
+    """How much people with an account may use."""
+
+    messages_per_day: Whole = Field(
+        default=DAILY_MESSAGES,
+        ge=0,
+        le=100_000,
+        description="Messages of one member in 24 hours, on the page and with own API keys; 0: no limit. Admins and "
+        "owners have none.",
+    )
+
+
+class OAuthSection(Section):
+    """An application at another site with which people sign in. Its callback is `/login/SITE/callback`."""
+
+    client_id: SomeText = Field(description="Id of the application there.")
+    client_secret: Secret = Field(description="Its secret.")
+
+    @model_validator(mode="after")
+    def _has_secret(self) -> Self:
+        if self.client_secret is None or self.client_secret.optional:
+            raise refuse(
+                "the secret must not be empty.",
+                "Write client_secret: ${GITHUB_CLIENT_SECRET}, without a default.",
+                key="client_secret",
+            )
+        return self
+
+
+class SignInSection(Section):
+    """Other sites with whose accounts people sign in."""
+
+    github: OAuthSection | None = Field(default=None, description="An OAuth app of GitHub.")
+    discord: OAuthSection | None = Field(default=None, description="An application of Discord.")
+
+
 class ServerSection(Section):
     """The web server."""
 
@@ -97,6 +134,31 @@ class ServerSection(Section):
         description="Addresses or networks of reverse proxies on other machines: they may hold as many connections as "
         "this machine, and `X-Forwarded-For` tells who is behind them.",
     )
+
+    public_url: Text = Field(
+        default="",
+        description="Address under which people know the server, such as https://chat.example.org; for links and for "
+        "the way back from other sites. Empty: as the browser calls it.",
+    )
+    registration: Literal["invite", "open"] = Field(
+        default="invite", description="Who may make an account: those who were invited, or everybody."
+    )
+    admins: tuple[SomeText, ...] = Field(
+        default=(),
+        description="People who are admins: verified e-mails, names of GitHub users, or `discord:NAME`. An e-mail "
+        "counts when an invitation was made for it, or GitHub or Discord has verified it.",
+    )
+    limits: UserLimitsSection = default_section()
+    sign_in: SignInSection = default_section()
+
+    @field_validator("public_url")
+    @classmethod
+    def _own_address(cls, url: str) -> str:
+        if url and not _ORIGIN.fullmatch(url):
+            raise refuse(
+                "this is not the address of a server.", "Write scheme and host, such as https://chat.example.org."
+            )
+        return url
 
     @field_validator("cors_origins")
     @classmethod

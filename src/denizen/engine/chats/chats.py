@@ -6,8 +6,9 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -26,7 +27,7 @@ from denizen.domain.chat import (
     is_chat_id,
 )
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Part, Role, join_text
@@ -35,7 +36,7 @@ from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
 from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
-from denizen.engine.chats.titles import ChatTitles
+from denizen.engine.chats.titles import ChatTitles, title_run_id
 from denizen.engine.chats.uploads import ChatUploads, Upload
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
@@ -51,6 +52,8 @@ WEB = "web"
 MAX_SEARCHED = 5000
 """So many chats of one person are searched, the newest."""
 MAX_HITS = 500
+MAX_TURNS = 100_000
+"""So many turns of a chat leave the durable log when it is deleted; older ones have left it long ago."""
 BACK = 100
 """So many messages at a time are looked at for the question before one."""
 TITLE_PATIENCE_S = 60.0
@@ -207,10 +210,10 @@ class Chats:
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
         async with self._services.store.work() as work:
-            opened = await work.turns.list_turns(conversation_id=place, limit=BACK)
+            turns = await work.turns.list_turns(conversation_id=place, limit=MAX_TURNS)
             sessions = await work.sessions.list_all(place)
             await work.chats.remove(place, now=now)
-        for turn in opened:
+        for turn in turns:
             if turn.status is TurnStatus.OPEN:
                 self._turns.cancel(turn.id)
         for agent in {session.agent for session in sessions}:
@@ -219,7 +222,17 @@ class Chats:
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
         await self._uploads.remove_chat(chat.owner, chat.id)
+        await self._forget_runs([turn.id for turn in turns])
         self._live.publish(place, ChatChanged(is_removed=True))
+
+    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
+        """Removes what the durable log has of turns and titles, when they have ended."""
+        durable = self._services.durable
+        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
+        for run in set(runs) & set(await durable.pending()):
+            with suppress(DenizenError):
+                await durable.wait(run)
+        await durable.forget(runs)
 
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
         """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
@@ -250,6 +263,14 @@ class Chats:
     async def remove_upload(self, owner: str, path: str) -> None:
         """Raises NotFound."""
         await self._uploads.remove(owner, path)
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all uploads of an owner."""
+        return await self._uploads.list_paths(owner)
+
+    async def remove_uploads(self, owner: str) -> None:
+        """Removes all uploads of an owner, whose account ends."""
+        await self._uploads.remove_owner(owner)
 
     async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
         """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
@@ -369,37 +390,36 @@ class Chats:
         """
         chat = await self.get(owner, chat_id)
         with self._live.watch(chat.conversation_id) as news:
-            waiting = [turn.id for turn in await self._list_open(chat)]
+            waiting = deque(turn.id for turn in await self._list_open(chat))
             seen = set(waiting)
             yield ChatChanged()
             while True:
                 while waiting:
-                    key = waiting.pop(0)
+                    key = waiting.popleft()
                     yield MessageTaken(key)
                     async with aclosing(self._turns.watch(key)) as events:
                         async for event in events:
                             yield key, event
-                event = None
+                            for other in _take_ready(news, seen, waiting):
+                                yield other
                 with anyio.move_on_after(LOOK_EVERY_S):
-                    event = await news.receive()
-                if event is None:
-                    found = await self.find(owner, chat_id)
-                    if found is None:
-                        yield ChatChanged(is_removed=True)
-                        return
-                    is_changed, chat = found != chat, found
-                    waiting = [turn.id for turn in await self._list_open(chat) if turn.id not in seen]
-                    seen |= set(waiting)
-                    if is_changed and not waiting:
-                        yield ChatChanged()
-                elif isinstance(event, MessageTaken):
-                    if event.turn_id not in seen:
-                        seen.add(event.turn_id)
-                        waiting.append(event.turn_id)
-                elif event != TitleChanged(""):
-                    yield event
-                    if isinstance(event, ChatChanged) and event.is_removed:
-                        return
+                    told = await news.receive()
+                    if isinstance(told, MessageTaken):
+                        _add_turn(told.turn_id, seen, waiting)
+                    elif told != TitleChanged(""):
+                        yield told
+                        if told == ChatChanged(is_removed=True):
+                            return
+                    continue
+                found = await self.find(owner, chat_id)
+                if found is None:
+                    yield ChatChanged(is_removed=True)
+                    return
+                for turn in await self._list_open(found):
+                    _add_turn(turn.id, seen, waiting)
+                if found != chat and not waiting:
+                    yield ChatChanged()
+                chat = found
 
     async def _list_open(self, chat: Chat) -> Sequence[Turn]:
         async with self._services.store.work(write=False) as work:
@@ -524,3 +544,24 @@ def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | No
             return None
         if isinstance(event, TitleChanged) and event.title:
             return event
+
+
+def _add_turn(turn_id: TurnId, seen: set[TurnId], waiting: deque[TurnId]) -> None:
+    if turn_id not in seen:
+        seen.add(turn_id)
+        waiting.append(turn_id)
+
+
+def _take_ready(
+    news: MemoryObjectReceiveStream[ChatEvent], seen: set[TurnId], waiting: deque[TurnId]
+) -> Iterator[ChatEvent]:
+    """Yields the events that have come already; turns wait until the one before them has ended."""
+    while True:
+        try:
+            event = news.receive_nowait()
+        except anyio.WouldBlock:
+            return
+        if isinstance(event, MessageTaken):
+            _add_turn(event.turn_id, seen, waiting)
+        elif event != TitleChanged(""):
+            yield event

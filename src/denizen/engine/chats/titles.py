@@ -36,6 +36,11 @@ MAX_OUTPUT_TOKENS = 400
 _log = logging.getLogger("denizen.chats")
 
 
+def title_run_id(turn_id: TurnId) -> str:
+    """Returns the id of the durable run that makes a title of a turn's message."""
+    return derive("title", turn_id)
+
+
 class ChatTitles:
     """Makes titles. One of a process."""
 
@@ -57,7 +62,7 @@ class ChatTitles:
         """Starts the run that makes the title of a new chat. A fault is a line in the log: the chat has a title."""
         payload: JsonObject = {"turn_id": turn_id, "title": chat.title}
         try:
-            await self._services.durable.submit(WORKFLOW, derive("title", turn_id), payload)
+            await self._services.durable.submit(WORKFLOW, title_run_id(turn_id), payload)
         except DenizenError as error:
             _log.warning("title not begun: %s", error.message, extra={"turn": turn_id, **error.fields})
         else:

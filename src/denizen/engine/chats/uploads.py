@@ -96,6 +96,14 @@ class ChatUploads:
     async def remove_chat(self, owner: str, chat: ChatId) -> None:
         await self._files.remove_chat(owner_folder(owner), chat)
 
+    async def list_paths(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all uploads of an owner."""
+        return [path.text for path in await self._files.list_paths(owner_folder(owner))]
+
+    async def remove_owner(self, owner: str) -> None:
+        """Removes all uploads of an owner."""
+        await self._files.remove_owner(owner_folder(owner))
+
     async def load_parts(self, owner: str, chat: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
         """Returns uploads of the chat as parts of a message. Raises NotFound for others, InvalidInput for too many."""
         if len(paths) > MAX_ATTACHED:

@@ -17,8 +17,8 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.destination import list_names, split_destinations
 from denizen.domain.json import Json
-from denizen.domain.principal import PrincipalKind, RoleName
-from denizen.domain.rate_limit import RateLimit
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision
@@ -95,6 +95,8 @@ class ToolRule:
 
 
 _USUAL = RateLimit(calls=60, window_s=60.0)
+DAILY_MESSAGES = 15
+"""The messages that a member with an account may send in a day, unless the configuration says otherwise."""
 
 
 @record(kw_only=True)
@@ -102,19 +104,23 @@ class RateLimits:
     """`by_tool` maps tool patterns; the first match counts, with all its windows. A limited tool that none matches has
     `default`.
 
-    `per_user` bounds what one person of a platform or the web may ask, `per_key` the same for one API key.
+    `per_user` bounds what one person may ask, `per_key` the same for one API key. A person with an account of the web
+    has `per_member` besides, unless it is an admin or an owner, who have no limit there.
     """
 
     by_tool: tuple[tuple[str, tuple[RateLimit, ...]], ...] = ()
     default: RateLimit = _USUAL
     per_user: tuple[RateLimit, ...] = ()
     per_key: tuple[RateLimit, ...] = ()
+    per_member: tuple[RateLimit, ...] = (RateLimit(DAILY_MESSAGES, DAY_S),)
 
-    def of(self, kind: PrincipalKind) -> tuple[RateLimit, ...]:
-        """Returns the limits on what one principal of that kind may ask."""
-        if kind in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
+    def of(self, principal: Principal) -> tuple[RateLimit, ...]:
+        """Returns the limits on what that principal may ask."""
+        if principal.kind is PrincipalKind.PLATFORM_USER:
             return self.per_user
-        return self.per_key if kind is PrincipalKind.API_KEY else ()
+        if principal.kind is PrincipalKind.WEB_USER:
+            return () if principal.roles & {RoleName.ADMIN, RoleName.OWNER} else (*self.per_user, *self.per_member)
+        return self.per_key if principal.kind is PrincipalKind.API_KEY else ()
 
 
 @record(kw_only=True)

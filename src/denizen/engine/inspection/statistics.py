@@ -140,8 +140,10 @@ class UsageStatistics:
             users = rank_usage(await _sums(work, span, UsageGrouping.USER, chosen), limit=TOP_USERS)
             names = await work.statistics.find_names([row.key for row in users])
             hours = await work.statistics.sum_hours(span, source=source, model=model)
+            votes = await work.chats.count_votes(since=span.starts_at, until=span.ends_at)
         named = [UsageRanking(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
-        return replace(found, users=named, hourly=fill_days(HOURS, hours))
+        score = None if source or model else votes.score  # a vote is on an answer, whoever had a part in it
+        return replace(found, users=named, hourly=fill_days(HOURS, hours), feedback_score=score)
 
     async def get_user_overview(self, user: str, days: int) -> UsageSummary:
         """Returns the usage of one user, by their principal's key."""

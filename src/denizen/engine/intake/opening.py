@@ -23,7 +23,7 @@ from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
-from denizen.engine.intake.rate_limiter import take_rate
+from denizen.engine.intake.rate_limiter import take_rate, turn_rate_key
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -152,7 +152,7 @@ async def open_turn(
 
 
 async def _check_rate(work: UnitOfWork, principal: Principal, limits: Sequence[RateLimit], now: datetime) -> None:
-    excess = await take_rate(work, f"turn\x00{principal.key}", limits, now=now)
+    excess = await take_rate(work, turn_rate_key(principal), limits, now=now)
     if excess is None:
         return
     window = "hour" if excess.limit.window_s <= HOUR_S else "day"

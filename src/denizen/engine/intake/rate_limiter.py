@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from denizen.domain.clock import Clock
-from denizen.domain.rate_limit import RateLimit, RateLimitWait
+from denizen.domain.principal import Principal
+from denizen.domain.rate_limit import RateAllowance, RateLimit, RateLimitWait, find_allowance
 from denizen.ports.store import Store, UnitOfWork
 
 
@@ -20,6 +21,11 @@ async def take_rate(work: UnitOfWork, key: str, limits: Sequence[RateLimit], *, 
     limits nothing is counted.
     """
     return await work.rates.take(_digest(key), limits, now=now) if limits else None
+
+
+def turn_rate_key(principal: Principal) -> str:
+    """Returns the key under which what a principal asks is counted."""
+    return f"turn\x00{principal.key}"
 
 
 class RateLimiter:
@@ -33,6 +39,14 @@ class RateLimiter:
         """Counts one use, or counts none and returns how long to wait."""
         async with self._store.work() as work:
             return await take_rate(work, key, limits, now=self._clock.now())
+
+    async def find_allowance(self, key: str, limits: Sequence[RateLimit]) -> RateAllowance | None:
+        """Returns what is left of the limits, and counts nothing; None without limits."""
+        if not limits:
+            return None
+        async with self._store.work(write=False) as work:
+            uses = await work.rates.list_uses(_digest(key))
+        return find_allowance(uses, limits, now_s=self._clock.now().timestamp())
 
     async def give_back(self, key: str) -> None:
         """Takes the newest use back: nothing came of it."""

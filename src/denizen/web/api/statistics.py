@@ -187,6 +187,7 @@ def overview_to_wire(found: UsageSummary) -> UsageOverview:
         daily=tuple(map(_sum_to_wire, found.daily)),
         top_users=None if found.users is None else tuple(map(_sum_to_wire, found.users)),
         hourly=None if found.hourly is None else tuple(map(_sum_to_wire, found.hourly)),
+        feedback_score=found.feedback_score,
     )
 
 

@@ -1,4 +1,4 @@
-"""Who callers are: API keys, sign-ins of the page, and how far the server can be reached."""
+"""Who callers are: API keys, sign-ins of the page, people with accounts, and how far the server can be reached."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, cookie_parser
 
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
+from denizen.domain.user import SignIn, User
+from denizen.engine.users.credentials import Caller, UserCredentials
 
 MIN_KEY_CHARS = 16
 """The length from which a key holds against guessing by others than this machine."""
@@ -26,6 +28,8 @@ OPEN_LOOPBACK = Principal(PrincipalKind.LOCAL, "local", "local", frozenset({Role
 
 LOGIN_COOKIE = "denizen_login"
 LOGIN_PATH = "/login"
+CSRF_HEADER = "x-csrf-token"
+CSRF_FIELD = "csrf_token"
 HEALTH_PATH = "/health"
 READY_PATH = "/ready"
 
@@ -74,8 +78,8 @@ class _LoginSession:
 
 
 class LoginSessions:
-    """The sign-ins of the page: random tokens, each of which stands for a key. Kept in memory, so a restart signs
-    everybody out. The oldest makes room for a new one when there are `MAX_LOGINS`.
+    """The sign-ins with a configured key: random tokens, each of which stands for a key. Kept in memory, so a restart
+    ends them. The oldest makes room for a new one when there are `MAX_LOGINS`.
     """
 
     def __init__(self) -> None:
@@ -120,13 +124,20 @@ class Exposure:
 
 @record
 class AccessRules:
-    """The keys, the sign-ins and the reach of the server. `keys` is called at every request, so that a key that was
-    taken out of the configuration ends at once.
+    """The configured keys, the people with accounts, the sign-ins with keys, and the reach of the server. `keys` is
+    called at every request, so that a key that was taken out of the configuration ends at once.
     """
 
     keys: Callable[[], Sequence[ApiKey]]
+    credentials: UserCredentials
     exposure: Exposure = field(default_factory=Exposure)
     logins: LoginSessions = field(default_factory=LoginSessions)
+
+    async def is_open(self) -> bool:
+        """Tells whether everybody on this machine is the owner: nobody has an account or a key, and nobody else can
+        reach the server.
+        """
+        return not (self.exposure.listens_beyond_loopback or self.keys() or await self.credentials.any_user())
 
 
 def is_loopback(host: str) -> bool:
@@ -151,8 +162,11 @@ def find_client_network(host: str) -> str:
     return str(address) if address.version == 4 else f"{int(address) >> 64:x}"
 
 
-def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
-    """Raises NeedsAttention if the server would listen beyond loopback without keys, or with a short one."""
+def check_exposure(host: str, keys: Sequence[ApiKey], *, has_pages: bool) -> None:
+    """Raises NeedsAttention if the server would listen beyond loopback with a short key, or with neither keys nor
+    pages where people sign in. Without keys it starts closed: whoever has the link that is printed makes the first
+    account.
+    """
     if is_loopback(host):
         return
     short = next((key for key in keys if key.is_short), None)
@@ -165,13 +179,13 @@ def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
             host=host,
             key=short.name,
         )
-    if keys:
+    if keys or has_pages:
         return
     raise NeedsAttention(
         f"The server will not listen on '{host}' without an API key.",
         code="server_exposed",
-        why="everybody who reaches this address could use the agents and their tools",
-        fix="Add a key under server.api_keys, or listen on 127.0.0.1.",
+        why="everything would need a sign-in, and channels.web.enabled: false leaves no page to sign in on",
+        fix="Add a key under server.api_keys, switch the page on, or listen on 127.0.0.1.",
         host=host,
     )
 
@@ -188,6 +202,58 @@ def find_principal(connection: HTTPConnection) -> Principal | None:
     """Returns the caller; None for an unknown one of a public route."""
     principal = connection.state.principal
     return principal if isinstance(principal, Principal) else None
+
+
+def find_caller(connection: HTTPConnection) -> Caller | None:
+    """Returns the caller with account, sign-in or key, if it has one that is kept in the store."""
+    caller = getattr(connection.state, "caller", None)
+    return caller if isinstance(caller, Caller) else None
+
+
+def get_user(connection: HTTPConnection) -> User:
+    """Returns the person that calls. Raises NotAllowed for callers without an account."""
+    caller = find_caller(connection)
+    if caller is None or caller.user is None:
+        raise NotAllowed(
+            "This is for people with an account.",
+            code="account_missing",
+            why="the caller is a key of a program, or somebody at a machine that is open",
+            fix="Make an account at /sign-up and sign in.",
+        )
+    return caller.user
+
+
+def get_sign_in(connection: HTTPConnection) -> tuple[User, SignIn]:
+    """Returns the person that calls and the sign-in. Raises NotAllowed for an API key: whoever finds one must not make
+    others with it or take the account over.
+    """
+    user, caller = get_user(connection), find_caller(connection)
+    if caller is None or caller.sign_in is None:
+        raise NotAllowed(
+            "An API key may not do this.",
+            code="sign_in_needed",
+            why="whoever finds a key must not be able to take the account over",
+            fix="Sign in on the page.",
+        )
+    return user, caller.sign_in
+
+
+def make_csrf_token(token: str) -> str:
+    """Returns the text that a request with the cookie of that sign-in has to carry besides, which pages of other sites
+    cannot know.
+    """
+    return hmac.new(token.encode(errors="surrogatepass"), b"csrf", hashlib.sha256).hexdigest()
+
+
+def check_csrf_token(token: str, given: str) -> None:
+    """Raises NotAllowed unless the text belongs to the sign-in."""
+    if not hmac.compare_digest(make_csrf_token(token).encode(), given.encode(errors="surrogatepass")):
+        raise NotAllowed(
+            "This request lacks the token of the page.",
+            code="csrf_token",
+            why="with a cookie alone another site could have made it",
+            fix="Load the page again; programs send an API key, or the page's token as X-CSRF-Token.",
+        )
 
 
 def may_see_all(principal: Principal) -> bool:

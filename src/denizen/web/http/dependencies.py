@@ -27,8 +27,12 @@ from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
+from denizen.engine.users.accounts import UserAccounts
+from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
 PlanRequests = Callable[[TurnRequest], Awaitable[Sequence[PlannedRequest]]]
@@ -94,6 +98,21 @@ class KnowledgeServices:
     embedding: Callable[[], Awaitable[EmbeddingProgress | None]]
 
 
+@record(kw_only=True)
+class UserServices:
+    """People with accounts. `providers` returns the other sites that people may sign in with, as they are configured
+    now; `is_registration_open` tells whether everybody may sign up. `public_url` is the address under which people know
+    the server, or empty.
+    """
+
+    accounts: UserAccounts
+    registration: Registration
+    credentials: UserCredentials
+    providers: Callable[[], Mapping[str, IdentityProvider]]
+    is_registration_open: Callable[[], bool]
+    public_url: str
+
+
 @record
 class GapServices:
     """The report of unanswered questions, and the review of answers that people proposed."""
@@ -104,13 +123,15 @@ class GapServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. Without `knowledge`, `gaps`, `importer` or `configuration` there are no routes for
-    them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
-    platform's page, or empty. `find_problems` returns the parts that are not ready for work, each with the reason.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
+    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
+    is the address of a simulated platform's page, or empty. `find_problems` returns the parts that are not ready for
+    work, each with the reason.
     """
 
     engine: EngineEntryPoints
     access: AccessRules
+    users: UserServices
     clock: Clock
     version: str
     timing: WebTiming = field(default_factory=WebTiming)

@@ -1,17 +1,20 @@
 """The guard that every request passes before its route, and the security headers of every answer.
 
-With keys, everything needs one except routes that are public or check a signature themselves. Without keys the server
-listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web page in the user's
-browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a request that
-changes something, and every one to the API, must come from the server's own pages or from no browser at all (against
-request forgery).
+With keys or accounts, everything needs a key or a sign-in, except routes that are public or check a signature
+themselves; and a request that changes something with a cookie needs the page's token, too. Without either, a server
+that listens on loopback trusts this machine, and any other lets nobody in. The danger on an open machine is a web page
+in the user's browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a
+request that changes something, and every one to the API, must come from the server's own pages or from no browser at
+all (against request forgery).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,16 +22,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import Principal
+from denizen.engine.users.credentials import Caller
 from denizen.web.http.auth import (
+    CSRF_FIELD,
+    CSRF_HEADER,
     LOGIN_PATH,
     OPEN_LOOPBACK,
     AccessRules,
     Exposure,
+    check_csrf_token,
     find_key,
     is_loopback,
     login_token,
     read_credentials,
 )
+from denizen.web.http.request import MAX_FORM_BYTES, parse_form, read_bytes
 from denizen.web.http.routing import Access, SitePageRoute, credentials_missing, is_among, list_routes
 
 _FORWARDING = (
@@ -95,24 +103,26 @@ class AccessGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            request = _CheckedRequest(scope, receive)
             try:
-                principal = self._identify(scope)
+                principal = await self._identify(request)
             except NotAllowed as error:
                 if error.code != "credentials_missing" or not is_among(self._pages, scope):
                     raise
-                await RedirectResponse(LOGIN_PATH, status_code=303)(scope, receive, send)
+                await RedirectResponse(_lead_to_sign_in(scope), status_code=303)(scope, receive, send)
                 return
-            scope.setdefault("state", {})["principal"] = principal
+            scope.setdefault("state", {}).update(principal=principal, caller=request.caller)
+            receive = request.receive
         await self._app(scope, receive, send)
 
-    def _identify(self, scope: Scope) -> Principal | None:
+    async def _identify(self, request: _CheckedRequest) -> Principal | None:
         """Returns the caller; None for an unknown one whose path is public."""
-        rules, headers, path = self._rules, Headers(scope=scope), scope["path"]
+        rules, scope = self._rules, request.scope
+        headers, path = Headers(scope=scope), scope["path"]
         if is_among(self._signed, scope):
             return None
         changes = scope["method"] not in _READING
-        keys = rules.keys()
-        if not keys and not rules.exposure.listens_beyond_loopback:
+        if await rules.is_open():
             check_direct(headers)
             check_host(headers, rules.exposure)
             if changes or (
@@ -121,21 +131,67 @@ class AccessGuard:
                 check_origin(headers, rules.exposure)
             return OPEN_LOOPBACK
         if text := read_credentials(headers):
-            key = find_key(keys, text)
-            if key is None:
+            key = find_key(rules.keys(), text)
+            if key is not None:
+                return key.principal
+            request.caller = await rules.credentials.find_by_key(text)
+            if request.caller is None:
                 raise NotAllowed("This API key is not known.", code="credentials_wrong", fix="Check the key.")
-            return key.principal
+            return request.caller.principal
         # From here on a browser may have sent the cookie by itself. A request with a key needs no such check: no
         # foreign page can add the header.
         if changes:
             check_origin(headers, rules.exposure)
-        token = login_token(headers)
-        key = rules.logins.find(token, keys, now=self._clock.now()) if token else None
-        if key is not None:
-            return key.principal
-        if is_among(self._public, scope):
+        is_public = is_among(self._public, scope)
+        principal = await self._find_signed_in(request, login_token(headers))
+        if principal is not None:
+            if changes and not is_public:
+                check_csrf_token(login_token(headers), await request.read_csrf_token())
+            return principal
+        if is_public:
             return None
         raise credentials_missing()
+
+    async def _find_signed_in(self, request: _CheckedRequest, token: str) -> Principal | None:
+        if not token:
+            return None
+        key = self._rules.logins.find(token, self._rules.keys(), now=self._clock.now())
+        if key is not None:
+            return key.principal
+        request.caller = await self._rules.credentials.find_by_token(token)
+        return request.caller.principal if request.caller else None
+
+
+class _CheckedRequest:
+    """A request on its way through the guard. Where its form had to be read, `receive` gives the body again."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.caller: Caller | None = None
+
+    async def read_csrf_token(self) -> str:
+        """Returns the token of the page from the header, or from the field of a form."""
+        headers = Headers(scope=self.scope)
+        given = headers.get(CSRF_HEADER, "")
+        if given or not headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            return given
+        body, receive = await read_bytes(Request(self.scope, self.receive), limit=MAX_FORM_BYTES), self.receive
+        messages: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        self.receive = receive_again
+        return parse_form(body).get(CSRF_FIELD, "")
+
+
+def _lead_to_sign_in(scope: Scope) -> str:
+    """Returns the address of the sign-in, which leads back to a page that was read."""
+    if scope["method"] not in _READING or scope["path"] == "/":
+        return LOGIN_PATH
+    query = scope["query_string"].decode("latin-1")
+    return f"{LOGIN_PATH}?{urlencode({'next': scope['path'] + (f'?{query}' if query else '')})}"
 
 
 def check_direct(headers: Headers) -> None:

@@ -153,7 +153,11 @@ async def read_form(request: Request, *, limit: int = MAX_FORM_BYTES) -> Mapping
     """Returns the fields of a form that a page sent, each with its last value. Raises HTTPException (413) for a form of
     more bytes than the limit, InvalidInput for one of too many fields.
     """
-    body = await read_bytes(request, limit=limit)
+    return parse_form(await read_bytes(request, limit=limit))
+
+
+def parse_form(body: bytes) -> Mapping[str, str]:
+    """Returns the fields of a form, each with its last value. Raises InvalidInput for one of too many fields."""
     try:
         return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
     except ValueError as error:

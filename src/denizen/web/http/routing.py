@@ -56,9 +56,9 @@ def check_access(connection: HTTPConnection, access: Access) -> None:
 
 def credentials_missing() -> NotAllowed:
     return NotAllowed(
-        "This needs an API key.",
+        "This needs an API key or a sign-in.",
         code="credentials_missing",
-        fix="Send it as `Authorization: Bearer KEY` or `x-api-key: KEY`, or sign in on the page.",
+        fix="Send a key as `Authorization: Bearer KEY` or `x-api-key: KEY`, or sign in on the page.",
     )
 
 

@@ -21,7 +21,7 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"),))
+_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings")))
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Knowledge",

@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from denizen.domain.record import record
-from denizen.web.http.auth import find_principal, login_token, may_see_all
+from denizen.web.http.auth import find_principal, login_token, make_csrf_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.pages.navigation import NavigationGroup, list_navigation
 
@@ -28,7 +28,7 @@ class Frame:
     """The frame that `base.html` shows around a page, whose address is `path`.
 
     `viewer` is the name of whoever reads it, empty for an unknown one. `can_sign_out` tells that the viewer signed in,
-    and `csrf_token` is what forms of theirs have to send. `simulator` is the address of the simulator's page, or empty.
+    and `csrf_token` is what their forms and scripts send. `simulator` is the address of the simulator's page, or empty.
     """
 
     version: str
@@ -44,13 +44,15 @@ def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> F
     """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
     that is not its own address.
     """
-    principal = find_principal(request)
+    principal, token = find_principal(request), login_token(request.headers)
+    has_signed_in = principal is not None and bool(token)
     return Frame(
         version=deps.version,
         path=path or request.url.path,
         navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
         viewer=principal.name if principal else "",
-        can_sign_out=bool(login_token(request.headers)),
+        can_sign_out=has_signed_in,
+        csrf_token=make_csrf_token(token) if has_signed_in else "",
         simulator=deps.simulator,
     )
 

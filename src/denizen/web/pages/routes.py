@@ -14,8 +14,11 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.page import StaticPageFiles
+from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
+from denizen.web.pages.sign_up import SignUpPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
@@ -39,5 +42,8 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
             if knowledge is not None and importer is not None
             else ()
         ),
+        *SignUpPages(deps).routes,
+        *OAuthPages(deps).routes,
+        *SettingsPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]

@@ -1,32 +1,59 @@
 """The sign-in at `/login`, and `/logout`.
 
-Signing in exchanges an API key for a random token in a cookie that scripts cannot read and other sites cannot send.
+People sign in with e-mail and password, or at another site (`oauth.py`); whoever has an API key may sign in with that.
+Either way the browser gets a random token in a cookie that scripts cannot read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from denizen.domain.errors import LimitExceeded
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
-from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_LIFETIME, LOGIN_PATH, find_client_network, find_key, login_token
+from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_key, find_principal, login_token
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
+from denizen.web.pages.login_cookie import find_network, read_next, set_login_cookie, start_sign_in
 from denizen.web.pages.page import Frame, build_frame, render
 
 MAX_LOGIN_BYTES = 8192
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
-"""How many wrong keys one address may send; after that it has to wait, even with the right key."""
+"""How many wrong keys and passwords one address may send; after that it has to wait, even with the right one."""
 
 
 @record
+class ProviderLink:
+    """Another site to sign in with: its name, and the address where that begins."""
+
+    label: str
+    href: str
+
+
+@record(kw_only=True)
 class LoginPage:
-    """The context of `login.html`. `problem` is a sentence, or empty."""
+    """The context of `login.html`. `problem` is a sentence, or empty; `email` is what was filled in, `next` the page to
+    go on to. Without accounts there is no `has_accounts`, and only keys are asked for; `may_sign_up` tells that
+    everybody may make an account.
+    """
 
     frame: Frame
     problem: str = ""
+    email: str = ""
+    next: str = "/"
+    has_accounts: bool = False
+    may_sign_up: bool = False
+    providers: Sequence[ProviderLink] = ()
+
+
+def list_provider_links(deps: WebDependencies, query: str) -> Sequence[ProviderLink]:
+    """Returns the sites that people may sign in with."""
+    return [ProviderLink(each.label, f"/login/{name}{query}") for name, each in deps.users.providers().items()]
 
 
 class SignInPages:
@@ -44,39 +71,72 @@ class SignInPages:
         ]
 
     async def show_login(self, request: Request) -> Response:
-        if not self._deps.access.keys():
+        if find_principal(request) == OPEN_LOOPBACK:
             return RedirectResponse("/", status_code=303)
-        return self._render(request)
+        return await self._render(request, dict(request.query_params))
 
     async def sign_in(self, request: Request) -> Response:
         fields = await read_form(request, limit=MAX_LOGIN_BYTES)
-        address = f"sign-in\x00{find_client_network(request.client.host if request.client else '')}"
+        address = f"sign-in\x00{find_network(request)}"
         limiter = self._deps.engine.limiter
         excess = await limiter.take(address, (WRONG_KEYS,))
         if excess is not None:
-            problem = f"Too many wrong keys came from your address. Try again in {excess.wait_s / 60:.0f} min."
-            return self._render(request, problem, status=429)
-        key = find_key(self._deps.access.keys(), fields.get("key", "").strip())
-        if key is None:
-            return self._render(request, "This key is not known.", status=401)
+            problem = (
+                f"Too many wrong keys or passwords came from your address. Try again in {excess.wait_s / 60:.0f} min."
+            )
+            return await self._render(request, fields, problem, status=429)
+        try:
+            response = await self._try(request, fields)
+        except LimitExceeded as error:
+            return await self._render(request, fields, error.message, status=429)
+        if response is None:
+            problem = (
+                "This key is not known." if "key" in fields else "There is no account with this e-mail and password."
+            )
+            return await self._render(request, fields, problem, status=401)
         await limiter.give_back(address)
-        token = self._deps.access.logins.open(key, now=self._deps.clock.now())
-        response = RedirectResponse("/", status_code=303)
-        response.set_cookie(
-            LOGIN_COOKIE,
-            token,
-            max_age=int(LOGIN_LIFETIME.total_seconds()),
-            secure=request.url.scheme == "https",
-            httponly=True,
-            samesite="strict",
-        )
+        return response
+
+    async def _try(self, request: Request, fields: Mapping[str, str]) -> Response | None:
+        deps, path = self._deps, read_next(fields)
+        if "key" not in fields:
+            user = await deps.users.accounts.check_sign_in(fields.get("email", ""), fields.get("password", ""))
+            return await start_sign_in(request, deps, user, path) if user is not None else None
+        text = fields["key"].strip()
+        key = find_key(deps.access.keys(), text)
+        if key is None:
+            caller = await deps.users.credentials.find_by_key(text)
+            user = caller.user if caller else None
+            return await start_sign_in(request, deps, user, path) if user is not None else None
+        token = deps.access.logins.open(key, now=deps.clock.now())
+        await self._end(login_token(request.headers))
+        response = RedirectResponse(path, status_code=303)
+        set_login_cookie(request, response, deps, token)
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        self._deps.access.logins.close(login_token(request.headers))
+        await self._end(login_token(request.headers))
         response = RedirectResponse(LOGIN_PATH, status_code=303)
-        response.delete_cookie(LOGIN_COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(LOGIN_COOKIE, httponly=True, samesite="lax")
         return response
 
-    def _render(self, request: Request, problem: str = "", *, status: int = 200) -> Response:
-        return render("login.html", LoginPage(build_frame(request, self._deps), problem), status=status)
+    async def _end(self, token: str) -> None:
+        if token:
+            self._deps.access.logins.close(token)
+            await self._deps.users.credentials.close(token)
+
+    async def _render(
+        self, request: Request, fields: Mapping[str, str], problem: str = "", *, status: int = 200
+    ) -> Response:
+        deps, path = self._deps, read_next(fields)
+        has_accounts = await deps.users.credentials.any_user()
+        page = LoginPage(
+            frame=build_frame(request, deps),
+            problem=problem,
+            email=fields.get("email", "")[:254],
+            next=path,
+            has_accounts=has_accounts,
+            may_sign_up=has_accounts and deps.users.is_registration_open(),
+            providers=list_provider_links(deps, f"?next={quote(path)}"),
+        )
+        return render("login.html", page, status=status)

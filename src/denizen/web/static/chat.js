@@ -29,8 +29,27 @@ const list = new ChatList({
 });
 const composer = new Composer({
   onSend: (message) => ask(message),
-  chatId: (isNeeded = false) => (chat ??= isNeeded ? newKey() : null),
+  chatId: () => chat,
+  makeChat,
 });
+
+// Returns the id of the chat; before its first message it is made, so that files have a place.
+let made = null; // the chat that is being made
+
+async function makeChat() {
+  if (chat) return chat;
+  made ??= send("POST", "/api/chats", { id: newKey(), agent: picker.value });
+  try {
+    const id = (await made).chat.id;
+    if (!chat) {
+      chat = id;
+      history.replaceState(null, "", `/c/${id}`);
+    }
+    return id;
+  } finally {
+    made = null;
+  }
+}
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
@@ -70,7 +89,13 @@ async function load() {
   find("earlier").hidden = !now.has_earlier;
   following(() => log.replaceChildren(...itemsOf(now.messages)));
   find("empty").hidden = log.children.length > 0;
-  if (isFirst) scroller.scrollTop = scroller.scrollHeight;
+  if (isFirst) scrollToEnd();
+}
+
+// Twice: what comes into view gets its real height only then.
+function scrollToEnd() {
+  scroller.scrollTop = scroller.scrollHeight;
+  requestAnimationFrame(() => requestAnimationFrame(() => { scroller.scrollTop = scroller.scrollHeight; }));
 }
 
 async function loadEarlier() {
@@ -133,7 +158,7 @@ function finish(item, message) {
 }
 
 function setTitle(title) {
-  find("title").textContent = title || "New chat";
+  find("title").textContent = document.querySelector(".topbar-title").textContent = title || "New chat";
   document.title = `${title || "New chat"} · Denizen`;
 }
 
@@ -262,11 +287,11 @@ async function ask({ text, uploads }) {
   if (isFirst) history.replaceState(null, "", `/c/${chat}`);
   const question = messageItem("user", "You");
   question.append(textBody(text));
-  for (const file of uploads) if (/\.webp$/.test(file.path)) question.append(pictureOf(file.url));
+  for (const file of uploads) if (file.media_type.startsWith("image/")) question.append(pictureOf(file.url));
   const item = messageItem("assistant", picker.value);
   log.append(question, item);
   find("empty").hidden = true;
-  scroller.scrollTop = scroller.scrollHeight;
+  scrollToEnd();
   setRunning("");
   setStatus("Thinking…");
   const view = new TurnView(item, setStatus, following);
@@ -293,6 +318,7 @@ async function ask({ text, uploads }) {
 // Shows the chat as it is stored now: with durations, versions, and what people may do with the answer.
 async function endTurn(asked, isFirst) {
   setStatus("");
+  if (isFirst) list.select(asked);
   if (isFirst) list.load();
   await load().catch(complain);
   if (chat !== asked) return;
@@ -336,7 +362,7 @@ async function follow(event, view) {
     await load();
     const item = messageItem("assistant", picker.value);
     log.append(item);
-    scroller.scrollTop = scroller.scrollHeight;
+    scrollToEnd();
     setRunning(event.turn_id);
     setStatus("Thinking…");
     return new TurnView(item, setStatus, following);
@@ -351,7 +377,7 @@ async function follow(event, view) {
 function following(change) {
   const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
   change();
-  if (atEnd) scroller.scrollTop = scroller.scrollHeight;
+  if (atEnd) scrollToEnd();
 }
 
 function setStatus(text) {

@@ -7,12 +7,12 @@ const find = (id) => document.getElementById(id);
 const MAX_UPLOAD_BYTES = 8_000_000;
 
 export class Composer {
-  // `onSend` gets {text, uploads}; `chatId` returns the id of the chat that files go to.
-  constructor({ onSend, chatId }) {
+  // `onSend` gets {text, uploads}; `chatId` returns the id of the chat, `makeChat` one that files can go to.
+  constructor({ onSend, chatId, makeChat }) {
     this.box = find("message");
     this.files = find("files");
     this.queue = find("queue");
-    Object.assign(this, { onSend, chatId, isBusy: false, waiting: [], uploads: [] });
+    Object.assign(this, { onSend, chatId, makeChat, isBusy: false, waiting: [], uploads: [] });
     find("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -124,13 +124,18 @@ export class Composer {
     const entry = { name: file.name || "picture.png", path: "", isLoading: true, problem: "" };
     this.uploads.push(entry);
     this.drawFiles();
+    const before = this.draftKey();
     try {
       if (file.size > MAX_UPLOAD_BYTES) throw new Error("It is larger than 8 MB.");
       const query = new URLSearchParams({ name: entry.name });
       const options = { method: "PUT", body: file, headers: { "Content-Type": file.type || "application/octet-stream" } };
-      Object.assign(entry, await (await request(`/api/upload/${this.chatId(true)}?${query}`, options)).json());
+      Object.assign(entry, await (await request(`/api/upload/${await this.makeChat()}?${query}`, options)).json());
     } catch (error) {
       entry.problem = describeError(error).message;
+    }
+    if (this.draftKey() !== before) {
+      localStorage.removeItem(before); // the chat has an id now
+      this.keepDraft();
     }
     entry.isLoading = false;
     this.drawFiles();
@@ -140,7 +145,7 @@ export class Composer {
     this.files.hidden = !this.uploads.length;
     this.files.replaceChildren(...this.uploads.map((entry) => {
       const row = element("li", entry.problem ? "bad" : "");
-      if (entry.url && /\.webp$/.test(entry.path)) row.append(Object.assign(element("img"), { src: entry.url, alt: "" }));
+      if (entry.media_type?.startsWith("image/")) row.append(Object.assign(element("img"), { src: entry.url, alt: "" }));
       row.append(element("span", "", entry.problem ? `${entry.name}: ${entry.problem}` : entry.name));
       if (entry.isLoading) row.append(element("span", "quiet", "uploading…"));
       const drop = button("Remove", () => this.drop(entry), "tiny");
@@ -153,7 +158,7 @@ export class Composer {
   async drop(entry) {
     this.uploads = this.uploads.filter((each) => each !== entry);
     this.drawFiles();
-    if (entry.path) await send("DELETE", `/api/upload/${entry.path}`).catch(() => {});
+    if (entry.path) await send("DELETE", entry.url).catch(() => {});
   }
 
   // The box grows with its text; the style sheet limits it.

@@ -93,12 +93,15 @@ export function copyButton(read, label) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "tiny";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", label);
+  const say = (text, name) => {
+    button.textContent = text;
+    button.setAttribute("aria-label", name);
+  };
+  say("Copy", label);
   button.addEventListener("click", async () => {
     const done = await navigator.clipboard.writeText(read()).then(() => true, () => false);
-    button.textContent = done ? "Copied" : "Not copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    say(done ? "Copied" : "Not copied", done ? "Copied" : "Not copied");
+    setTimeout(() => say("Copy", label), 1500);
   });
   return button;
 }

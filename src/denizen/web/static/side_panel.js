@@ -77,7 +77,7 @@ export function showWhy(turnId) {
       const rows = prompt.segments.map((each) => [each.name, each.stability, each.tokens, each.text]);
       for (const share of prompt.messages) rows.push([share.kind, `${share.count} messages`, share.tokens, null]);
       if (prompt.tools.length) rows.push(["tools", prompt.tools.join(", "), prompt.tool_tokens, null]);
-      parts.push(table(["Part", "", "Tokens"], rows));
+      parts.push(table(["Part", "Kind", "Tokens"], rows));
     }
     if (turn.trace.steps.length) {
       parts.push(element("h3", "", "Requests"));
@@ -94,7 +94,7 @@ export function showWhy(turnId) {
     }
     if (turn.citations.length) {
       parts.push(element("h3", "", "Citations"));
-      parts.push(table(["Place", ""], turn.citations.map((each) => [
+      parts.push(table(["Place", "Proof"], turn.citations.map((each) => [
         each.first_line ? `${each.path}:${each.first_line}-${each.last_line}` : each.path, each.doubt ? `taken out: ${each.doubt}` : "proved",
       ])));
     }

@@ -3,8 +3,14 @@
 const EVERY_MS = 5 * 60 * 1000;
 const line = document.getElementById("sources");
 
+// Adds the token without which the server changes nothing for a cookie alone.
+function withToken(options = {}) {
+  const token = document.querySelector('meta[name="csrf-token"]')?.content;
+  return token && options.method ? { ...options, headers: { ...options.headers, "X-CSRF-Token": token } } : options;
+}
+
 async function ask(path, options) {
-  const answer = await fetch(path, options);
+  const answer = await fetch(path, withToken(options));
   if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
   return answer.json();
 }

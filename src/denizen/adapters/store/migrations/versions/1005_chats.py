@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "1005"
-down_revision = "1003"
+down_revision = "1004"
 branch_labels = None
 depends_on = None
 

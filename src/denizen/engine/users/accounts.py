@@ -1,0 +1,276 @@
+"""Changes of accounts: profile, password, role, keys, and their end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from denizen.domain.audit import AuditEvent, AuditKind
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.ids import fresh
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal, RoleName
+from denizen.domain.rate_limit import RateLimit
+from denizen.domain.user import (
+    KEY_PREFIX,
+    MAX_KEYS,
+    LinkedIdentity,
+    User,
+    UserKey,
+    check_may_change,
+    check_may_grant,
+    check_not_last_owner,
+    check_password,
+    digest_token,
+    make_token,
+    read_email,
+    read_name,
+)
+from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.passwords import PasswordHasher
+from denizen.ports.store import Store, UnitOfWork
+
+WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
+"""How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
+
+
+class PersonalFiles(Protocol):
+    """The files of people, which are not in the store. `denizen.engine.chats.chats.Chats` has them."""
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all files of a principal."""
+        ...
+
+    async def remove_uploads(self, owner: str) -> None:
+        """Removes all files of a principal."""
+        ...
+
+
+class UserAccounts:
+    """Changes accounts. Whoever asks is checked here where it depends on the account, else by the caller."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        passwords: PasswordHasher,
+        credentials: UserCredentials,
+        limiter: RateLimiter,
+        files: PersonalFiles,
+    ) -> None:
+        self._files = files
+        self._store = store
+        self._clock = clock
+        self._limiter = limiter
+        self._passwords = passwords
+        self._credentials = credentials
+
+    # --- the password -------------------------------------------------------------------------------------------------
+
+    async def check_sign_in(self, email: str, password: str) -> User | None:
+        """Returns the user with that e-mail and password. Takes as long if there is none with that e-mail. Raises
+        LimitExceeded after `WRONG_PASSWORDS`, whether there is one or not.
+        """
+        email = email.strip().lower()
+        await self._count_try(email)
+        async with self._store.work(write=False) as work:
+            user = await work.users.find_by_email(email)
+        if not await self._passwords.check(user.password_hash if user else "", password) or user is None:
+            return None
+        await self._limiter.give_back(_tries(email))
+        if self._passwords.is_outdated(user.password_hash):
+            user = replace(user, password_hash=await self._passwords.hash(password))
+            async with self._store.work() as work:
+                await work.users.update(user)
+        return user
+
+    async def confirm(self, user: User, password: str) -> None:
+        """Raises NotAllowed unless that is the user's password, and LimitExceeded as `check_sign_in` does. Who has none
+        confirms nothing.
+        """
+        if not user.password_hash:
+            return
+        await self._count_try(user.email)
+        if not await self._passwords.check(user.password_hash, password):
+            raise NotAllowed("This is not your password.", code="password_wrong", fix="Write the one you have now.")
+        await self._limiter.give_back(_tries(user.email))
+
+    async def _count_try(self, email: str) -> None:
+        excess = await self._limiter.take(_tries(email), (WRONG_PASSWORDS,))
+        if excess is not None:
+            raise LimitExceeded(
+                f"Too many wrong passwords came for this account. Try again in {math.ceil(excess.wait_s / 60)} min.",
+                code="sign_in_limited",
+            )
+
+    async def change_password(self, user: User, *, old: str, new: str, keep_sign_in: str = "") -> None:
+        """Sets the password and ends all sign-ins but the one with that id. Raises NotAllowed for a wrong old one,
+        InvalidInput for a new one that is too easy.
+        """
+        await self.confirm(user, old)
+        check_password(new, email=user.email)
+        password_hash = await self._passwords.hash(new)
+        async with self._store.work() as work:
+            await work.users.update(replace(await _get(work, user.id), password_hash=password_hash))
+            await work.sign_ins.remove_all(user.id, but=keep_sign_in)
+            await work.audit.add([_event(user.key, user.id, self._clock.now(), {"act": "password"})])
+        self._credentials.forget()
+
+    # --- the profile --------------------------------------------------------------------------------------------------
+
+    async def get(self, user_id: str) -> User:
+        """Returns the user. Raises NotFound."""
+        async with self._store.work(write=False) as work:
+            return await _get(work, user_id)
+
+    async def list_users(self) -> Sequence[User]:
+        async with self._store.work(write=False) as work:
+            return await work.users.list_users()
+
+    async def change_profile(self, user: User, *, name: str | None = None, email: str | None = None) -> User:
+        """Changes the name or the e-mail, which is not verified then. Raises InvalidInput, and Conflict for an e-mail
+        that has an account.
+        """
+        async with self._store.work() as work:
+            changed = await _get(work, user.id)
+            if name is not None:
+                changed = replace(changed, name=read_name(name))
+            if email is not None and read_email(email) != changed.email:
+                changed = replace(changed, email=read_email(email), is_verified=False)
+            if not await work.users.update(changed):
+                raise Conflict("There is an account with this e-mail already.", code="email_taken")
+        self._credentials.forget()
+        return changed
+
+    async def list_identities(self, user: User) -> Sequence[LinkedIdentity]:
+        async with self._store.work(write=False) as work:
+            return await work.identities.list_for(user.id)
+
+    async def unlink(self, user: User, provider: str) -> None:
+        """Unlinks the identity. Raises NotFound, and Conflict if the user could not sign in any more."""
+        async with self._store.work() as work:
+            linked = await work.identities.list_for(user.id)
+            if provider not in {each.provider for each in linked}:
+                raise NotFound("No such account is linked.", code="identity_not_found")
+            if len(linked) == 1 and not (await _get(work, user.id)).password_hash:
+                raise Conflict(
+                    "You could not sign in any more.", code="last_way_in", fix="Set a password first, then unlink it."
+                )
+            await work.identities.remove(provider, user_id=user.id)
+        self._credentials.forget()
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    async def list_keys(self, user: User | None) -> Sequence[UserKey]:
+        """Returns the keys of a user, the oldest first; without one all that were made here."""
+        async with self._store.work(write=False) as work:
+            return await (work.user_keys.list_all() if user is None else work.user_keys.list_for(user.id))
+
+    async def create_key(
+        self, actor: Principal, name: str, *, user: User | None = None, role: RoleName = RoleName.MEMBER
+    ) -> tuple[str, UserKey]:
+        """Makes a key of a user, or without one a key with that role for a program. Returns its text, which cannot be
+        told again. Raises NotAllowed for a role that the actor may not give, InvalidInput.
+        """
+        check_may_grant(actor.roles, role)
+        text, now = make_token(KEY_PREFIX), self._clock.now()
+        key = UserKey(
+            id=fresh("key"),
+            digest=digest_token(text),
+            name=read_name(name),
+            user_id=user.id if user else "",
+            role=role,
+            created_at=now,
+        )
+        async with self._store.work() as work:
+            if user is not None and len(await work.user_keys.list_for(user.id)) >= MAX_KEYS:
+                raise InvalidInput(f"You have {MAX_KEYS} keys.", code="keys_full", fix="Revoke one that is not used.")
+            await work.user_keys.add(key)
+            await work.audit.add([_event(actor.key, key.id, now, {"act": "create key", "role": role})])
+        return text, key
+
+    async def revoke_key(self, actor: Principal, key_id: str, *, user: User | None = None) -> None:
+        """Revokes a key; with a user only one of that user. Raises NotFound."""
+        async with self._store.work() as work:
+            if not await work.user_keys.remove(key_id, user_id=user.id if user else None):
+                raise NotFound("There is no such key.", code="key_not_found")
+            await work.audit.add([_event(actor.key, key_id, self._clock.now(), {"act": "revoke key"})])
+        self._credentials.forget()
+
+    # --- roles, and the end -------------------------------------------------------------------------------------------
+
+    async def change_role(self, actor: Principal, user_id: str, role: RoleName) -> User:
+        """Gives somebody a role. Raises NotFound; NotAllowed for oneself, and for owners unless an owner does it."""
+        async with self._store.work() as work:
+            owners = await work.users.lock_owners()
+            target = await _get(work, user_id)
+            check_may_change(actor, target)
+            check_may_grant(actor.roles, role)
+            if role is not RoleName.OWNER:
+                check_not_last_owner(target, owners, others=True)
+            changed = replace(target, role=role)
+            await work.users.update(changed)
+            details: dict[str, Json] = {"act": "role", "from": target.role, "to": role}
+            await work.audit.add([_event(actor.key, user_id, self._clock.now(), details)])
+        self._credentials.forget()
+        return changed
+
+    async def delete(self, actor: Principal, user_id: str) -> None:
+        """Deletes an account of somebody else, with everything. Raises as `change_role` does."""
+        async with self._store.work(write=False) as work:
+            check_may_change(actor, await _get(work, user_id))
+        await self._delete(actor, user_id)
+
+    async def delete_own(self, user: User, *, password: str) -> None:
+        """Deletes the own account, with everything. Raises NotAllowed for a wrong password, Conflict for the last owner
+        while there are others.
+        """
+        await self.confirm(user, password)
+        await self._delete(user.principal(user.role), user.id)
+
+    async def _delete(self, actor: Principal, user_id: str) -> None:
+        async with self._store.work() as work:
+            target = await _get_deletable(work, user_id)
+        # The files go first: while one of them is left, there has to be somebody who can delete it.
+        await self._files.remove_uploads(target.key)
+        async with self._store.work() as work:
+            await _get_deletable(work, user_id)
+            await work.personal_data.erase(user_id)
+            await work.users.remove(user_id)
+            await work.audit.add([_event(actor.key, user_id, self._clock.now(), {"act": "delete"})])
+        self._credentials.forget()
+
+    async def export(self, user: User) -> Mapping[str, Sequence[JsonObject]]:
+        """Returns everything that is stored about a user, by table, and the paths of the uploads as `uploads`."""
+        paths = await self._files.list_uploads(user.key)
+        async with self._store.work(write=False) as work:
+            tables = await work.personal_data.export(user.id)
+        return {**tables, "uploads": [{"path": path} for path in paths]}
+
+
+def _tries(email: str) -> str:
+    return f"password\x00{email}"
+
+
+async def _get(work: UnitOfWork, user_id: str) -> User:
+    user = await work.users.find(user_id)
+    if user is None:
+        raise NotFound("There is no such user.", code="user_not_found", fix="GET /api/admin/users lists them.")
+    return user
+
+
+async def _get_deletable(work: UnitOfWork, user_id: str) -> User:
+    """Returns the user. Raises NotFound, and Conflict for the last owner while there are others."""
+    owners, target = await work.users.lock_owners(), await _get(work, user_id)
+    check_not_last_owner(target, owners, others=len(await work.users.list_users()) > 1)
+    return target
+
+
+def _event(actor: str, subject: str, now: datetime, details: dict[str, Json]) -> AuditEvent:
+    return AuditEvent(AuditKind.ACCOUNT, now, actor, subject, details)
