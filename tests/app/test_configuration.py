@@ -12,7 +12,7 @@ import pytest
 
 from denizen.app.build import Denizen
 from denizen.app.configuration import HISTORY_FOLDER, KEPT_TEXTS, HomeConfiguration
-from denizen.app.reload import Reloader
+from denizen.app.reload import Reloader, ReloadResult
 from denizen.domain.agent import Agent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import AgentName
@@ -55,15 +55,10 @@ class ConfigurationFixture:
 @asynccontextmanager
 async def open_configuration(home: Home, text: str = TEXT) -> AsyncGenerator[ConfigurationFixture]:
     async with open_home(home, text) as denizen:
-        files: list[HomeConfiguration] = []
-
-        async def follow() -> None:
-            await files[0].keep_text()
-
-        files.append(HomeConfiguration(denizen, Reloader(denizen, follow).reload))
-        await files[0].keep_text()
-        async with open_web(keys=[OWNER, ADA, ANN], configuration=files[0]) as web:
-            yield ConfigurationFixture(home, denizen, files[0], web)
+        files = HomeConfiguration(denizen, Reloader(denizen))
+        await files.reload_and_tell()
+        async with open_web(keys=[OWNER, ADA, ANN], configuration=files) as web:
+            yield ConfigurationFixture(home, denizen, files, web)
 
 
 @pytest.mark.proves("T-http-config-read")
@@ -144,14 +139,12 @@ async def test_what_cannot_be_used_is_refused_by_line_and_nothing_is_written(hom
 
 @pytest.mark.proves("TW11")
 async def test_a_text_that_reads_well_but_cannot_be_loaded_is_put_back(home: Home) -> None:
-    async with open_home(home, TEXT):
-        pass
-    async with open_home(home, TEXT) as denizen:
-
-        async def refuse() -> None:
+    class RefusingReloader(Reloader):
+        async def reload(self) -> ReloadResult:
             raise InvalidInput("No such thing can be built.")
 
-        files = HomeConfiguration(denizen, refuse)  # pyright: ignore[reportArgumentType] - it never returns
+    async with open_home(home, TEXT) as denizen:
+        files = HomeConfiguration(denizen, RefusingReloader(denizen))
         with pytest.raises(InvalidInput, match="No such thing"):
             await files.replace(TEXT.replace("The first", "Another"))
         assert home.config.read_text() == TEXT
@@ -309,7 +302,7 @@ async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home)
     home.add_file("agents/ada/IDENTITY.md", "You are <Ada>.")
     agents = [Agent(AgentName("ada"), "The first")]
     async with open_home(home, TEXT) as denizen:
-        files = HomeConfiguration(denizen, Reloader(denizen).reload)
+        files = HomeConfiguration(denizen, Reloader(denizen))
         async with open_web(keys=[OWNER, ADA], configuration=files, agents=agents) as web, web.client() as client:
             olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")
             page = await olga.read("/admin/agents/ada?file=IDENTITY.md")

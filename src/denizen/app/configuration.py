@@ -8,8 +8,9 @@ since the configuration has references to those only.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from denizen.app.home.environment import read_environment
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.home.secrets import load_secrets
 from denizen.app.models import provider_spec
-from denizen.app.reload import AGENTS_FOLDER, ReloadResult
+from denizen.app.reload import AGENTS_FOLDER, Reloader
 from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
 from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
 from denizen.app.settings.load import examine, read_config
@@ -43,16 +44,16 @@ HISTORY_FOLDER = "config-history"
 KEPT_TEXTS = 30
 _PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
 
-Reload = Callable[[], Awaitable[ReloadResult]]
+_log = logging.getLogger("denizen.app")
 
 
 class HomeConfiguration:
-    """The configuration of the open home folder. `reload` loads what was written."""
+    """The configuration of the open home folder. `reloader` loads what was written."""
 
-    def __init__(self, denizen: Denizen, reload: Reload) -> None:
+    def __init__(self, denizen: Denizen, reloader: Reloader) -> None:
         self._denizen = denizen
         self._home = denizen.home
-        self._reload = reload
+        self._reloader = reloader
         self._lock = anyio.Lock()
 
     async def read(self) -> ConfigurationText:
@@ -107,9 +108,10 @@ class HomeConfiguration:
                 fix="Choose another.",
             ) from None
 
-    async def keep_text(self) -> None:
-        """Keeps the text in force under the number of its generation, unless the file says something else by now."""
-        await to_thread.run_sync(self._keep_text)
+    async def reload_and_tell(self) -> None:
+        """Reloads for the watcher, and keeps what is in force then. Nothing is raised."""
+        await self._reloader.reload_and_tell()
+        await self._keep_text()
 
     def list_providers(self) -> Sequence[ConfiguredProvider]:
         settings = self._denizen.settings
@@ -186,24 +188,35 @@ class HomeConfiguration:
         """
         old = await to_thread.run_sync(_swap, self._home, file, text or None)
         try:
-            done = await self._reload()
+            done = await self._reloader.reload()
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(_swap, self._home, file, old)
             raise
+        await self._keep_text()
         return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
 
     def _kept_file(self, number: int) -> Path:
         return self._home / HISTORY_FOLDER / f"{number:06}.yaml"
 
-    def _keep_text(self) -> None:
-        text = read_config(self._home)
-        if parse_config(text, self._home).tree != self._denizen.settings.document.tree:
-            return
-        write_whole(self._kept_file(self._denizen.runtime.current.number), text, mode=SECRET_MODE)
-        kept = sorted((self._home / HISTORY_FOLDER).glob("[0-9]*.yaml"))
-        for file in kept[:-KEPT_TEXTS]:
-            file.unlink(missing_ok=True)
+    async def _keep_text(self) -> None:
+        """Keeps the text in force under the number of its generation, unless the file says something else by now. What
+        goes wrong is logged: the configuration holds all the same.
+        """
+        tree, file = self._denizen.settings.document.tree, self._kept_file(self._denizen.runtime.current.number)
+        try:
+            await to_thread.run_sync(_keep_text, self._home, tree, file)
+        except (OSError, InvalidInput) as error:
+            _log.warning("the text of the configuration is not kept: %s", error)
+
+
+def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
+    text = read_config(home)
+    if parse_config(text, home).tree != tree:
+        return
+    write_whole(file, text, mode=SECRET_MODE)
+    for old in sorted(file.parent.glob("[0-9]*.yaml"))[:-KEPT_TEXTS]:
+        old.unlink(missing_ok=True)
 
 
 def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:

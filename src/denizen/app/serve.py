@@ -79,19 +79,13 @@ async def serve(
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
-
-    async def follow() -> None:
-        await configuration.keep_text()
-        await accounts.follow()
-
-    reloader = Reloader(denizen, follow)
-    configuration = HomeConfiguration(denizen, reloader.reload)
+    reloader = Reloader(denizen, accounts.follow)
     external = ExternalServices(
         calls,
         mcp,
         RemoteSwitch(denizen, reloader.reload),
         ConnectedRepositoryHosts(accounts.find_github),
-        configuration,
+        HomeConfiguration(denizen, reloader),
     )
     parts, clock = denizen.knowledge, denizen.services.clock
     schedule = SyncSchedule(
@@ -128,7 +122,7 @@ async def serve(
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            watching = partial(watch, watched, reloader.reload_and_tell, catch_up=True)
+            watching = partial(watch, watched, external.configuration.reload_and_tell, catch_up=True)
             group.start_soon(run_forever, "watching the configuration", watching)
             group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
@@ -138,7 +132,6 @@ async def serve(
             group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
             group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
-            group.start_soon(run_once, "keeping the configuration", configuration.keep_text)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)

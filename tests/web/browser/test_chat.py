@@ -12,6 +12,7 @@ from playwright.async_api import Page, expect
 from denizen.engine.chats import titles
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, ScriptStep, call
+from tests.timing import HANG_LIMIT_S
 from tests.web.api.test_approvals import asks
 from tests.web.browser.accessibility import find_violations
 from tests.web.browser.browser import PHONE, open_browser
