@@ -23,6 +23,7 @@ from denizen.web.pages.configuration import ConfigPage, ProviderPage
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
+from denizen.web.pages.help import HelpPage, ManualPage, ManualPagePage, ManualPart
 from denizen.web.pages.page import Frame
 from denizen.web.pages.snapshots import SnapshotsPage
 from denizen.web.pages.source_import import ImportPage, ProposalRow
@@ -229,6 +230,8 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             notice="Done.",
             problem=PROBLEM,
         ),
+        "help.html": HelpPage(frame=frame, parts=[ManualPart("Begin", [ManualPage("a", "A", "Text")])], query="a"),
+        "manual.html": ManualPagePage(frame=frame, title="A", text="Text"),
         "admin/source.html": SourcePage(
             frame=frame,
             row=ROW,

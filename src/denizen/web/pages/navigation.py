@@ -21,7 +21,9 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings")))
+_FOR_ALL = NavigationGroup(
+    "", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+)
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Knowledge",

@@ -14,6 +14,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.help import HelpPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
@@ -29,6 +30,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
+        *HelpPages(deps).routes,
         *(SourcePages(deps, knowledge).routes if knowledge is not None else ()),
         *(SnapshotPages(deps, knowledge).routes if knowledge is not None else ()),
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
