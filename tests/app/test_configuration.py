@@ -16,6 +16,7 @@ from denizen.app.reload import Reloader, ReloadResult
 from denizen.domain.agent import Agent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import AgentName
+from denizen.engine.audit.audit_log import read_log
 from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
@@ -33,6 +34,9 @@ agents:
   ada:
     description: The first  # never forget
 """
+
+
+BY = OWNER.principal
 
 
 @dataclass
@@ -146,10 +150,10 @@ async def test_a_text_that_reads_well_but_cannot_be_loaded_is_put_back(home: Hom
     async with open_home(home, TEXT) as denizen:
         files = HomeConfiguration(denizen, RefusingReloader(denizen))
         with pytest.raises(InvalidInput, match="No such thing"):
-            await files.replace(TEXT.replace("The first", "Another"))
+            await files.replace(BY, TEXT.replace("The first", "Another"))
         assert home.config.read_text() == TEXT
         with pytest.raises(InvalidInput, match="No such thing"):
-            await files.put_persona("ada", "RULES.md", "Be kind.")
+            await files.put_persona(BY, "ada", "RULES.md", "Be kind.")
         assert not (home.path / "agents" / "ada" / "RULES.md").exists()
 
 
@@ -204,13 +208,13 @@ async def test_persona_files_are_read_written_and_removed_and_nothing_outside_of
         files, current = server.files, server.denizen.runtime
         found = [(each.name, each.text, each.is_used) for each in await files.list_persona("ada")]
         assert found == [("IDENTITY.md", "You are Ada.", True)]
-        await files.put_persona("ada", "RULES.md", "Be kind.")
+        await files.put_persona(BY, "ada", "RULES.md", "Be kind.")
         assert dict(current.current.agent("ada").instructions.persona)["RULES.md"] == "Be kind."
-        await files.put_persona("ada", "RULES.md", "")
+        await files.put_persona(BY, "ada", "RULES.md", "")
         assert "RULES.md" not in dict(current.current.agent("ada").instructions.persona)
         for name in ("../RULES.md", "RULES.txt", "/etc/x.md", "users/x.md", ".md", "LINK.md"):
             with pytest.raises(InvalidInput):
-                await files.put_persona("ada", name, "x")
+                await files.put_persona(BY, "ada", name, "x")
         assert outside.read_text() == "Secret."
         with pytest.raises(NotFound):
             await files.list_persona("nobody")
@@ -264,15 +268,15 @@ async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(hom
 async def test_an_agent_is_added_beside_the_one_that_only_the_defaults_know(home: Home) -> None:
     async with open_configuration(home, f"# Bare.\n{LAB}") as server:
         before = set(server.denizen.runtime.current.agents)
-        await server.files.add_agent("bea", {"description": "Answers about boats.", "model": "balanced"})
+        await server.files.add_agent(BY, "bea", {"description": "Answers about boats.", "model": "balanced"})
         current = server.denizen.runtime.current
         assert set(current.agents) == before | {"bea"}
         assert (current.default_agent in before, current.agent("bea").description) == (True, "Answers about boats.")
         assert server.text.startswith("# Bare.\n")
         with pytest.raises(Conflict):
-            await server.files.add_agent("bea", {})
+            await server.files.add_agent(BY, "bea", {})
         with pytest.raises(InvalidInput):
-            await server.files.add_agent("no name!", {})
+            await server.files.add_agent(BY, "no name!", {})
 
 
 async def test_a_second_agent_is_added_by_form_with_its_persona_and_comments_stay(home: Home) -> None:
@@ -323,3 +327,17 @@ async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home)
             assert not (home.path / "agents/ada/IDENTITY.md").exists()
             assert 'id="file-form"' not in await ada.read("/admin/agents/ada?file=IDENTITY.md")
             assert (await ada.send("/admin/agents/ada/files", file="RULES.md", text="x")).status_code == 403
+
+
+async def test_the_audit_log_says_who_changed_which_file_without_the_words(home: Home) -> None:
+    async with open_configuration(home) as server, server.sdk() as olga:
+        await olga.put_config(TEXT.replace("The first", "The secret plan"))
+        await server.files.put_persona(BY, "ada", "RULES.md", "Be kind to secrets.")
+        with pytest.raises(ApiError):
+            await olga.put_config("nonsense: 1")
+        log = [each.event async for each in read_log(server.denizen.services.store)]
+    assert [(each.kind, each.actor, each.subject) for each in log] == [
+        ("settings", "api_key:olga", "denizen.yaml"),
+        ("settings", "api_key:olga", "agents/ada/RULES.md"),
+    ]
+    assert "secret" not in str(log)

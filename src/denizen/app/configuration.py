@@ -29,8 +29,10 @@ from denizen.app.settings.load import examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.builtin_skills import BUILTIN
+from denizen.domain.audit import AuditEvent, AuditKind, digest_text
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal
 from denizen.ports.configuration import (
     ConfigurationChange,
     ConfigurationFault,
@@ -74,8 +76,8 @@ class HomeConfiguration:
             for problem in await to_thread.run_sync(partial(_find_problems, self._home, text))
         ]
 
-    async def replace(self, text: str, *, expected: str = "") -> ConfigurationChange:
-        return await self._change(lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
+    async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
+        return await self._change(by, lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
 
     async def find_value(self, path: str) -> Json:
         where = parse_path(path)
@@ -85,9 +87,9 @@ class HomeConfiguration:
             raise no_such(where)
         return find_value(document.tree, where)
 
-    async def put_value(self, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
+    async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         where = parse_path(path)
-        return await self._change(partial(_edit, home=self._home, path=where, value=value), expected)
+        return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
         async with self._denizen.services.store.work(write=False) as work:
@@ -143,20 +145,20 @@ class HomeConfiguration:
             )
         return await list_served_models(provider_spec(name, section, settings.secrets))
 
-    async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
+    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
         current = self._denizen.runtime.current
         if name in current.agents:
             raise Conflict(f"There is an agent '{name}' already.", code="agent_exists", fix="Choose another name.")
         added: dict[KeyPath, Json] = {("agents", each): {} for each in current.agents}
         added |= {("default_agent",): current.default_agent, ("agents", name): section}
-        return await self._change(partial(_add_missing, home=self._home, values=added), "")
+        return await self._change(by, partial(_add_missing, home=self._home, values=added), "")
 
     async def list_persona(self, agent: str) -> Sequence[PersonaText]:
         configured = self._denizen.runtime.current.agent(agent)
         used = {name for name, _ in configured.instructions.persona}
         return await to_thread.run_sync(partial(_read_persona, self._home / AGENTS_FOLDER / configured.name, used))
 
-    async def put_persona(self, agent: str, name: str, text: str) -> ConfigurationChange:
+    async def put_persona(self, by: Principal, agent: str, name: str, text: str) -> ConfigurationChange:
         folder = self._home / AGENTS_FOLDER / self._denizen.runtime.current.agent(agent).name
         if not _PERSONA_NAME.fullmatch(name):
             raise InvalidInput("This cannot be a persona file.", code="persona_invalid", fix="Name it like RULES.md.")
@@ -164,9 +166,9 @@ class HomeConfiguration:
         if folder.resolve() not in file.resolve().parents:
             raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
         async with self._lock:
-            return await self._write_and_load(file, text)
+            return await self._write_and_load(by, file, text)
 
-    async def _change(self, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
+    async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
         async with self._lock:
             old = await to_thread.run_sync(read_config, self._home)
             if expected and expected != _digest(old):
@@ -180,9 +182,9 @@ class HomeConfiguration:
             problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
             if problems:
                 raise config_error(problems)
-            return await self._write_and_load(self._home / CONFIG_FILE, new)
+            return await self._write_and_load(by, self._home / CONFIG_FILE, new)
 
-    async def _write_and_load(self, file: Path, text: str) -> ConfigurationChange:
+    async def _write_and_load(self, by: Principal, file: Path, text: str) -> ConfigurationChange:
         """Writes the file, or removes it with an empty text, and loads the configuration. Puts the old file back where
         that fails, or is cancelled.
         """
@@ -194,6 +196,12 @@ class HomeConfiguration:
                 await to_thread.run_sync(_swap, self._home, file, old)
             raise
         await self._keep_text()
+        services, details = self._denizen.services, {"generation": done.generation, "text": digest_text(text)}
+        event = AuditEvent(
+            AuditKind.SETTINGS, services.clock.now(), by.key, file.relative_to(self._home).as_posix(), details
+        )
+        async with services.store.work() as work:
+            await work.audit.add([event])
         return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
 
     def _kept_file(self, number: int) -> Path:

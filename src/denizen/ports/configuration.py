@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 
 
@@ -77,8 +78,8 @@ class PersonaText:
 
 
 class ConfigurationFiles(Protocol):
-    """One for a process. Who changes something may give the digest of the text that the change was made on; another
-    text there raises Conflict.
+    """One for a process. Who changed something is in the audit log, without the words. Whoever does may give the digest
+    of the text that the change was made on; another text there raises Conflict.
     """
 
     async def read(self) -> ConfigurationText:
@@ -89,7 +90,7 @@ class ConfigurationFiles(Protocol):
         """Returns what is wrong with a text, as if it were the file; nothing is written."""
         ...
 
-    async def replace(self, text: str, *, expected: str = "") -> ConfigurationChange:
+    async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
         """Makes this the configuration. Raises InvalidInput (`config_invalid`, with `problems` in its context) and what
         building a generation raises; the old text stays then, and what was in force too.
         """
@@ -101,7 +102,7 @@ class ConfigurationFiles(Protocol):
         """
         ...
 
-    async def put_value(self, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
+    async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
@@ -121,7 +122,7 @@ class ConfigurationFiles(Protocol):
         """
         ...
 
-    async def add_agent(self, name: str, section: JsonObject) -> ConfigurationChange:
+    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
         """Adds an agent to the file. The agents that only the defaults know are written down with it, and which one is
         the default, so that both stay. Raises Conflict for one that is there, and as `replace`.
         """
@@ -131,7 +132,7 @@ class ConfigurationFiles(Protocol):
         """Returns the Markdown files in an agent's own folder, by name."""
         ...
 
-    async def put_persona(self, agent: str, name: str, text: str) -> ConfigurationChange:
+    async def put_persona(self, by: Principal, agent: str, name: str, text: str) -> ConfigurationChange:
         """Writes one of them, or removes it with an empty text. Raises InvalidInput for a name that leads elsewhere,
         and what building a generation raises; the old file stays then.
         """

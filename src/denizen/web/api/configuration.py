@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.ports.configuration import ConfigurationChange, ConfigurationFiles
+from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, Schema, object_schema
 from denizen.web.http.request import JsonBody, check_field_names, field_error, read_object, read_text
 from denizen.web.http.routing import Access
@@ -119,7 +120,9 @@ class ConfigurationRoutes:
     async def put_raw(self, request: Request) -> Response:
         body = await read_object(request)
         check_field_names(body, ("raw", "digest"))
-        return _answer(await self._files.replace(_read_raw(body), expected=_read_expected(request, body)))
+        return _answer(
+            await self._files.replace(get_principal(request), _read_raw(body), expected=_read_expected(request, body))
+        )
 
     async def check(self, request: Request) -> Response:
         body = await read_object(request)
@@ -159,7 +162,9 @@ class ConfigurationRoutes:
         if "data" not in body:
             raise field_error("data", "the value; null removes what is there")
         value = cast("Json", body["data"])
-        return _answer(await self._files.put_value(path, value, expected=_read_expected(request, body)))
+        return _answer(
+            await self._files.put_value(get_principal(request), path, value, expected=_read_expected(request, body))
+        )
 
 
 def _read_raw(body: JsonBody) -> str:

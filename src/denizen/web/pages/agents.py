@@ -160,9 +160,9 @@ class AgentPages:
         name = form.get("name", "").strip()
         section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
         try:
-            await files.add_agent(name, section)
+            await files.add_agent(get_principal(request), name, section)
             if form.get("persona", "").strip():
-                await files.put_persona(name, FIRST_FILE, _clean(form["persona"]))
+                await files.put_persona(get_principal(request), name, FIRST_FILE, _clean(form["persona"]))
         except DenizenError as error:
             return self._show_form(request, form, error)
         return lead_to(f"{AGENTS}/{name}", done="added")
@@ -175,7 +175,7 @@ class AgentPages:
         try:
             for key, value in wanted.items():
                 if value != known[key]:
-                    await files.put_value(f'agents."{agent.name}".{key}', value)
+                    await files.put_value(get_principal(request), f'agents."{agent.name}".{key}', value)
         except DenizenError as error:
             return await self._show(request, form, error)
         return lead_to(f"{AGENTS}/{agent.name}", done="changed")
@@ -185,7 +185,7 @@ class AgentPages:
         agent, name = request.path_params["agent"], form.get("file", "").strip()
         text = "" if "remove" in form else _clean(form.get("text", ""))
         try:
-            await files.put_persona(agent, name, text)
+            await files.put_persona(get_principal(request), agent, name, text)
         except DenizenError as error:
             return await self._show(request, None, error, PersonaText(name, text, is_used=False))
         return lead_to(f"{AGENTS}/{agent}", file=name if text else "", done="saved")

@@ -101,7 +101,7 @@ class ConfigPages:
             faults = await self._files.find_faults(text)
             if faults or "check" in form:
                 return await self._render(request, text, digest, faults=faults, notice="" if faults else CHECKED)
-            return _lead_back(await self._files.replace(text, expected=digest))
+            return _lead_back(await self._files.replace(get_principal(request), text, expected=digest))
         except DenizenError as error:
             return await self._render(request, text, digest, error=error)
 
@@ -111,7 +111,7 @@ class ConfigPages:
         number = int(given) if given.isascii() and given.isdecimal() and len(given) <= 8 else 0
         try:
             text = await self._files.read_kept(number)
-            return _lead_back(await self._files.replace(text, expected=form.get("digest", "")))
+            return _lead_back(await self._files.replace(get_principal(request), text, expected=form.get("digest", "")))
         except DenizenError as error:
             return await self._render(request, error=error)
 
