@@ -31,12 +31,13 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests
@@ -49,6 +50,7 @@ from denizen.engine.users.accounts import PersonalFiles
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
+from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
@@ -214,6 +216,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
     titles: bool = False,
 ) -> AsyncGenerator[WebFixture]:
@@ -244,6 +247,7 @@ async def open_web(
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
+    limiter = RateLimiter(store, clock)
     chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles)
     users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
@@ -255,10 +259,12 @@ async def open_web(
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
-            limiter=RateLimiter(store, clock),
+            limiter=limiter,
             calls=calls,
             assistant=assistant,
             plan_requests=partial(plan_requests, runtime, services),
+            tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
+            embedder=BudgetedEmbedder(lambda: embedder),
         ),
         access=AccessRules(lambda: allowed, users.credentials, exposure or Exposure()),
         users=users,

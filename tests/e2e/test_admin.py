@@ -91,6 +91,7 @@ async def test_sources_and_snapshots_are_managed_by_the_roles_of_the_keys(url: s
     "S-http-agent-config-put",
     "S-http-agent-config-reset-post",
     "S-http-agent-config-public-get",
+    "S-kv-agent-config",
     "S-http-stats-get",
     "S-http-stats-me-get",
     "S-http-stats-usage-post",

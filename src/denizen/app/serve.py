@@ -18,6 +18,7 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
 from denizen.app.configuration import HomeConfiguration
+from denizen.app.embeddings import build_embedder
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.settings.yaml_document import parse_values
@@ -25,7 +26,7 @@ from denizen.app.terminal import TerminalService
 from denizen.app.users import build_users
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
-from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.intake.rate_limiter import RateLimiter
@@ -207,6 +208,8 @@ def _server(
     exposure = Exposure(
         listens_beyond_loopback=not is_loopback(host), allowed_origins=frozenset(denizen.settings.server.cors_origins)
     )
+    store, clock = denizen.services.store, denizen.services.clock
+    limiter = RateLimiter(store, clock)
     app = create_app(
         WebDependencies(
             engine=EngineEntryPoints(
@@ -215,10 +218,12 @@ def _server(
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
-                limiter=RateLimiter(denizen.services.store, denizen.services.clock),
+                limiter=limiter,
                 calls=external.calls,
                 assistant=denizen.assistant,
                 plan_requests=partial(plan_requests, denizen.runtime, denizen.services),
+                tasks=TaskCompletion(denizen.runtime, BilledCompletion(denizen.runtime, store, clock), limiter),
+                embedder=build_embedder(denizen.runtime, store, clock),
             ),
             access=AccessRules(lambda: api_keys(denizen), users.credentials, exposure),
             users=users,

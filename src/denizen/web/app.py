@@ -16,10 +16,13 @@ from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
+from denizen.web.api.client_turns import ClientTurns
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
+from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
@@ -61,10 +64,15 @@ def create_app(deps: WebDependencies) -> Starlette:
             )
         )
     chat = ChatRoutes(engine.turns, engine.chats, engine.queries, timing)
-    completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
+    client_turns = ClientTurns(engine.turns, engine.queries, timing)
+    completions = CompletionRoutes(client_turns, engine.queries, clock, engine.tasks)
+    responses = ResponseRoutes(client_turns, engine.queries, clock)
+    embeddings = EmbeddingRoutes(engine.embedder, engine.runtime, engine.limiter)
     routes: list[BaseRoute] = [
         *ServiceRoutes(deps).routes,
         *(completions.routes if deps.channels.api else ()),
+        *(responses.routes if deps.channels.api else ()),
+        *(embeddings.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),

@@ -18,8 +18,8 @@ from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text, list_calls
-from denizen.domain.principal import PrincipalKind
-from denizen.domain.prompt import count_tool_tokens, estimate_tokens
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.prompt import PromptMessage, count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
@@ -31,6 +31,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
+from denizen.engine.inspection.exchange import load_exchange, restore_calls
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
@@ -224,6 +225,14 @@ class Queries:
     async def get_turn(self, turn_id: TurnId) -> TurnTrace:
         """Everything that is recorded of it. Raises NotFound."""
         return await load_trace(self._services.store, turn_id)
+
+    async def restore_calls(self, history: Sequence[PromptMessage], asker: Principal) -> list[PromptMessage]:
+        """See `exchange`."""
+        return await restore_calls(self._services.store, history, asker)
+
+    async def load_exchange(self, turn_id: TurnId, asker: Principal) -> list[PromptMessage]:
+        """Returns the conversation up to the end of a turn of the asker's. Raises NotFound."""
+        return await load_exchange(self._services.store, turn_id, asker)
 
     async def read_cited_lines(self, turn: Turn, place: str) -> CitedExcerpt:
         """The lines that a turn cites as `path:first-last`, with those around them. Raises NotFound."""

@@ -12,9 +12,11 @@ from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.turn import TurnRequest
+from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import PlannedRequest
@@ -66,7 +68,8 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `assistant` none that change how an agent answers. `plan_requests` returns what a message would send to models.
+    `assistant` none that change how an agent answers. `plan_requests` returns what a message would send to models,
+    `tasks` answers what programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -78,6 +81,8 @@ class EngineEntryPoints:
     calls: DirectCalls | None = None
     assistant: AgentSettingsOverlay | None = None
     plan_requests: PlanRequests | None = None
+    tasks: TaskCompletion | None = None
+    embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
 
 
 @record(kw_only=True)
