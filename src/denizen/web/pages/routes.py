@@ -9,13 +9,17 @@ from starlette.routing import BaseRoute
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.agents import AgentPages
+from denizen.web.pages.approvals import ApprovalPages
 from denizen.web.pages.assistant import AssistantPages
+from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
 from denizen.web.pages.help import HelpPages
+from denizen.web.pages.logs import LogPages
 from denizen.web.pages.oauth import OAuthPages
+from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
@@ -23,6 +27,9 @@ from denizen.web.pages.sign_up import SignUpPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
+from denizen.web.pages.tools import ToolPages
+from denizen.web.pages.turns import TurnPages
+from denizen.web.pages.usage import UsagePages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
@@ -44,6 +51,13 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
             if knowledge is not None and importer is not None
             else ()
         ),
+        *OverviewPages(deps).routes,
+        *ApprovalPages(deps).routes,
+        *TurnPages(deps).routes,
+        *AuditPages(deps).routes,
+        *ToolPages(deps).routes,
+        *UsagePages(deps).routes,
+        *(LogPages(deps, deps.instance.logs).routes if deps.instance.logs is not None else ()),
         *SignUpPages(deps).routes,
         *OAuthPages(deps).routes,
         *SettingsPages(deps).routes,

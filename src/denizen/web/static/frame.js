@@ -33,15 +33,17 @@ document.addEventListener("htmx:config:request", (event) => {
   if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;
 });
 
-// Times of the server are UTC; people read theirs. What htmx brings has times, too.
+// Times of the server are UTC; people read theirs.
 function showLocalTimes() {
-  for (const each of document.querySelectorAll("time[datetime]:not([title])")) {
+  for (const each of document.querySelectorAll("time[datetime]")) {
     const when = new Date(each.dateTime);
     if (Number.isNaN(when.getTime())) continue;
+    const timeStyle = "seconds" in each.dataset ? "medium" : "short";
+    const told = when.toLocaleString([], { dateStyle: "medium", timeStyle });
+    if (each.textContent === told) continue;
     each.title = each.textContent;
-    each.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    each.textContent = told;
   }
 }
-
 showLocalTimes();
 document.addEventListener("htmx:after:swap", showLocalTimes);
