@@ -12,16 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 MANUAL = "src/denizen/web/manual"
-_FOLDERS = ("tutorial", "how-to", "reference")
+_WRITTEN = ("tutorial", "how-to")
+"""The folders of what people wrote; the reference is generated."""
 _LEFT_OUT = frozenset({"requirements.md"})
 _LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^()\s]+)\)")
 
 
 def build_manual(root: Path, generated: Mapping[str, str]) -> dict[str, str]:
     """Returns the pages by their paths in the package. `generated` pages are taken as they will be written."""
-    paths = [path for folder in _FOLDERS for path in sorted((root / "docs" / folder).glob("*.md"))]
-    names = {path.relative_to(root).as_posix() for path in paths} | set(generated)
-    kept = sorted(name for name in names if name.split("/")[1] in _FOLDERS and Path(name).name not in _LEFT_OUT)
+    written = [path for folder in _WRITTEN for path in (root / "docs" / folder).glob("*.md")]
+    names = {path.relative_to(root).as_posix() for path in written} | set(generated)
+    kept = sorted(name for name in names if Path(name).name not in _LEFT_OUT)
     pages: dict[str, str] = {}
     for name in kept:
         text = generated[name] if name in generated else (root / name).read_text(encoding="utf-8")
