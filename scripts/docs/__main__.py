@@ -9,7 +9,6 @@ from pathlib import Path
 
 from scripts.docs.glossary import GLOSSARY, build_glossary, load_source
 from scripts.docs.links import find_broken_links
-from scripts.docs.manual import MANUAL, build_manual
 from scripts.docs.markdown import list_pages, load_page
 from scripts.docs.pages import REFERENCE, build_pages
 from scripts.docs.snippets import find_broken_snippets
@@ -26,13 +25,13 @@ def find_stale(root: Path) -> Iterator[str]:
             yield f"{name}: is missing"
         elif path.read_text(encoding="utf-8") != text:
             yield f"{name}: is out of date"
-    for path in sorted([*(root / REFERENCE).glob("*"), *(root / MANUAL).glob("*/*")]):
+    for path in sorted((root / REFERENCE).glob("*")):
         if (name := path.relative_to(root).as_posix()) not in built:
             yield f"{name}: nothing generates this"
 
 
 def write(root: Path) -> None:
-    """Writes every page of the reference, the copies in the package, and the generated part of the glossary."""
+    """Writes every page of the reference, and the generated part of the glossary."""
     for name, text in build_all(root).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
@@ -43,7 +42,7 @@ def build_all(root: Path) -> dict[str, str]:
     glossary = root / GLOSSARY
     written = glossary.read_text(encoding="utf-8") if glossary.exists() else ""
     pages = {f"{REFERENCE}/{name}": text for name, text in build_pages().items()}
-    return {**pages, **build_manual(root, pages), GLOSSARY: build_glossary(written, load_source(ROOT))}
+    return {**pages, GLOSSARY: build_glossary(written, load_source(ROOT))}
 
 
 def find_problems(root: Path) -> Iterator[str]:

@@ -1,13 +1,15 @@
 """The documentation, readable inside: `/help` lists its pages, `/help/{page}` shows one.
 
-The pages are copies in the package, which `scripts/docs` makes; the script of the page renders their Markdown.
+The folders of `manual` are links to those of the documentation, which a wheel has as folders. The script of the page
+renders their Markdown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -21,6 +23,8 @@ from denizen.web.pages.page import Frame, build_frame, render
 
 HELP = "/help"
 _MANUAL = Path(__file__).parents[1] / "manual"
+_LEFT_OUT = frozenset({"requirements"})
+_LOCAL_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\((?![a-z]+:)([^()\s#]+)(#[^()\s]*)?\)")
 _FOLDERS = (("tutorial", "Begin"), ("how-to", "How to"), ("reference", "Reference"))
 
 
@@ -95,14 +99,25 @@ class HelpPages:
 @lru_cache(maxsize=1)
 def load_manual() -> Sequence[ManualPart]:
     """Returns the manual, which does not change while the process runs."""
+    paths = {folder: sorted((_MANUAL / folder).glob("*.md")) for folder, _ in _FOLDERS}
+    names = {path.stem for found in paths.values() for path in found} - _LEFT_OUT
     return [
-        ManualPart(title, [_load_page(path) for path in sorted((_MANUAL / folder).glob("*.md"))])
+        ManualPart(title, [_load_page(path, names) for path in paths[folder] if path.stem in names])
         for folder, title in _FOLDERS
     ]
 
 
-def _load_page(path: Path) -> ManualPage:
-    """Returns the page without the comment that says what generates it, and without its title, which stands above."""
+def _load_page(path: Path, names: Collection[str]) -> ManualPage:
+    """Returns the page without the comment that says what generates it, and without its title, which stands above.
+    Links to other pages lead to the help; other links within the repository stay as words.
+    """
     lines = path.read_text(encoding="utf-8").splitlines()
     at = next((number for number, line in enumerate(lines) if line.startswith("# ")), 0)
-    return ManualPage(path.stem, lines[at].removeprefix("# "), "\n".join(lines[at + 1 :]).strip())
+
+    def lead(match: re.Match[str]) -> str:
+        words, file, anchor = match.groups()
+        name = PurePosixPath(file).stem
+        return f"[{words}]({HELP}/{name}{anchor or ''})" if name in names else words
+
+    text = _LOCAL_LINK.sub(lead, "\n".join(lines[at + 1 :]).strip())
+    return ManualPage(path.stem, lines[at].removeprefix("# "), text)
