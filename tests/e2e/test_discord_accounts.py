@@ -34,7 +34,7 @@ async def test_a_bad_token_keeps_one_account_away_and_the_log_names_the_fix(depl
         assert "not-a-token" not in denizen.log
 
 
-@pytest.mark.proves("C1", "C-config-agent")
+@pytest.mark.proves("C1", "C-config-agent", "L-config-required")
 async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(deployment: DiscordDeployment) -> None:
     bea = deployment.world.add_application("Bea")
     deployment.guild.join(bea.user)

@@ -17,6 +17,7 @@ from denizen.domain.agent import (
     WritingStyle,
 )
 from denizen.domain.conversation import Place
+from denizen.domain.demands import AnswerDemands
 from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import ImagePart, Message, Role, TextPart, ToolCallPart, ToolResultPart, join_text
@@ -247,7 +248,7 @@ async def test_style_language_and_sampling_reach_the_request() -> None:
             assert words in prompt
         assert prompt.index("You are Ada.") < prompt.index("Mention cats."), "it is appended"
         assert model.requests[0].sampling.temperature == 0.3
-        await engine.say("y", temperature=0.9)
+        await engine.say("y", demands=AnswerDemands(sampling=SamplingSettings(temperature=0.9)))
         assert model.requests[1].sampling.temperature == 0.9
 
 

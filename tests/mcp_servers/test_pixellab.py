@@ -158,6 +158,8 @@ HUT = {"description": "x", "width": 64, "height": 64}
         ("generate_image_pixflux", {**HUT, "init_image_strength": 0}, "init_image_strength"),
         ("generate_image_pixflux", {**HUT, "init_image_strength": 1000}, "init_image_strength"),
         ("generate_image_pixflux", {"description": "x", "width": 31, "height": 64}, "width"),
+        ("generate_image_pixflux", {"description": "x", "width": 401, "height": 64}, "width"),
+        ("generate_image_pixflux", {"description": "x", "width": 64, "height": 31}, "height"),
         ("generate_image_pixflux", {"description": "x", "width": 64, "height": 401}, "height"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": []}, "angles"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": list(range(17))}, "angles"),

@@ -10,15 +10,18 @@ from typing import cast
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.knowledge.coverage import GapReport
+from denizen.ports.model import ModelRequest
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.dependencies import GapServices, KnowledgeServices
 from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, build_learning
+from tests.engine.memory_fixture import WordEmbedder
 from tests.web.knowledge_web_fixture import OWNER, build_knowledge_services
-from tests.web_fixture import ADA, ANN, WebFixture, make_hello_model, open_web
+from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
 _TEXT: Json = {"type": "string"}
 
@@ -52,6 +55,13 @@ class EchoShell:
         pass
 
 
+def comply(request: ModelRequest) -> ScriptedReply:
+    """Calls what has to be called, keeps to a form, and says hello otherwise."""
+    if request.tool_choice == "required":
+        return ScriptedReply(calls=[call(request.tools[0].name)])
+    return ScriptedReply("Hello." if request.output_schema is None else "{}")
+
+
 @asynccontextmanager
 async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     engines: list[KnowledgeFixture] = []
@@ -63,7 +73,9 @@ async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: ManualClock) -> GapServices:
         return GapServices(GapReport(store, clock), build_learning(engines[0]))
 
-    model = make_hello_model()
+    model = ScriptedModel(otherwise=comply)
     keys = [ADA, ANN, OWNER]
-    async with open_web(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as web:
+    async with open_web(
+        model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()], embedder=WordEmbedder()
+    ) as web:
         yield web

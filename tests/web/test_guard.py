@@ -44,6 +44,8 @@ PROTECTED = [
     ("POST", "/api/agent-config/sets/default/activate"),
     ("DELETE", "/api/agent-config/sets/default"),
     ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/embeddings"),
+    ("POST", "/v1/responses"),
     ("POST", "/logout"),
     ("GET", "/api/github/repos"),
     ("POST", "/settings/profile"),

@@ -103,11 +103,14 @@ class WritingStyle:
 
 @record
 class SamplingSettings:
-    """None leaves the choice to the provider."""
+    """None leaves the choice to the provider. `demanded` names those that the asker insists on: a model that does not
+    take one refuses the request, instead of leaving it out.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
+    demanded: frozenset[str] = frozenset()
 
 
 @record

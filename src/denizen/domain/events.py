@@ -8,6 +8,7 @@ from __future__ import annotations
 from denizen.domain.approval import Approval
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
+from denizen.domain.message import ToolCallPart
 from denizen.domain.record import record
 from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.domain.usage import Usage
@@ -84,7 +85,8 @@ class Notice:
 @record(kw_only=True)
 class TurnFinished:
     """`images` are pictures of the model and of tools, as data URIs or web addresses; `cards` are cards, buttons and
-    files of tools as Markdown; `reasoning` is empty unless the agent is to show it.
+    files of tools as Markdown; `reasoning` is empty unless the agent is to show it. `calls` are of the asker's tools,
+    and left to the asker.
     """
 
     turn_id: TurnId
@@ -95,6 +97,7 @@ class TurnFinished:
     images: tuple[str, ...] = ()
     cards: str = ""
     reasoning: str = ""
+    calls: tuple[ToolCallPart, ...] = ()
 
 
 TurnEvent = (

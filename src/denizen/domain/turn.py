@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
+from denizen.domain.demands import AnswerDemands
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Part
@@ -75,7 +76,7 @@ class RequestOptions:
     instructions: str = ""
     model: str = ""
     max_output_tokens: int | None = None
-    temperature: float | None = None
+    demands: AnswerDemands = field(default_factory=AnswerDemands)
 
 
 @record
@@ -94,6 +95,7 @@ class SessionChoice:
 class TurnRequest:
     """A message that is to be answered by a turn.
 
+    `parts` are what the sender says, or nothing but results of calls that an earlier turn left to the sender.
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender
     chose the id: a message that says something else under the same one is refused. `shared` says that others talk here
     too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so.

@@ -451,10 +451,13 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
 
 async def render_answer(
     context: TurnContext, steps: TurnSteps, proofs: TurnProofs, text: str
-) -> tuple[ProvedAnswer, str]:
+) -> tuple[ProvedAnswer | None, str]:
     """Step 6: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
-    the extras of the steps.
+    the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form.
     """
+    demands = context.demands
+    if steps.extras.calls or demands.output is not None:  # no answer yet, or one for a program
+        return None, text if demands.output is not None else (await proofs.prove(text)).text
     answer = hold_to_sources(context, steps, await proofs.prove(text))
     reply, drawn = extract_attachments(omit_addresses(answer.text, steps.extras.shown).strip(), {})
     steps.extras += ReplyExtras(shown=(drawn,) if drawn else ())

@@ -6,12 +6,13 @@ makes exactly one request. Retries happen inside, before any output; falling bac
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import field
 from decimal import Decimal
 from typing import Literal, Protocol
 
 from denizen.domain.agent import SamplingSettings
+from denizen.domain.errors import InvalidInput
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.prompt import PromptMessage, Segment
@@ -76,7 +77,25 @@ class ModelRequest:
     conversation_key: str = ""
     reasoning: bool = False
     """Whether a model that can be told to is to think first."""
+    parallel_calls: bool = True
+    """Whether one reply may call several tools."""
     keep_s: float = 300.0
+
+    @property
+    def takes_any_object(self) -> bool:
+        """Whether the output may be any JSON object, which servers have a form of their own for."""
+        return self.output_schema is not None and self.output_schema.keys() <= {"type"}
+
+    def check_sampling(self, kept: Collection[str], model: str) -> None:
+        """Raises InvalidInput when the model would not get what the asker insists on."""
+        lost = sorted(self.sampling.demanded - set(kept))
+        if lost:
+            raise InvalidInput(
+                f"The model {model} does not take `{lost[0]}` as it is given.",
+                code="parameter_unsupported",
+                why="the agent's model has no such setting, or only another range, or not beside the others",
+                fix=f"Leave `{lost[0]}` out, or ask an agent with another model.",
+            )
 
 
 @record

@@ -128,6 +128,7 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Streams the next step. A checkpoint before each event lets other tasks run, as a network would."""
         self.requests.append(request)
+        request.check_sampling(self._capabilities.sampling, self._name)
         said = self._take(request)
         await anyio.lowlevel.checkpoint()
         if isinstance(said, DenizenError):

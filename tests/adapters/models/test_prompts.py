@@ -413,6 +413,44 @@ async def test_models_that_refuse_sampling_get_none(server: ModelServer) -> None
 
 
 @each_wire()
+@pytest.mark.parametrize(("name", "value"), [("temperature", 1.7), ("top_p", 0.9), ("seed", 7)])
+async def test_sampling_that_the_asker_insists_on_is_sent_as_it_is_or_the_request_refused(
+    server: ModelServer, wire: Wire, name: str, value: float
+) -> None:
+    sampling = replace(ALL, demanded=frozenset({name}))
+    takes_none = {RESPONSES: {"temperature", "top_p", "seed"}}
+    claude = {"temperature", "top_p", "seed"}  # neither above 1, nor beside a temperature, nor a seed
+    if name in takes_none.get(wire, claude if "claude" in wire.model else set()):
+        with pytest.raises(InvalidInput, match=f"`{name}`") as caught:
+            await send_request(server, wire, make_request("hi", sampling=sampling))
+        assert caught.value.code == "parameter_unsupported"
+        assert not server.bodies
+    else:
+        assert (await send_request(server, wire, make_request("hi", sampling=sampling)))[name] == value
+
+
+@each_wire(OPENAI, RESPONSES, XAI, COMPATIBLE)
+async def test_a_model_is_told_when_a_reply_may_call_one_tool_only(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, make_request("hi", tools=(LOOK,), parallel_calls=False))
+    assert body["parallel_tool_calls"] is False
+    body = await send_request(server, wire, make_request("hi", tools=(LOOK,)))
+    assert "parallel_tool_calls" not in body
+
+
+@each_wire(OPENAI, RESPONSES, XAI, COMPATIBLE)
+async def test_any_object_is_asked_for_by_the_form_that_servers_have_for_it(server: ModelServer, wire: Wire) -> None:
+    body = await send_request(server, wire, make_request("Answer in JSON.", output_schema={"type": "object"}))
+    assert (body["text"]["format"] if wire is RESPONSES else body["response_format"])["type"] == "json_object"
+
+
+@each_wire(OPENAI, XAI, GROQ)
+async def test_an_open_schema_is_not_called_strict(server: ModelServer, wire: Wire) -> None:
+    schema: JsonObject = {"type": "object", "properties": {"name": {"type": "string"}}}
+    body = await send_request(server, wire, make_request("hi", output_schema=schema, output_name="city"))
+    assert not body["response_format"]["json_schema"].get("strict")
+
+
+@each_wire()
 async def test_tool_choice_is_sent_with_tools_only(server: ModelServer, wire: Wire) -> None:
     body = await send_request(server, wire, make_request("hi", tool_choice="required"))
     assert "tool_choice" not in body

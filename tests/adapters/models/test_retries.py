@@ -7,9 +7,10 @@ from email.utils import format_datetime
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
-from denizen.adapters.models.failures import ModelFailure
+from denizen.adapters.models.failures import FailureContext, ModelFailure, classify_transport
 from denizen.adapters.models.model import OUTPUT_BEGAN, RetryPolicy
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
 from denizen.ports.model import ModelEvent, ModelNotice, TextDelta
@@ -105,7 +106,7 @@ async def test_the_pause_that_the_provider_asks_for_is_kept(
 
 
 @each_wire(ANTHROPIC, OPENAI, COMPATIBLE)
-@pytest.mark.proves("TW16")
+@pytest.mark.proves("TW16", "X-retry")
 async def test_the_pause_may_be_a_date(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     pauses = RecordingSleep()
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
@@ -376,6 +377,14 @@ async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, 
     assert caught.value.context[OUTPUT_BEGAN] is True
 
 
+@pytest.mark.proves("X-retry")
+def test_a_connection_that_takes_too_long_is_tried_again_and_silence_is_not() -> None:
+    context = FailureContext("lab/tiny", "lab", "http://lab", "LAB_KEY", ())
+    slow, silent = httpx2.ConnectTimeout("It took too long."), httpx2.ReadTimeout("It said nothing.")
+    assert classify_transport(slow, context).retryable and not classify_transport(silent, context).retryable
+
+
+@pytest.mark.proves("X-retry")
 def test_pauses_grow_vary_and_end() -> None:
     failed = ModelFailure(Unavailable("x"), retryable=True)
     longest, shortest = RetryPolicy(chance=lambda: 1.0), RetryPolicy(chance=lambda: 0.0)

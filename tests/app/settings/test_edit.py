@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from denizen.app.home.files import edit_lock
 from denizen.app.settings import load_settings, parse_path, remove_secret, remove_value, set_secret, set_value
 from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
+from denizen.app.settings.setup import SetupAnswers, write_setup
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
@@ -251,6 +252,14 @@ def set_key(home: Path) -> None:
     set_secret(home, {}, ("knowledge", "youtube", "api_key"), ("YOUTUBE_KEY", "a-key"))
 
 
+def remove_other(home: Path) -> None:
+    remove_secret(home, {}, ("logging", "level"), "OTHER")
+
+
+def set_up(home: Path) -> None:
+    write_setup(home, SetupAnswers(discord_token="a-token"), environment={})
+
+
 @pytest.mark.parametrize(
     ("text", "left", "secrets"),
     [
@@ -280,6 +289,13 @@ def test_a_secret_is_removed_with_its_setting_and_what_that_leaves_empty_unless_
 
 
 LEVEL = "logging: {level: debug}\n"
+CHANNELS = """\
+channels:
+  discord:
+    accounts:
+      denizen:
+        token: ${DISCORD_TOKEN_DENIZEN}
+"""
 
 
 @pytest.mark.proves("T7")
@@ -289,6 +305,8 @@ LEVEL = "logging: {level: debug}\n"
         (set_port, LEVEL + "server:\n  port: 1\n", "OTHER=1\n"),
         (remove_level, "logging: {}\n", "OTHER=1\n"),
         (set_key, LEVEL + "knowledge:\n  youtube:\n    api_key: ${YOUTUBE_KEY}\n", "OTHER=1\nYOUTUBE_KEY=a-key\n"),
+        (remove_other, "logging: {}\n", ""),
+        (set_up, f"{LEVEL}{CHANNELS}", "OTHER=1\nDISCORD_TOKEN_DENIZEN=a-token\n"),
     ],
 )
 def test_edits_wait_for_each_other(

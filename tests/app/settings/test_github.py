@@ -58,6 +58,11 @@ def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
     )
 
 
+@pytest.mark.proves("L-config-error-message")
+def test_the_text_of_a_failure_is_a_setting(home: Home):
+    assert load_only_login(home, "error_message: Ask Olga.").account_policy.style.error_message == "Ask Olga."
+
+
 def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home):
     ada, bert = home.using(VALUES).load(BOTH).github_accounts
     assert (ada.account.app_id, ada.account.private_key) == ("123", "-----BEGIN\nKEY-----")

@@ -178,7 +178,9 @@ async def test_context_shows_how_the_tokens_divide_against_what_a_prompt_may_hav
         budget = (8000 - fixed) // 2  # the other half is kept for the answer
         assert abs(fixed + budget - (used + free)) <= 1
         assert f"The prompt may have {used + free:,} of them" in text
-        assert cells["free"][1] == str(round(100 * free / (used + free)))
+        for name in ("file SOUL.md", "tools", "messages", "free"):
+            count, percent = cells[name]
+            assert percent == str(round(100 * int(count.replace(",", "")) / (used + free))), name
 
 
 async def test_context_counts_what_is_summed_up_by_its_summary() -> None:

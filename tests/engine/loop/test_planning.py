@@ -218,7 +218,7 @@ async def test_a_plan_keeps_two_steps_for_the_answer_and_says_that_the_steps_wer
     assert reply.startswith("Done.") and reply.endswith(LIMIT_NOTE)
 
 
-@pytest.mark.proves("L5")
+@pytest.mark.proves("L5", "L4")
 async def test_arguments_that_never_fit_are_told_with_tool_and_fault_and_kept_in_the_history() -> None:
     model = ScriptedModel(plan("look"), plan("look"), ScriptedReply("Cats are nice."), capabilities=SMALL)
     async with open_engine(model) as engine:

@@ -11,7 +11,14 @@ from denizen.domain.ids import CallId
 from denizen.domain.message import Part, Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens
-from denizen.engine.prompt.session_history import KEPT_SHARE, HistoryEntry, plan_range, plan_window, window_start
+from denizen.engine.prompt.session_history import (
+    KEPT_SHARE,
+    QUESTION,
+    HistoryEntry,
+    plan_range,
+    plan_window,
+    window_start,
+)
 
 
 def user(text: str) -> PromptMessage:
@@ -74,6 +81,13 @@ def test_a_call_that_never_got_its_result_is_closed_by_a_result_that_says_so() -
 @pytest.mark.proves("E8")
 def test_a_result_without_its_call_is_left_out() -> None:
     assert window(results("9"), user("b")) == [user("b")]
+
+
+def test_results_of_the_askers_tools_are_kept_with_all_that_led_to_them_back_to_the_question() -> None:
+    chain = [calls("1"), results("1", length=400), calls("2"), replace(results("2"), kind=QUESTION)]
+    history = [user("before"), assistant("yes"), user("the question"), *chain]
+    assert window(*history, budget=50) == history[2:]
+    assert window(*chain, budget=0) == chain[2:], "where there is no question"
 
 
 def test_an_exchange_that_fits_is_kept_even_when_it_is_more_than_the_usual_rest() -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from denizen.domain.demands import DEMANDS, OutputForm, StopFilter, demands_from_json, demands_to_json
 from denizen.domain.errors import InvalidInput
 from denizen.domain.events import TextAdded
-from denizen.domain.message import ImagePart, Role, TextPart
+from denizen.domain.ids import CallId
+from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
-from denizen.web.api.completion_format import StreamedText, parse_completion
+from denizen.web.api.completion_format import StreamedText, parse_completion, write_arguments
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -61,7 +63,7 @@ def test_the_model_names_an_agent_and_may_be_left_open(model: str | None, agent:
 
 def test_limits_and_sampling_are_taken() -> None:
     asked = parse_completion(ask(max_tokens=50, max_completion_tokens=40, temperature=0.5))
-    assert (asked.max_output_tokens, asked.temperature) == (40, 0.5)
+    assert (asked.max_output_tokens, asked.demands.sampling.temperature) == (40, 0.5)
     assert parse_completion(ask(max_tokens=50)).max_output_tokens == 50
     assert parse_completion(ask()).max_output_tokens is None
 
@@ -72,17 +74,118 @@ def test_usage_of_a_stream_is_asked_for_and_a_session_may_be_named() -> None:
     assert not parse_completion(ask(stream=True)).include_usage
 
 
-def test_what_is_not_known_is_ignored() -> None:
-    extras = {"top_k": 3, "logit_bias": {}, "seed": 1, "store": True, "tools": [], "n": 1, "stop": ["x"], "user": None}
-    assert parse_completion(ask(**extras)) == parse_completion(ask())
+def test_fields_that_ask_for_nothing_are_accepted() -> None:
+    extras = {
+        "logit_bias": {},
+        "store": True,
+        "tools": [],
+        "n": 1,
+        "user": None,
+        "logprobs": False,
+        "modalities": ["text"],
+    }
+    usual = {
+        "presence_penalty": 0.0,
+        "service_tier": "auto",
+        "response_format": {"type": "text"},
+        "tool_choice": "auto",
+    }
+    assert parse_completion(ask(**extras, **usual)) == parse_completion(ask())
+
+
+def test_sampling_stops_and_forms_are_demands() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "city", "schema": {"type": "object"}}}
+    demands = parse_completion(ask(top_p=0.5, seed=7, stop="END", response_format=form)).demands
+    assert (demands.sampling.top_p, demands.sampling.seed, demands.stop) == (0.5, 7, ("END",))
+    assert demands.output == OutputForm({"type": "object"}, "city")
+    assert demands_from_json({DEMANDS: demands_to_json(demands)}) == demands
+
+
+def function(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, **more}}
+
+
+def test_the_choice_of_a_tool_says_which_may_and_which_must_be_called() -> None:
+    tools = [function("one"), function("two", strict=True)]
+    chosen = [
+        parse_completion(ask(tools=tools, tool_choice=choice)).demands.tools
+        for choice in ("auto", "none", "required", {"type": "function", "function": {"name": "two"}})
+    ]
+    assert [sorted(each.names) for each in chosen] == [["one", "two"], [], ["one", "two"], ["two"]]
+    assert [each.is_required for each in chosen] == [False, False, True, True]
+    demands = parse_completion(ask(tools=tools, parallel_tool_calls=False)).demands
+    assert (demands.tools.is_parallel, demands.tools.strict) == (False, frozenset({"two"}))
+    assert demands_from_json({DEMANDS: demands_to_json(demands)}) == demands
+
+
+def test_calls_and_results_are_history_and_results_at_the_end_are_answered() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}
+    talk = [user("hi"), {"role": "assistant", "content": None, "tool_calls": [call]}]
+    result = {"role": "tool", "tool_call_id": "c1", "content": "blue"}
+    asked = parse_completion(ask(messages=[*talk, result]))
+    made = PromptMessage(Role.ASSISTANT, (ToolCallPart(CallId("c1"), "look", {"at": "sky"}),))
+    told = ToolResultPart(CallId("c1"), "look", "blue")
+    assert (asked.history[1:], asked.parts) == ((made,), (told,))
+    later = parse_completion(ask(messages=[*talk, result, user("and?")]))
+    assert (later.history[1:], later.parts) == ((made, PromptMessage(Role.TOOL, (told,))), (TextPart("and?"),))
+
+
+def test_arguments_that_are_no_json_stay_as_they_were_written() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "sky!"}}
+    asked = parse_completion(ask(messages=[user("hi"), {"role": "assistant", "tool_calls": [call]}, user("go on")]))
+    [part] = asked.history[1].parts
+    assert isinstance(part, ToolCallPart)
+    assert write_arguments(part) == "sky!"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_task"),
+    [
+        ({}, True),
+        ({"messages": [user("### Task:\nClean the <chat_history>"), user("Please.")]}, False),
+        ({"messages": [user("### Task: clean the kitchen")]}, False),
+        ({"tools": [function("one")]}, False),
+        ({"metadata": {"session": "trip"}}, False),
+        ({"messages": [user("Name it.")], "metadata": {"task": "title_generation"}}, True),
+    ],
+)
+def test_a_task_beside_a_conversation_is_told_from_a_question(change: dict[str, Any], *, is_task: bool) -> None:
+    title = user("### Task:\nGenerate a title.\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>")
+    assert parse_completion({"messages": [title]} | change).is_task is is_task
+
+
+def test_nothing_of_a_stop_text_is_shown_in_whatever_pieces_it_comes() -> None:
+    for size in range(1, 8):
+        text, stop = "one two EN END three", StopFilter(("END", "three"))
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        assert ("".join(map(stop.feed, pieces)) + stop.finish(), stop.is_hit) == ("one two EN ", True)
+    free = StopFilter(("END",))
+    assert (free.feed("The EN") + free.finish(), free.is_hit) == ("The EN", False)
 
 
 @pytest.mark.parametrize(
     ("body", "code", "word"),
     [
-        (ask(tools=[{"type": "function"}]), "tools_unsupported", "gate"),
-        (ask(functions=[{"name": "f"}]), "tools_unsupported", "gate"),
-        (ask(n=2), "n_unsupported", "choice"),
+        (ask(tools=[{"type": "function"}]), "field_invalid", "tools[0]: name"),
+        (ask(tools=[{"type": "web_search"}]), "tools_unsupported", "web_search"),
+        (ask(tools=[function("a"), function("a")]), "tools_invalid", "'a'"),
+        (ask(tools=[function("a", parameters={"type": "string"})]), "field_invalid", "type object"),
+        (ask(tools=[function("a")], tool_choice="b"), "field_invalid", "tool_choice"),
+        (ask(tools=[function("a")], tool_choice=["auto"]), "field_invalid", "tool_choice"),
+        (ask(tool_choice="required"), "field_invalid", "with tools"),
+        (ask(functions=[{"name": "f"}]), "functions_unsupported", "tools"),
+        (ask(n=2), "n_unsupported", "one answer"),
+        (ask(logprobs=True), "logprobs_unsupported", "logprobs"),
+        (ask(frequency_penalty=0.5), "frequency_penalty_unsupported", "Leave"),
+        (ask(reasoning_effort="high"), "reasoning_effort_unsupported", "configuration"),
+        (ask(top_k=3), "field_unknown", "top_k"),
+        (ask(temprature=1), "field_unknown", "Did you mean 'temperature'?"),
+        (ask(stop=["a"] * 5), "field_invalid", "stop"),
+        (ask(stop=""), "field_invalid", "stop"),
+        (ask(seed=1.5), "field_invalid", "seed"),
+        (ask(top_p=2), "field_invalid", "top_p"),
+        (ask(response_format={"type": "grammar"}), "field_invalid", "json_schema"),
+        (ask(response_format={"type": "json_schema", "json_schema": {"name": "x"}}), "field_invalid", "schema"),
         (ask(messages=[]), "field_invalid", "messages"),
         (ask(messages="hi"), "field_invalid", "messages"),
         (ask(messages=["hi"]), "field_invalid", "messages[0]"),
@@ -95,9 +198,11 @@ def test_what_is_not_known_is_ignored() -> None:
         (ask(messages=[user(None)]), "message_empty", "empty"),
         (ask(messages=[user(5)]), "field_invalid", "messages[0].content"),
         (ask(messages=[user(["x"])]), "field_invalid", "messages[0].content[0]"),
-        (ask(messages=[{"role": "tool", "content": "x"}, user("hi")]), "messages_invalid", "'tool'"),
+        (ask(messages=[{"role": "tool", "content": "x"}, user("hi")]), "field_invalid", "tool_call_id"),
+        (ask(messages=[{"role": "tool", "tool_call_id": "1", "content": "x"}]), "messages_invalid", "not there"),
+        (ask(messages=[{"role": "robot", "content": "x"}]), "messages_invalid", "'robot'"),
         (ask(messages=[{"role": ["user"], "content": "x"}]), "field_invalid", "'role' must be a string"),
-        (ask(messages=[{"role": "assistant", "tool_calls": [{}]}, user("hi")]), "messages_invalid", "tool call"),
+        (ask(messages=[{"role": "assistant", "tool_calls": [{}]}, user("hi")]), "field_invalid", "tool_calls[0]"),
         (ask(messages=[{"content": "x"}]), "messages_invalid", "messages[0]"),
         (ask(messages=[user([{"type": "input_audio"}])]), "part_unsupported", "input_audio"),
         (ask(messages=[user([{"type": "image_url", "image_url": {}}])]), "image_invalid", "URL"),

@@ -271,7 +271,7 @@ async def test_a_repetition_while_the_turn_runs_gets_the_whole_answer() -> None:
     ("asked", "error", "code", "word"),
     [
         ({"model": "denizn"}, openai.NotFoundError, "model_not_found", "Did you mean 'denizen'?"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, openai.BadRequestError, "tools_unsupported", ""),
+        ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, openai.BadRequestError, "tools_unsupported", ""),
         ({"n": 2}, openai.BadRequestError, "n_unsupported", ""),
         ({"messages": []}, openai.BadRequestError, "field_invalid", "messages"),
     ],

@@ -109,7 +109,7 @@ async def test_no_request_that_fits_the_description_or_does_not_breaks_the_serve
         document = await describe(web)
         seen = await to_thread.run_sync(try_all, document, url)
     assert sum(seen.values()) > 200
-    for path in ("/api/chat", "/api/sandbox/shell"):
+    for path in ("/api/chat", "/api/sandbox/shell", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
         assert {status for (_, found, status) in seen if found == path} >= {200, 400}, "these were tried for nothing"
 
 

@@ -46,13 +46,17 @@ def build_body(request: ModelRequest, target: ModelTarget) -> Body:
     }
     if request.tools:
         body |= {"tools": [_build_tool(tool) for tool in request.tools], "tool_choice": request.tool_choice}
-        if not capabilities.parallel_calls:
+        if not (capabilities.parallel_calls and request.parallel_calls):
             body["parallel_tool_calls"] = False
     if request.output_schema is not None:
         form: Body = {"name": request.output_name, "schema": request.output_schema}
-        if facts.wire.strict:
+        # A strict server refuses an open schema, such as a client may send.
+        is_open = request.output_schema.get("type") == "object" and request.output_schema.get(
+            "additionalProperties", True
+        )
+        if facts.wire.strict and not is_open:
             form["strict"] = True
-        is_bound = capabilities.json_schema
+        is_bound = capabilities.json_schema and not request.takes_any_object
         body["response_format"] = {"type": "json_schema", "json_schema": form} if is_bound else {"type": "json_object"}
     if capabilities.image_output and facts.wire.modalities:
         body["modalities"] = ["image", "text"]
@@ -63,7 +67,7 @@ def _system_messages(request: ModelRequest, target: ModelTarget) -> Iterator[Bod
     for segment in order_segments(request.segments):
         if segment.text.strip():
             yield {"role": "system", "content": segment.text}
-    if request.output_schema is not None and not target.capabilities.json_schema:
+    if request.output_schema is not None and (request.takes_any_object or not target.capabilities.json_schema):
         schema = json.dumps(request.output_schema, ensure_ascii=False)
         words = f"Answer with one JSON object that fits this schema, and with nothing else:\n{schema}"
         yield {"role": "system", "content": words}

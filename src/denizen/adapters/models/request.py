@@ -288,11 +288,12 @@ def build_parameters(
     output = None
     if request.output_schema is not None:
         output = OutputObjectDefinition(json_schema=dict(request.output_schema), name=request.output_name)
+    is_native = output is not None and capabilities.json_schema and not request.takes_any_object
     return ModelRequestParameters(
         function_tools=tools,
         instruction_parts=build_instructions(request.segments),
         output_object=output,
-        output_mode="text" if output is None else "native" if capabilities.json_schema else "prompted",
+        output_mode="text" if output is None else "native" if is_native else "prompted",
     )
 
 
@@ -329,7 +330,7 @@ def limit_output(request: ModelRequest, capabilities: Capabilities) -> int:
 
 def choose_sampling(request: ModelRequest, capabilities: Capabilities, *, model: str) -> dict[str, Any]:
     """Returns the sampling that the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature
-    beside top_p, and both while it reasons.
+    beside top_p, and both while it reasons. Raises InvalidInput where the asker insists on something else.
     """
     claude = "claude" in model
     wanted = SamplingSettings() if claude and request.reasoning else request.sampling
@@ -340,6 +341,7 @@ def choose_sampling(request: ModelRequest, capabilities: Capabilities, *, model:
         chosen["top_p"] = min(max(wanted.top_p, 0.0), 1.0)
     if wanted.seed is not None and "seed" in capabilities.sampling:
         chosen["seed"] = wanted.seed
+    request.check_sampling({name for name, value in chosen.items() if value == getattr(wanted, name)}, model)
     return chosen
 
 
@@ -353,7 +355,8 @@ def _tool_choice(request: ModelRequest, capabilities: Capabilities, vendor: Vend
     can_be_forced = profile.get("supports_forced_tool_choice", True) and (while_thinking or not thinks)
     if choice == "required" and not can_be_forced:
         choice = "auto"
-    return {"tool_choice": choice} | ({} if capabilities.parallel_calls else {"parallel_tool_calls": False})
+    is_parallel = capabilities.parallel_calls and request.parallel_calls
+    return {"tool_choice": choice} | ({} if is_parallel else {"parallel_tool_calls": False})
 
 
 def plan_cache_marks(request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities) -> Marks:

@@ -1,4 +1,5 @@
-"""Side completions: one request to a model beside a turn, billed like the turn's own. The observer and skills use them.
+"""Side completions: one request to a model beside a turn, billed like the turn's own. The observer and skills use them,
+and programs that want something about a conversation.
 
 It is reserved and counted in the budgets of the call's asker, agent and place, and noted on the call's trail, from
 where it gets into the usage of the turn. No cheaper model stands in for it: the owner chose who watches.
@@ -7,16 +8,21 @@ where it gets into the usage of the turn. No cheaper model stands in for it: the
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import replace
 
+from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
+from denizen.domain.demands import AnswerDemands, StopFilter
 from denizen.domain.errors import Unavailable
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import SessionId, TurnId, fresh
 from denizen.domain.message import Role, TextPart, join_text
-from denizen.domain.principal import PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.engine.budget.budgets import Payer, Payment, TurnBudget
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.live_events import LiveEvents
+from denizen.engine.intake.rate_limiter import RateLimiter, rate_error, turn_rate_key
 from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -82,3 +88,46 @@ class SideCompletion:
         if not answer:
             raise Unavailable("The model gave no answer.", code="model_incomplete", fix="Try again.")
         return answer
+
+
+class TaskCompletion:
+    """Completions beside all conversations: an agent's model alone, without its persona, tools, memory and sessions.
+
+    For what a program wants about a conversation, such as a title. It counts as a question in the asker's rate limits.
+    """
+
+    def __init__(self, runtime: Runtime, consult: BilledCompletion, limiter: RateLimiter) -> None:
+        self._runtime = runtime
+        self._consult = consult
+        self._limiter = limiter
+
+    async def __call__(
+        self,
+        agent: Agent,
+        asker: Principal,
+        place: Place,
+        *,
+        instructions: str,
+        messages: tuple[PromptMessage, ...],
+        max_output_tokens: int | None,
+        demands: AnswerDemands,
+    ) -> ModelReply:
+        """Raises LimitExceeded for somebody who asks too often, and what `BilledCompletion` raises."""
+        async with self._runtime.lease() as generation:
+            limits = generation.policy.rate_limits.of(asker)
+            can = generation.models.get(agent.model).capabilities
+        excess = await self._limiter.take(turn_rate_key(asker), limits)
+        if excess is not None:
+            raise rate_error(excess)
+        most = min(agent.limits.max_output_tokens, can.max_output_tokens or agent.limits.max_output_tokens)
+        request = ModelRequest(
+            segments=(Segment("task", instructions),) if instructions else (),
+            messages=messages,
+            max_output_tokens=min(max_output_tokens or most, most),
+            sampling=demands.apply_sampling(agent.sampling),
+        )
+        scope = CallScope(agent=agent.name, principal=asker, place=place, session_id=SessionId(""), turn_id=TurnId(""))
+        reply = await self._consult(scope, agent.model, request)
+        stop = StopFilter(demands.stop)
+        text = stop.feed(join_text(reply.parts)) + stop.finish()
+        return replace(reply, parts=(TextPart(text),))

@@ -18,7 +18,15 @@ import anyio
 
 from denizen.domain.budget import SERVER, BudgetPolicy, renews_at
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, list_fields
+from denizen.domain.errors import (
+    DenizenError,
+    InvalidInput,
+    LimitExceeded,
+    NeedsAttention,
+    NotFound,
+    Unavailable,
+    list_fields,
+)
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import estimate_tokens
@@ -27,7 +35,7 @@ from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
 from denizen.domain.vector import pack_vector
 from denizen.engine.budget.budgets import describe_scope, reserve
-from denizen.ports.embed import Embedder, EmbedKind
+from denizen.ports.embed import Embedder, EmbeddingResult, EmbedKind
 from denizen.ports.store import Store
 from denizen.ports.usage import Reservation
 
@@ -204,6 +212,42 @@ class BudgetedEmbedder:
             vectors.append(each.vectors[0] if isinstance(each, EmbeddedTexts) else bytes(len(plain.vectors[0])))
         return EmbeddedTexts(plain.model, vectors)
 
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
+        """Embeds texts for somebody who has to know when that fails. Raises NotFound without an embedder, what the
+        embedder raises, and LimitExceeded when the server's budget is used up.
+        """
+        embedder = self._embedder()
+        if embedder is None:
+            raise NotFound(
+                "There are no embeddings here.",
+                code="model_not_found",
+                why="no embedder is configured",
+                fix="Set `embeddings.provider` in the configuration.",
+            )
+        try:
+            return await self._request(embedder, texts, kind, TEXTS_PATIENCE_S + len(texts))
+        except _TextsRefusedError as error:
+            raise (error.__cause__ or error) from None  # what the embedder said itself
+        except TimeoutError as error:
+            raise Unavailable(
+                "The embedder took too long.", code="embedder_timeout", fix="Send fewer texts."
+            ) from error
+
+    async def _request(
+        self, embedder: Embedder, texts: Sequence[str], kind: EmbedKind, patience_s: float
+    ) -> EmbeddingResult:
+        paying = nullcontext(EmbeddingBill()) if self._budget is None else self._budget.paying(embedder, texts)
+        with anyio.fail_after(patience_s):
+            async with paying as bill:
+                try:
+                    embedded = await embedder.embed(texts, kind)
+                except (NeedsAttention, InvalidInput) as error:
+                    raise _TextsRefusedError(
+                        error.message, code=error.code, why=error.why, fix=error.fix, **error.context
+                    ) from error
+                bill.usage = embedded.usage
+        return embedded
+
     async def _embed_texts(self, texts: Sequence[str]) -> EmbeddedTexts | _No:
         return await self._embed(texts, EmbedKind.DOCUMENT, TEXTS_PATIENCE_S + len(texts))
 
@@ -214,16 +258,7 @@ class BudgetedEmbedder:
         if not texts:
             return EmbeddedTexts(embedder.name, [])
         try:
-            paying = nullcontext(EmbeddingBill()) if self._budget is None else self._budget.paying(embedder, texts)
-            with anyio.fail_after(patience_s):
-                async with paying as bill:
-                    try:
-                        embedded = await embedder.embed(texts, kind)
-                    except (NeedsAttention, InvalidInput) as error:
-                        raise _TextsRefusedError(
-                            error.message, code=error.code, why=error.why, fix=error.fix, **error.context
-                        ) from error
-                    bill.usage = embedded.usage
+            embedded = await self._request(embedder, texts, kind, patience_s)
         except (DenizenError, TimeoutError) as error:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
             _log.warning(

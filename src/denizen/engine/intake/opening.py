@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -12,18 +11,21 @@ from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.delivery import DeliveryKind, DeliveryState
-from denizen.domain.errors import Conflict, LimitExceeded
+from denizen.domain.demands import DEMANDS, demands_to_json
+from denizen.domain.errors import Conflict
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.message import Message, Part, Role, parts_to_json
+from denizen.domain.message import Message, Part, Role, ToolResultPart, parts_to_json
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, note_data_uris, shorten_to_store, time_mark
-from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.subject import subject_to_json
+from denizen.domain.taint import META, taint_to_json
+from denizen.domain.tool import Taint
 from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
-from denizen.engine.intake.rate_limiter import take_rate, turn_rate_key
+from denizen.engine.intake.rate_limiter import rate_error, take_rate, turn_rate_key
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -133,7 +135,7 @@ async def open_turn(
         trigger = Message(
             id=turn.trigger_id,
             conversation_id=conversation.id,
-            role=Role.USER,
+            role=_role(request),
             author=request.sender.author,
             parts=_kept(agent, request),
             created_at=now,
@@ -153,15 +155,8 @@ async def open_turn(
 
 async def _check_rate(work: UnitOfWork, principal: Principal, limits: Sequence[RateLimit], now: datetime) -> None:
     excess = await take_rate(work, turn_rate_key(principal), limits, now=now)
-    if excess is None:
-        return
-    window = "hour" if excess.limit.window_s <= HOUR_S else "day"
-    minutes = math.ceil(excess.wait_s / 60)
-    wait = f"{minutes} min" if minutes < 120 else f"{math.ceil(minutes / 60)} h"
-    raise LimitExceeded(
-        f"You have asked {excess.limit.calls} times within the {window}. Please come back in {wait}.",
-        code="rate_limited",
-    )
+    if excess is not None:
+        raise rate_error(excess)
 
 
 async def plan_turn(store: Store, agent: Agent, request: TurnRequest, *, now: datetime) -> OpenTurn:
@@ -189,7 +184,7 @@ async def plan_turn(store: Store, agent: Agent, request: TurnRequest, *, now: da
         trigger = Message(
             id=turn.trigger_id,
             conversation_id=place.conversation_id,
-            role=Role.USER,
+            role=_role(request),
             author=request.sender.author,
             parts=_kept(agent, request),
             created_at=now,
@@ -243,6 +238,8 @@ async def end_unwanted(work: UnitOfWork, key: TurnId, *, now: datetime) -> None:
 
 
 async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, request: TurnRequest) -> dict[str, Json]:
+    if _role(request) is Role.TOOL:
+        return {META: taint_to_json({Taint.TOOL})}
     meta: dict[str, Json] = {}
     if request.shared:
         meta["speaker"] = request.sender.author.name
@@ -260,7 +257,12 @@ async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, request: TurnRequest
 
 
 def _kept(agent: Agent, request: TurnRequest) -> tuple[Part, ...]:
-    return shorten_to_store(request.parts, Role.USER, agent.history.storing)
+    return shorten_to_store(request.parts, _role(request), agent.history.storing)
+
+
+def _role(request: TurnRequest) -> Role:
+    """Returns whose words the message holds: those of the sender, or results of the sender's tools."""
+    return Role.TOOL if all(isinstance(part, ToolResultPart) for part in request.parts) else Role.USER
 
 
 def _options(agent: Agent, request: TurnRequest) -> JsonObject:
@@ -270,7 +272,7 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
         "model": asked.model,
         "instructions": describe_data_uris(asked.instructions),
         "max_output_tokens": asked.max_output_tokens,
-        "temperature": asked.temperature,
+        DEMANDS: demands_to_json(asked.demands) or None,
         "supplied": None if session.history is None else [_row(message) for message in session.history],
         "asked_by_bot": request.sender.author.is_bot or None,
         "queue_key": session.place.conversation_id if session.place else None,

@@ -7,12 +7,14 @@ addresses, so only their digests are stored.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from datetime import datetime
 
 from denizen.domain.clock import Clock
+from denizen.domain.errors import LimitExceeded
 from denizen.domain.principal import Principal
-from denizen.domain.rate_limit import RateAllowance, RateLimit, RateLimitWait, find_allowance
+from denizen.domain.rate_limit import HOUR_S, RateAllowance, RateLimit, RateLimitWait, find_allowance
 from denizen.ports.store import Store, UnitOfWork
 
 
@@ -26,6 +28,17 @@ async def take_rate(work: UnitOfWork, key: str, limits: Sequence[RateLimit], *, 
 def turn_rate_key(principal: Principal) -> str:
     """Returns the key under which what a principal asks is counted."""
     return f"turn\x00{principal.key}"
+
+
+def rate_error(excess: RateLimitWait) -> LimitExceeded:
+    """Returns the error for somebody who asks too often."""
+    window = "hour" if excess.limit.window_s <= HOUR_S else "day"
+    minutes = math.ceil(excess.wait_s / 60)
+    wait = f"{minutes} min" if minutes < 120 else f"{math.ceil(minutes / 60)} h"
+    return LimitExceeded(
+        f"You have asked {excess.limit.calls} times within the {window}. Please come back in {wait}.",
+        code="rate_limited",
+    )
 
 
 class RateLimiter:

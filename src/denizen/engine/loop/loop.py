@@ -13,14 +13,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from denizen.domain.errors import Unavailable
 from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.domain.prompt_messages import note_data_uris
+from denizen.engine.loop.output_form import demand_form, describe_form, fits, say_output
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import append_notes
 from denizen.engine.prompt.system_prompt import tell_results, transient_note
+from denizen.engine.tools.arguments import ArgumentsError, check_foreign_arguments
 from denizen.engine.tools.toolbox import FIND_TOOLS, SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
 from denizen.ports.model import ModelReply, ToolChoice
 
@@ -43,7 +46,7 @@ async def run_loop(
     """Returns the text of the answer. `history` ends with the message to answer, `looked_up` is known already. Raises
     what the model raises.
     """
-    limits = context.agent.limits
+    limits, output, client = context.agent.limits, context.demands.output, context.demands.tools
     # As words: a model that thinks refuses calls of its own that it made without thinking.
     messages = [*history, *tell_results([PromptMessage(Role.TOOL, (result,)) for _, result in looked_up])]
     offered: frozenset[str] | None = None
@@ -53,14 +56,19 @@ async def run_loop(
     made: list[ToolCallPart] = []
     for number in range(1, limits.max_steps + 1):
         toolbox = await _find_tools(context, steps, made)
-        names = frozenset(toolbox.tools)
+        names = frozenset(toolbox.tools) | client.names
         notes = [] if offered in (None, names) else [_TOOLS_CHANGED.format(tools=", ".join(toolbox.tools) or "none")]
         offered = names
-        text_only = not names or must_answer(number, limits.max_steps, streak)
+        # Calls that are left to the client need no step after them.
+        text_only = not names or (must_answer(number, limits.max_steps, streak) and not (client.specs and number == 1))
+        if output is not None and text_only:
+            break
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
-        reply = await _ask_model(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
+        reply = await _ask_model(context, steps, messages, toolbox, text_only=text_only, notes=notes)
         calls = list_calls(reply.parts)
+        if not text_only and (said := await _leave_calls(steps, reply, toolbox)) is not None:
+            return said
         if is_reserved(number, limits.max_steps):
             # Looking for a tool is no work, so an answer after that alone has lost nothing.
             is_used_up = worked >= count_tool_steps(limits.max_steps)
@@ -75,7 +83,9 @@ async def run_loop(
                 messages += [PromptMessage(Role.ASSISTANT, note_data_uris(reply.parts)), transient_note(nudge)]
                 steps.retract()
                 continue
-            if text or any(isinstance(part, ImagePart) for part in reply.parts):
+            if output is not None and fits(output, text):
+                return _keep_answer(steps, reply, say_output(steps, output, reply, text))
+            if output is None and (text or any(isinstance(part, ImagePart) for part in reply.parts)):
                 return _keep_answer(steps, reply, text)
             break
         made += calls
@@ -91,14 +101,14 @@ async def run_loop(
 
 async def _find_tools(context: TurnContext, steps: TurnSteps, made: Sequence[ToolCallPart]) -> Toolbox:
     """Those of the session, and what the calls of this turn have found."""
-    can, session = context.model.capabilities, context.turn.session_id
-    if not can.takes_tools:
+    can, session, client = context.model.capabilities, context.turn.session_id, context.demands.tools
+    if not can.takes_tools or client.is_required:
         return Toolbox({})
     wish = ToolRequest(context.question, steps.selections.of(session), made, SMALL_MODEL_TOOLS if can.small else 0)
     toolbox = await resolve_tools(context.agent, context.generation.toolsets, wish)
     if toolbox.chosen:
         steps.selections.keep(session, toolbox.chosen)
-    return toolbox
+    return toolbox.without(client.names)
 
 
 def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
@@ -123,15 +133,72 @@ async def _ask_model(
     steps: TurnSteps,
     messages: Sequence[PromptMessage],
     toolbox: Toolbox,
-    choice: ToolChoice,
+    *,
+    text_only: bool,
     notes: Sequence[str],
 ) -> ModelReply:
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
+    output, client = context.demands.output, context.demands.tools
+    specs = (*toolbox.specs, *client.specs)
+    choice: ToolChoice = "none" if text_only else "required" if client.is_required else "auto"
+    notes = notes if output is None else [*notes, describe_form(output)]
     # No later prompt shows the calls of a participant, so its messages keep their bytes for this turn only.
     promise = Stability.SESSION if context.speakers is None else Stability.TURN
     told = append_notes(messages, [*context.prompt.notes, *map(transient_note, notes)], promise)
-    request = replace(context.request(told, native=True), tools=toolbox.specs, tool_choice=choice)
-    return await steps.ask(request, "answer" if choice == "none" else "act")
+    if not specs:  # calls of before are refused where no tools are told
+        told = tell_results(told)
+    request = replace(
+        context.request(told, native=bool(specs)), tools=specs, tool_choice=choice, parallel_calls=client.is_parallel
+    )
+    return await steps.ask(request, "answer" if choice == "none" else "act", show=output is None)
+
+
+async def _leave_calls(steps: TurnSteps, reply: ModelReply, toolbox: Toolbox) -> str | None:
+    """Ends the turn with calls of tools that the client runs, and returns the words beside them; None where there are
+    none. Calls of the agent's own beside them are run. Raises Unavailable when there had to be one.
+    """
+    calls, client = list_calls(reply.parts), steps.context.demands.tools
+    theirs = client.select_calls(calls)
+    if not theirs:
+        if client.is_required:
+            raise unmet_choice(steps.context)
+        return None
+    own = [call for call in calls if toolbox.find(call.tool) is not None]
+    kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart) or part in (*own, *theirs))
+    if own:
+        await _run_calls(steps, replace(reply, parts=kept), own, toolbox)
+    else:
+        steps.keep(Role.ASSISTANT, kept)
+    leave_calls(steps, theirs)
+    return join_text(kept).strip()
+
+
+def leave_calls(steps: TurnSteps, calls: Sequence[ToolCallPart]) -> None:
+    """Raises Unavailable for arguments that do not fit, where the client is not to get such."""
+    tools = steps.context.demands.tools
+    for spec in tools.specs:
+        for call in calls:
+            if call.tool == spec.name and spec.name in tools.strict:
+                try:
+                    check_foreign_arguments(spec, call.args)
+                except ArgumentsError as problem:
+                    raise Unavailable(
+                        "The model called a tool with arguments that do not fit it.",
+                        code="arguments_invalid",
+                        why=str(problem),
+                        fix="Try again, or leave `strict` out.",
+                    ) from problem
+    steps.leave_calls(calls)
+
+
+def unmet_choice(context: TurnContext) -> Unavailable:
+    """Returns the error for a model that answered although it had to call a tool."""
+    return Unavailable(
+        f"The model of {context.agent.name} did not call the tool that it had to call.",
+        code="tool_choice_unmet",
+        why="not every model can be made to",
+        fix="Try again, or let `tool_choice` be auto.",
+    )
 
 
 async def _run_calls(
@@ -151,9 +218,15 @@ def _leave_unrun(call: ToolCallPart) -> ToolResultPart:
 
 async def _answer_without_tools(context: TurnContext, steps: TurnSteps, messages: Sequence[PromptMessage]) -> str:
     """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
-    request = context.request([*tell_results(messages), *context.prompt.notes, transient_note(_ANSWER_NOW)])
+    output, told = context.demands.output, tell_results(messages)
+    now = [transient_note(_ANSWER_NOW)] if steps.number else []  # else there never were tools
+    request = context.request([*told, *context.prompt.notes, *now])
     # Without tools the prompt is like no other of the conversation, so it is not worth keeping in a cache for long.
-    reply = await steps.ask(replace(request, tool_choice="none", keep_s=SHORT_S), "final")
+    request = replace(request, tool_choice="none", keep_s=SHORT_S)
+    if output is not None:
+        reply = await steps.ask(demand_form(request, output), "final", show=False)
+        return _keep_answer(steps, reply, say_output(steps, output, reply, join_text(reply.parts)))
+    reply = await steps.ask(request, "final")
     text = join_text(reply.parts).strip()
     if text:
         return _keep_answer(steps, reply, text)

@@ -146,6 +146,7 @@ def finished_event(turn: Turn, extras: ReplyExtras) -> TurnFinished:
         images=(*list_pictures(shown), *extras.images),
         cards=describe_cards(shown),
         reasoning=extras.thoughts,
+        calls=extras.calls,
     )
 
 

@@ -29,12 +29,13 @@ from denizen.domain.ranking import topic_words
 from denizen.domain.tool import ToolSpec
 from denizen.domain.words import truncate
 from denizen.engine.loop.look_up import SEARCH
-from denizen.engine.loop.loop import APOLOGY, count_tool_steps
+from denizen.engine.loop.loop import APOLOGY, count_tool_steps, leave_calls, unmet_choice
+from denizen.engine.loop.output_form import demand_form, say_output
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import insert_notes_before_question
-from denizen.engine.prompt.system_prompt import transient_note
+from denizen.engine.prompt.system_prompt import tell_results, transient_note
 from denizen.engine.tools.arguments import load_json
 from denizen.engine.tools.toolbox import (
     SMALL_MODEL_TOOLS,
@@ -90,6 +91,10 @@ async def plan_then_act(
     what the model raises when it answers.
     """
     has_searched = looked_up is not None
+    client = context.demands.tools
+    is_answered = history[-1].role is Role.TOOL and not _has_failed(history[-1])
+    if client.specs or history[-1].role is Role.TOOL:
+        history = tell_results(history)  # results of the client's tools are nowhere else
     toolbox = await _find_tools(context, has_searched=has_searched)
     if looked_up:
         # With an answer at hand a small model still names some tool; one that the question names may be meant.
@@ -97,9 +102,14 @@ async def plan_then_act(
     outcomes = list(looked_up or ())
     latest = outcomes[-1:]
     history = insert_notes_before_question(history, context.prompt.notes)
-    plans = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)) if toolbox.tools else 0
-    for _ in range(plans):
+    for _ in range(_count_plans(context, toolbox, is_answered=is_answered)):
         calls = await _plan(context, steps, history, toolbox, outcomes)
+        if theirs := client.select_calls(calls):
+            steps.keep(Role.ASSISTANT, theirs)
+            leave_calls(steps, theirs)
+            return ""
+        if client.is_required:
+            raise unmet_choice(context)
         done = {_identity(call) for call, _ in outcomes}
         calls = [call for call in calls if _identity(call) not in done]
         if not calls:
@@ -131,6 +141,18 @@ async def plan_then_act(
     return await _answer(context, steps, history, outcomes, apology)
 
 
+def _count_plans(context: TurnContext, toolbox: Toolbox, *, is_answered: bool) -> int:
+    """Returns how many plans are made at most. `is_answered`: a tool of the client has just given its result."""
+    plans, client = min(MAX_PLANS, count_tool_steps(context.agent.limits.max_steps)), context.demands.tools
+    if client.specs and is_answered and context.model.capabilities.small and not client.is_required:
+        return 0  # it would go on for ever
+    return max(plans, 1) if client.specs else plans if toolbox.tools else 0
+
+
+def _has_failed(message: PromptMessage) -> bool:
+    return any(isinstance(part, ToolResultPart) and part.is_error for part in message.parts)
+
+
 def _keep_named(question: str, toolbox: Toolbox, used: Collection[str]) -> Toolbox:
     """Returns the tools that the question names by other words than those that were used."""
     return Toolbox({name: tool for name, tool in toolbox.tools.items() if names_tool(question, name, besides=used)})
@@ -141,11 +163,14 @@ async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = (), 
     names some tool of those that it is offered, so with documents it gets those that the question speaks of; and what
     the question itself has not found, its words would not find.
     """
+    client = context.demands.tools
+    if client.is_required:
+        return Toolbox({})
     if not context.model.capabilities.small:
         wish = ToolRequest(context.question, calls=calls, first=(SEARCH,))
-        return await resolve_tools(context.agent, context.generation.toolsets, wish)
+        return (await resolve_tools(context.agent, context.generation.toolsets, wish)).without(client.names)
     wish = ToolRequest(context.question, calls=calls, limit=SMALL_MODEL_TOOLS, finder=False, first=(SEARCH,))
-    toolbox = await resolve_tools(context.agent, context.generation.toolsets, wish)
+    toolbox = (await resolve_tools(context.agent, context.generation.toolsets, wish)).without(client.names)
     is_sum = not topic_words(context.question) and any(map(str.isdigit, context.question))  # no tool has words for it
     if toolbox.find(SEARCH) is None or is_sum:
         return toolbox
@@ -163,7 +188,9 @@ async def _plan(
     toolbox: Toolbox,
     outcomes: Sequence[tuple[ToolCallPart, ToolResultPart]],
 ) -> list[ToolCallPart]:
-    tools = "\n".join(describe(spec) for spec in toolbox.specs)
+    client = context.demands.tools
+    specs = (*toolbox.specs, *client.specs)
+    tools = "\n".join(map(describe, specs))
     today = date_line(context.turn.opened_at, agent_timezone(context.agent))
     known = [transient_note(_MORE.format(results=_render(outcomes)))] if outcomes else []
     request = replace(
@@ -178,7 +205,7 @@ async def _plan(
         ),
         max_output_tokens=min(PLAN_TOKENS, context.prompt.max_output_tokens),
         sampling=replace(context.prompt.sampling, temperature=context.agent.tool_access.plan_temperature),
-        output_schema=plan_schema(toolbox.specs),
+        output_schema=plan_schema(specs, needs_one=client.is_required),
         output_name="plan",
         keep_s=SHORT_S,
     )
@@ -205,6 +232,13 @@ async def _answer(
     told = [transient_note(wording.replace("{results}", results))] if outcomes else []
     if apology:
         told.append(transient_note(_TOLD.format(apology=apology)))
+    output = context.demands.output
+    if output is not None:
+        reply = await steps.ask(demand_form(context.request([*history, *told]), output), "answer", show=False)
+        text = say_output(steps, output, reply, join_text(reply.parts))
+        steps.keep(Role.ASSISTANT, (TextPart(text),))
+        return text
+    if apology:
         steps.say(f"{apology}\n\n")
     reply = await steps.ask(context.request([*history, *told]), "answer")
     text = join_text(reply.parts).strip()
@@ -229,10 +263,10 @@ def _apologize(steps: TurnSteps, call: ToolCallPart, result: ToolResultPart) -> 
     return f"Sorry, `{call.tool}` failed: {reason}."
 
 
-def plan_schema(specs: Sequence[ToolSpec]) -> JsonObject:
-    """A plan as a JSON schema: no tool, or one with arguments that fit it."""
-    none = _form({"tool": {"const": NONE}})
-    return {"anyOf": [none, *(_form({"tool": {"const": s.name}, "args": dict(s.parameters)}) for s in specs)]}
+def plan_schema(specs: Sequence[ToolSpec], *, needs_one: bool = False) -> JsonObject:
+    """A plan as a JSON schema: one tool with arguments that fit it, or none, unless it `needs_one`."""
+    none = [] if needs_one else [_form({"tool": {"const": NONE}})]
+    return {"anyOf": [*none, *(_form({"tool": {"const": s.name}, "args": dict(s.parameters)}) for s in specs)]}
 
 
 def _form(properties: JsonObject) -> JsonObject:

@@ -10,10 +10,21 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
+from denizen.domain.demands import NO_TOOLS, ClientTools, demands_from_json
 from denizen.domain.evidence import READ
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
-from denizen.domain.message import ImagePart, Message, Part, Role, ThinkingPart, parts_from_json, parts_to_json
+from denizen.domain.message import (
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    list_calls,
+    parts_from_json,
+    parts_to_json,
+)
 from denizen.domain.record import record
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
@@ -104,16 +115,22 @@ LATEST = 50
 
 @record
 class ReplyExtras:
-    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, and what tools have
-    shown, as rows of `domain/attachments` in the order of the calls.
+    """The parts of a reply besides its text: `images` of the model as data URIs, its reasoning, what tools have shown,
+    as rows of `domain/attachments` in the order of the calls, and the calls that are left to the asker.
     """
 
     images: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
     shown: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[ToolCallPart, ...] = ()
 
     def __add__(self, more: ReplyExtras) -> ReplyExtras:
-        return ReplyExtras((*self.images, *more.images), (*self.reasoning, *more.reasoning), (*self.shown, *more.shown))
+        return ReplyExtras(
+            (*self.images, *more.images),
+            (*self.reasoning, *more.reasoning),
+            (*self.shown, *more.shown),
+            (*self.calls, *more.calls),
+        )
 
     @property
     def thoughts(self) -> str:
@@ -144,11 +161,14 @@ async def load_reply_extras(store: Store, turn: Turn, generation: Generation) ->
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
-    return collect_reply_extras(messages, turn.id, with_reasoning=agent is not None and agent.show_reasoning)
+    tools, with_reasoning = demands_from_json(turn.options).tools, agent is not None and agent.show_reasoning
+    return collect_reply_extras(messages, turn.id, with_reasoning=with_reasoning, tools=tools)
 
 
-def collect_reply_extras(messages: Iterable[Message], turn_id: TurnId, *, with_reasoning: bool) -> ReplyExtras:
-    """In the messages of a session, of which those of the turn count."""
+def collect_reply_extras(
+    messages: Iterable[Message], turn_id: TurnId, *, with_reasoning: bool, tools: ClientTools = NO_TOOLS
+) -> ReplyExtras:
+    """In the messages of a session, of which those of the turn count. `tools` are those that the asker runs."""
     found = ReplyExtras()
     for message in messages:
         if message.turn_id != turn_id:
@@ -158,4 +178,5 @@ def collect_reply_extras(messages: Iterable[Message], turn_id: TurnId, *, with_r
             found += ReplyExtras(shown=tuple(shown.values()))
         if message.role is Role.ASSISTANT:
             found += find_reply_extras(message.parts, with_reasoning=with_reasoning)
+            found += ReplyExtras(calls=tools.select_calls(list_calls(message.parts)))
     return found

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
+from denizen.domain.demands import StopFilter
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.evidence import READ
@@ -124,7 +125,10 @@ class TurnSteps:
         """
         self.number += 1
         self._note_prompt(request)
-        recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
+        stop = StopFilter(() if purpose == "plan" else self._context.demands.stop)
+        recorded = await self._stepping.step(
+            f"model:{self.number}", lambda: self._request(request, show=show, stop=stop)
+        )
         reply, duration_ms = reply_from_json(cast("Mapping[str, Any]", recorded))
         self.extras += find_reply_extras(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
         self.usage += reply.usage
@@ -153,7 +157,7 @@ class TurnSteps:
             use = describe(request, self._context.turn.id, self.number, self._context.model.name)
             self._prompts.append(replace(use, memories=self._context.prompt.memories))
 
-    async def _request(self, request: ModelRequest, *, show: bool) -> Json:
+    async def _request(self, request: ModelRequest, *, show: bool, stop: StopFilter) -> Json:
         turn_id, live = self._context.turn.id, self._services.live
         started = self._services.clock.monotonic_s()
         speakers = self._context.speakers if show else None
@@ -162,24 +166,29 @@ class TurnSteps:
         async with self._paying(request) as payment, aclosing(payment.model.stream(request)) as events:
             async for event in events:
                 match event:
-                    case TextDelta() | ThinkingDelta():
+                    case TextDelta():
                         payment.heard_chars += len(event.text)
-                        if show and isinstance(event, TextDelta):
-                            text = guard.feed(event.text) if guard else event.text
-                            said += text
-                            self._show(await proof.feed(text))
-                        elif show and self._context.agent.show_reasoning:
+                        text = stop.feed(guard.feed(event.text) if guard else event.text)
+                        said += text
+                        self._show(await proof.feed(text) if show else "")
+                    case ThinkingDelta():
+                        payment.heard_chars += len(event.text)
+                        if show and self._context.agent.show_reasoning:
                             live.publish(turn_id, ReasoningAdded(event.text))
                     case ModelNotice():
                         live.publish(turn_id, Notice(event.text))
                     case ModelReply():
                         payment.is_answered = True
-                        self._show(await proof.feed(guard.finish() if guard else "") + await proof.finish())
+                        text = stop.feed(guard.finish() if guard else "") + stop.finish()
+                        said += text
+                        self._show(await proof.feed(text) + await proof.finish() if show else "")
                         reply = filter_impersonation(event, speakers) if speakers else event
+                        if stop.is_hit:
+                            reply = replace(reply, parts=_text_parts(said), finish_reason="stop")
                         return reply_to_json(reply, self._since_ms(started))
-                if guard and guard.is_hit:
+                if stop.is_hit or (guard and guard.is_hit):
                     payment.is_answered = True
-                    self._show(await proof.finish())
+                    self._show(await proof.finish() if show else "")
                     return reply_to_json(await self._cut(payment, said), self._since_ms(started))
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
@@ -196,8 +205,7 @@ class TurnSteps:
         """The reply that a model would have given had it stopped by itself; what it cost is estimated."""
         name = payment.model.name
         used = await self._budgets.estimate(payment)
-        text = said.rstrip()
-        return ModelReply((TextPart(text),) if text else (), used, "stop", name, name.partition("/")[0])
+        return ModelReply(_text_parts(said), used, "stop", name, name.partition("/")[0])
 
     def _since_ms(self, started_s: float) -> int:
         return round((self._services.clock.monotonic_s() - started_s) * 1000)
@@ -377,6 +385,10 @@ class TurnSteps:
         self._show(LIMIT_NOTE)
         return reply + LIMIT_NOTE
 
+    def leave_calls(self, calls: Sequence[ToolCallPart]) -> None:
+        """Ends the turn with calls of tools that the asker runs."""
+        self.extras += ReplyExtras(calls=tuple(calls))
+
     def say(self, text: str) -> None:
         """Streams text of our own in front of an answer."""
         self._show(text)
@@ -390,6 +402,11 @@ class TurnSteps:
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
+
+
+def _text_parts(said: str) -> tuple[Part, ...]:
+    text = said.rstrip()
+    return (TextPart(text),) if text else ()
 
 
 def _refuse(text: str) -> CallOutcome:

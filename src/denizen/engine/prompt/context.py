@@ -7,17 +7,18 @@ begins with are found here too; `loop/steps.py` adds what it reads later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
-from denizen.domain.errors import NeedsAttention, NotFound
+from denizen.domain.demands import AnswerDemands, demands_from_json
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
+from denizen.domain.prompt import PromptMessage, Segment, Stability, count_tool_tokens, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
 from denizen.domain.record import record
 from denizen.domain.routing import list_turn_times
@@ -89,6 +90,7 @@ class TurnContext:
     model: Model
     scope: CallScope
     prompt: TurnPrompt
+    demands: AnswerDemands = field(default_factory=AnswerDemands)
     speakers: SpeakerNames | None = None
     """Set for a participant, which is kept from speaking for others."""
     overdue: Range | None = None
@@ -183,12 +185,14 @@ async def build_context(
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
     wanted = facts.options.get("max_output_tokens")
+    demands = _read_demands(facts)
     free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
+    free_tokens = max(free_tokens - sum(map(count_tool_tokens, demands.tools.specs)), 0)
     if facts.reads_transcript:
         talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
         talk = await _read_session(store, facts, notes, free_tokens, past)
-    temperature = facts.options.get("temperature")
+    _check_results(opened, talk.messages)
     context = TurnContext(
         turn=turn,
         generation=generation,
@@ -203,20 +207,58 @@ async def build_context(
             account=_choose_account(opened, agent),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
-            question=AskedText(join_text(opened.trigger.parts), _find_own_words(opened)),
+            question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
         ),
         prompt=TurnPrompt(
             segments=segments,
             max_output_tokens=max_output_tokens,
-            sampling=agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature)),
+            sampling=demands.apply_sampling(agent.sampling),
             notes=tuple(talk.notes),
             memories=recalled.memories,
             keep_s=plan_keep_s(talk.pauses_s),
         ),
+        demands=demands,
         speakers=talk.speakers,
         overdue=talk.overdue,
     )
     return context, talk.messages
+
+
+def _check_results(opened: OpenTurn, messages: Sequence[PromptMessage]) -> None:
+    """Raises InvalidInput where results of the asker's tools are left out, since nothing asked for them."""
+    if opened.trigger.role is Role.TOOL and messages[-1:] and messages[-1].role is not Role.TOOL:
+        raise InvalidInput(
+            "The results answer no call of this conversation.",
+            code="tool_result_unknown",
+            fix="Send the assistant message with the calls before their results, with the ids as they came.",
+        )
+
+
+def _read_demands(facts: _TurnFacts) -> AnswerDemands:
+    """Raises InvalidInput for what the agent or its model cannot do."""
+    demands, agent = demands_from_json(facts.opened.turn.options), facts.agent
+    if demands.tools.specs and not facts.model.capabilities.takes_tools:
+        raise InvalidInput(
+            f"The model of {agent.name} calls no tools.",
+            code="tools_unsupported",
+            fix="Leave `tools` out, or ask another agent.",
+        )
+    if demands.output is not None and agent.instructions.answers_from is AnswersFrom.SOURCES:
+        raise InvalidInput(
+            f"{agent.name} answers from its sources only, which a form would keep it from.",
+            code="response_format_unsupported",
+            why='each statement is held to what was read, and "I do not know" has to fit',
+            fix="Ask without a form, or ask another agent.",
+        )
+    return demands
+
+
+def _find_question(opened: OpenTurn, messages: Sequence[PromptMessage]) -> str:
+    """Returns what was asked. Results of the asker's tools answer no question: it stands before them."""
+    if opened.trigger.role is not Role.TOOL:
+        return join_text(opened.trigger.parts)
+    asked = (join_text(each.parts) for each in reversed(messages) if each.role is Role.USER and each.kind != "summary")
+    return next(asked, "")
 
 
 async def _changes_memory(facts: _TurnFacts) -> bool:

@@ -38,6 +38,9 @@ WORTH_TOKENS = 20_000
 KEPT_QUESTIONS = 3
 """From the last so many questions on, calls and results stay."""
 
+QUESTION = "question"
+"""The kind of the message to answer."""
+
 USED = "input_tokens"
 """In the meta of a stored message: the input of the request that gave it, where that was large."""
 
@@ -74,6 +77,11 @@ class _Group:
     @property
     def sequence(self) -> int:
         return self.entries[0].sequence
+
+    @property
+    def answers_call(self) -> bool:
+        """Whether the message to answer is in it, behind the calls that it has the results of."""
+        return any(entry.message.kind == QUESTION for entry in self.entries[1:])
 
     def weigh(self) -> None:
         """With and without calls and results."""
@@ -134,7 +142,9 @@ class _Walk:
         self.total += group.tokens
         if group.role is Role.ASSISTANT:
             self._used_tokens = group.entries[0].used_tokens
-        if group.role is Role.USER or at == len(self._groups) - 1:
+        # Results of the asker's tools belong to the question before them, which must not go.
+        answers_call = self._questions and group.answers_call
+        if group.role is Role.USER or (at == len(self._groups) - 1 and not answers_call):
             self._questions.append(at)
             self.has_moved = self._slim()
             if self.total > self._budget:
@@ -273,7 +283,7 @@ async def load_history(
     """Within the room and the agent's limits; a client that carries its history itself is believed."""
     turn, trigger = opened.turn, opened.trigger
     options = cast("Mapping[str, Any]", turn.options)
-    question = to_entries([trigger], "question")
+    question = to_entries([trigger], QUESTION)
     most = agent.limits.max_history_tokens
     budget = most if room.tokens >= most else max(room.tokens - room.tokens % BUDGET_STEP_TOKENS, 0)
     if "supplied" in options:

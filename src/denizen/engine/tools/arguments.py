@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,6 +59,11 @@ def check_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
     if problems:
         raise ArgumentsError(f"Wrong arguments for '{spec.name}': {'; '.join(problems)}. {_expected(spec)}")
     return repaired
+
+
+def check_foreign_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
+    """As `check_arguments`, for a schema that comes from outside, whatever its source says."""
+    return check_arguments(replace(spec, source=_OF_SERVERS), args)
 
 
 def _find_problems(spec: ToolSpec, args: JsonObject) -> list[str]:

@@ -199,6 +199,12 @@ class Toolbox:
     def find(self, name: str) -> BoundTool | None:
         return self.tools.get(name)
 
+    def without(self, names: frozenset[str]) -> Toolbox:
+        """Returns the tools that have other names."""
+        if names.isdisjoint(self.tools):
+            return self
+        return replace(self, tools={name: tool for name, tool in self.tools.items() if name not in names})
+
 
 async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
     """Every tool of every toolset. When two have the same name the earlier toolset keeps it."""

@@ -1,40 +1,58 @@
-"""The OpenAI wire format: reads requests for completions, writes completions, chunks and lists of models. Pure.
+"""The OpenAI wire format of chat completions: reads requests, writes completions, chunks and lists of models. Pure.
 
-The last user message triggers the turn. The messages before it are the history that the client carries; system and
-developer messages become instructions. Unknown fields are ignored, as OpenAI's servers do. Requests that would go
-silently wrong are refused: tools of the client (the agent runs its own, behind the gate) and several choices.
+The last user message triggers the turn, or the results of the client's tools at the end. The messages before are the
+history that the client carries; system and developer messages become instructions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import field
+from typing import Any
 
-from denizen.domain.errors import InvalidInput
+from denizen.domain.demands import AnswerDemands, write_call_id
 from denizen.domain.events import TextAdded, TurnFinished
-from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
+from denizen.domain.ids import TurnId
+from denizen.domain.message import Part, Role, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
 from denizen.domain.usage import Usage
-from denizen.web.http.request import JsonBody, field_error, read_flag, read_number, read_text
+from denizen.ports.model import RAW_ARGS
+from denizen.web.api.client_messages import read_conversation, read_messages
+from denizen.web.api.model_options import (
+    check_fields,
+    read_child,
+    read_demands,
+    read_max_tokens,
+    read_output_form,
+    read_tools,
+)
+from denizen.web.http.request import JsonBody, read_flag, read_text
 
 DONE = b"data: [DONE]\n\n"
 PARAGRAPH = "\n\n"
-MAX_TOKENS = 1_000_000
-MAX_MESSAGES = 2000
-"""More than any context holds. 100,000 in one request would hold everybody up for seconds."""
-MAX_PARTS = 1000
 # The name that a client gives its user precedes each of the user's messages in later prompts, so it must be short.
 MAX_USER_CHARS = 200
-_INSTRUCTION_ROLES = frozenset({"system", "developer"})
-_CHAT_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
+
+KNOWN = (
+    *("model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "top_p"),
+    *("seed", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format", "user", "metadata", "task"),
+)
+NEUTRAL_FIELDS = (
+    *("n", "logprobs", "top_logprobs", "frequency_penalty", "presence_penalty", "logit_bias", "modalities", "audio"),
+    *("prediction", "reasoning_effort", "verbosity", "service_tier", "web_search_options", "functions"),
+    "function_call",
+)
+
+_TASK_BEGIN, _TASK_TALK = "### Task:", "<chat_history>"
 
 
-@record
+@record(kw_only=True)
 class CompletionRequest:
     """A request for a completion. `model` names an agent, empty for the default one; `history` is the conversation
-    before the last message, as the client sent it; `session` is empty unless the body's metadata name one.
+    before `parts`, as the client sent it; `session` is empty unless the body's metadata name one. `is_task`: a program
+    wants a title or the like for a conversation, which is none itself.
     """
 
     model: str
@@ -46,131 +64,52 @@ class CompletionRequest:
     stream: bool = False
     include_usage: bool = False
     max_output_tokens: int | None = None
-    temperature: float | None = None
+    demands: AnswerDemands = field(default_factory=AnswerDemands)
+    is_task: bool = False
 
 
 def parse_completion(body: JsonBody) -> CompletionRequest:
     """Returns the request in a body. Raises InvalidInput, which names the wrong field."""
-    _refuse_unsupported(body)
-    instructions: list[str] = []
-    chat: list[PromptMessage] = []
-    for index, message in enumerate(_read_messages(body)):
-        if read_text(message, "role") in _INSTRUCTION_ROLES:
-            instructions.append(join_text(_read_parts(message, index)))
-        else:
-            chat.append(_read_message(message, index))
-    if not chat or chat[-1].role is not Role.USER:
-        raise InvalidInput(
-            "The last message must be the user's.",
-            code="messages_invalid",
-            fix="End `messages` with a message of role `user`.",
-        )
-    if not chat[-1].parts:
-        raise InvalidInput("The last message is empty.", code="message_empty", fix="Write something to answer.")
-    model = read_text(body, "model")
+    check_fields(body, KNOWN, NEUTRAL_FIELDS)
+    talk = read_conversation(read_messages(body, "messages"), "messages")
+    metadata = read_child(body, "metadata")
     stream = read_flag(body, "stream")
+    demands = read_demands(
+        body,
+        read_tools(body, is_flat=False),
+        read_output_form(read_child(body, "response_format"), "response_format", is_flat=False),
+    )
+    session = read_text(metadata, "session")
+    told = [*talk.history, PromptMessage(Role.USER, talk.parts)]
+    has_calls = any(isinstance(part, ToolCallPart | ToolResultPart) for message in told for part in message.parts)
+    is_alone = not (session or has_calls or demands.tools.specs or demands.output)
+    text = talk.text
+    is_task = bool(read_text(body, "task") or read_text(metadata, "task")) or (
+        not talk.history and text.lstrip().startswith(_TASK_BEGIN) and _TASK_TALK in text
+    )
     return CompletionRequest(
-        model="" if model == "default" else model,
-        parts=chat[-1].parts,
-        history=tuple(message for message in chat[:-1] if message.parts),
-        instructions="\n\n".join(filter(None, instructions)),
-        session=read_text(_read_child(body, "metadata"), "session"),
-        user=" ".join(read_text(body, "user").split())[:MAX_USER_CHARS],
+        model=read_model(body),
+        parts=talk.parts,
+        history=talk.history,
+        instructions=talk.instructions,
+        session=session,
+        user=read_user(body),
         stream=stream,
-        include_usage=stream and read_flag(_read_child(body, "stream_options"), "include_usage"),
-        max_output_tokens=_read_max_tokens(body),
-        temperature=read_number(body, "temperature", low=0, high=2),
+        include_usage=stream and read_flag(read_child(body, "stream_options"), "include_usage"),
+        max_output_tokens=read_max_tokens(body, "max_completion_tokens", "max_tokens"),
+        demands=demands,
+        is_task=is_task and is_alone,
     )
 
 
-def _refuse_unsupported(body: JsonBody) -> None:
-    if body.get("tools") or body.get("functions"):
-        raise InvalidInput(
-            "Tools of the client are not supported.",
-            code="tools_unsupported",
-            why="an agent runs its own tools, and each call passes its gate",
-            fix="Leave `tools` out, and give the tools to the agent in the configuration.",
-        )
-    if body.get("n") not in (None, 1):
-        raise InvalidInput("Only one choice is supported.", code="n_unsupported", fix="Leave `n` out.")
+def read_model(body: JsonBody) -> str:
+    """Returns the name of an agent, empty for the default one."""
+    model = read_text(body, "model")
+    return "" if model == "default" else model
 
 
-def _read_max_tokens(body: JsonBody) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
-        value = read_number(body, name, low=1, high=MAX_TOKENS)
-        if value is not None:
-            return int(value)
-    return None
-
-
-def _read_child(body: JsonBody, name: str) -> JsonBody:
-    value: Any = body.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise field_error(name, "an object")
-    return cast("JsonBody", value)
-
-
-def _read_messages(body: JsonBody) -> Sequence[JsonBody]:
-    value: Any = body.get("messages")
-    messages = cast("list[Any]", value) if isinstance(value, list) else []
-    if not 1 <= len(messages) <= MAX_MESSAGES:
-        raise field_error("messages", f"a list of 1 to {MAX_MESSAGES} messages")
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            raise field_error(f"messages[{index}]", "an object")
-    return cast("list[JsonBody]", messages)
-
-
-def _read_message(message: JsonBody, index: int) -> PromptMessage:
-    name = read_text(message, "role")
-    role = _CHAT_ROLES.get(name)
-    if role is None or message.get("tool_calls") or message.get("function_call"):
-        what = "a tool call" if role else f"role '{name}'"
-        raise InvalidInput(
-            f"messages[{index}] has {what}, which is not supported.",
-            code="messages_invalid",
-            why="an agent runs its own tools, and keeps their calls and results itself",
-            fix="Send messages of role system, developer, user and assistant, without tool calls.",
-        )
-    return PromptMessage(role, _read_parts(message, index))
-
-
-def _read_parts(message: JsonBody, index: int) -> tuple[Part, ...]:
-    content: Any = message.get("content")
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),) if content.strip() else ()
-    if not isinstance(content, list) or len(cast("list[Any]", content)) > MAX_PARTS:
-        raise field_error(f"messages[{index}].content", f"a string or a list of at most {MAX_PARTS} parts")
-    items = enumerate(cast("list[Any]", content))
-    return tuple(_read_part(item, f"messages[{index}].content[{number}]") for number, item in items)
-
-
-def _read_part(item: object, where: str) -> Part:
-    if not isinstance(item, dict):
-        raise field_error(where, "an object")
-    part = cast("JsonBody", item)
-    kind = read_text(part, "type")
-    if kind in {"text", "refusal"}:
-        return TextPart(read_text(part, kind))
-    if kind == "image_url":
-        # OpenAI's form is `{"url": ...}`; some clients send the URL itself.
-        value: object = part.get("image_url")
-        url = cast("JsonBody", value).get("url") if isinstance(value, dict) else value
-        if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
-            raise InvalidInput(
-                f"{where} needs the URL of a picture.", code="image_invalid", fix="Send an https URL or a data URL."
-            )
-        media_type = url[len("data:") :].partition(";")[0].partition(",")[0] if url.startswith("data:") else ""
-        return ImagePart(url, media_type)
-    raise InvalidInput(
-        f"{where} has type '{kind}', which is not supported.",
-        code="part_unsupported",
-        fix="Send text and image_url parts.",
-    )
+def read_user(body: JsonBody) -> str:
+    return " ".join(read_text(body, "user").split())[:MAX_USER_CHARS]
 
 
 class CompletionWriter:
@@ -178,7 +117,8 @@ class CompletionWriter:
     before it that names the role.
     """
 
-    def __init__(self, turn_id: str, model: str, *, created: int, include_usage: bool = False) -> None:
+    def __init__(self, turn_id: TurnId, model: str, *, created: int, include_usage: bool = False) -> None:
+        self._turn_id = turn_id
         self._head: dict[str, Any] = {"id": f"chatcmpl-{turn_id}", "created": created, "model": model}
         self._include_usage = include_usage
         self._is_open = False
@@ -186,7 +126,14 @@ class CompletionWriter:
     def completion(self, finished: TurnFinished, finish_reason: str) -> dict[str, Any]:
         # Reasoning and pictures are no part of OpenAI's format; OpenRouter and others use these names for them.
         content = PARAGRAPH.join(filter(None, (finished.reply, finished.cards)))
-        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        has_calls = bool(finished.calls)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": content or (None if has_calls else ""),
+            "refusal": None,
+        }
+        if has_calls:
+            message["tool_calls"] = [self._call(call) for call in finished.calls]
         if finished.reasoning:
             message["reasoning_content"] = finished.reasoning
         message |= _pictures(finished.images)
@@ -199,6 +146,21 @@ class CompletionWriter:
 
     def reasoning(self, text: str) -> bytes:
         return self._chunk({"reasoning_content": text})
+
+    def calls(self, calls: Sequence[ToolCallPart]) -> bytes:
+        """Returns chunks with calls of the client's tools: of each its name, then its arguments; empty for none."""
+        chunks: list[bytes] = []
+        for index, each in enumerate(calls):
+            call = self._call(each)
+            written = call["function"]["arguments"]
+            begin = {"index": index, **call, "function": {**call["function"], "arguments": ""}}
+            chunks.append(self._chunk({"tool_calls": [begin]}))
+            chunks.append(self._chunk({"tool_calls": [{"index": index, "function": {"arguments": written}}]}))
+        return b"".join(chunks)
+
+    def _call(self, call: ToolCallPart) -> dict[str, Any]:
+        function = {"name": call.tool, "arguments": write_arguments(call)}
+        return {"id": write_call_id(self._turn_id, call.id), "type": "function", "function": function}
 
     def pictures(self, images: Sequence[str]) -> bytes:
         """Returns a chunk with pictures; empty for none."""
@@ -272,6 +234,12 @@ class StreamedText:
 def _pictures(images: Sequence[str]) -> dict[str, Any]:
     shown = [{"index": place, "type": "image_url", "image_url": {"url": url}} for place, url in enumerate(images)]
     return {"images": shown} if shown else {}
+
+
+def write_arguments(call: ToolCallPart) -> str:
+    """Returns the arguments as JSON; what the model wrote, where that is none."""
+    raw = call.args.get(RAW_ARGS)
+    return raw if isinstance(raw, str) else json.dumps(call.args, ensure_ascii=False)
 
 
 def encode_data(body: object) -> bytes:

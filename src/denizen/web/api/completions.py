@@ -1,44 +1,37 @@
-"""`/v1`: the OpenAI-compatible API, with agents as models and turns as completions.
+"""`/v1/models` and `/v1/chat/completions`: agents as models, turns as completions. `client_turns` tells of the headers.
 
-`POST /v1/chat/completions` takes three headers beyond OpenAI's. `X-Denizen-Session: NAME` (or `metadata.session`) uses
-the server's own history of that name, so that only the last message counts. `Idempotency-Key` makes a repeated request
-return the same turn's answer; another message under the same key is refused (409). A client that leaves stops its turn,
-unless one of these two headers says that the turn matters beyond the connection. `X-Denizen-Approvals: wait` lets calls
-that need approval wait for a decision, of which a stream tells; without it they are denied at once, since nobody can be
-asked.
+What a program wants beside a conversation, such as Open WebUI a title for it, is answered by the agent's model alone.
 """
 
 from __future__ import annotations
 
 from contextlib import aclosing
 
-import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.agent import Agent
-from denizen.domain.approval import AskerReach, describe_deciders, describe_end
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    Notice,
-    ReasoningAdded,
-    TextAdded,
-    TurnEvent,
-    TurnFinished,
-    TurnStarted,
-)
-from denizen.domain.message import Author
-from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
+from denizen.domain.events import ApprovalRequested, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
+from denizen.domain.ids import TurnId, fresh
+from denizen.domain.message import Role, join_text
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.turn import TurnStatus
+from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.inspection.queries import Queries
-from denizen.engine.turn import TurnRunner
-from denizen.web.api.chat import message_key, own_place, turn_id_for
+from denizen.web.api.client_messages import CALL_ID, PICTURE
+from denizen.web.api.client_turns import (
+    API,
+    CLIENT_GONE,
+    TURN_HEADERS,
+    ClientTurn,
+    ClientTurns,
+    describe_event,
+    require_text,
+)
 from denizen.web.api.completion_format import (
     DONE,
-    MAX_TOKENS,
+    NEUTRAL_FIELDS,
     PARAGRAPH,
     CompletionRequest,
     CompletionWriter,
@@ -48,11 +41,20 @@ from denizen.web.api.completion_format import (
     models_json,
     parse_completion,
 )
-from denizen.web.api.records import restore_error
+from denizen.web.api.model_options import (
+    FORM_SCHEMA,
+    FUNCTION,
+    MAX_TOKENS,
+    NAME,
+    SAMPLING,
+    SEED,
+    STOP,
+    describe_choice,
+    describe_fields,
+)
 from denizen.web.http.auth import get_principal
-from denizen.web.http.dependencies import WebTiming
 from denizen.web.http.errors import openai_error
-from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
+from denizen.web.http.event_stream import HEADERS, Chunks, SseComment
 from denizen.web.http.openapi import (
     ANY_OBJECT,
     FLAG,
@@ -65,39 +67,71 @@ from denizen.web.http.openapi import (
     object_schema,
 )
 from denizen.web.http.problems import describe_problem
-from denizen.web.http.request import IDEMPOTENCY_HEADER, TURN_HEADER, read_object
+from denizen.web.http.request import read_object
 from denizen.web.http.routing import Access
-
-API = "api"
-"""The platform of OpenAI-compatible requests."""
-
-SESSION_HEADER = "x-denizen-session"
-APPROVALS_HEADER = "x-denizen-approvals"
-CLIENT_GONE = 499
-"""The status for the log when the client left before its answer; nginx uses the same."""
 
 _PART: Schema = {
     "anyOf": [
         object_schema("type", "text", type={"const": "text"}, text=TEXT),
-        object_schema("type", "image_url", type={"const": "image_url"}, image_url=object_schema("url", url=TEXT)),
+        object_schema("type", "image_url", type={"const": "image_url"}, image_url=object_schema("url", url=PICTURE)),
     ]
 }
-_MESSAGE = object_schema(
-    "role",
-    role={"enum": ["system", "developer", "user", "assistant"]},
-    content={"anyOf": [TEXT, list_schema(_PART), {"type": "null"}]},
+_CONTENT: Schema = {"anyOf": [{**TEXT, "minLength": 1}, {**list_schema(_PART), "minItems": 1}]}
+_CALL = object_schema(
+    *("id", "type", "function"),
+    id=CALL_ID,
+    type={"const": "function"},
+    function=object_schema("name", "arguments", name=NAME, arguments=TEXT),
 )
-_REQUEST = object_schema(
-    "messages",
-    model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
-    messages={**list_schema(_MESSAGE), "minItems": 1},
-    stream=FLAG,
-    stream_options=object_schema(include_usage=FLAG),
-    max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
-    temperature={"type": "number", "minimum": 0, "maximum": 2},
-    metadata=object_schema(session=TEXT),
-    user=TEXT,
-)
+_MESSAGE: Schema = {
+    "anyOf": [
+        object_schema("role", "content", role={"enum": ["system", "developer", "user"]}, content=_CONTENT),
+        object_schema(
+            "role",
+            role={"const": "assistant"},
+            content={"anyOf": [_CONTENT, {"type": "null"}]},
+            tool_calls=list_schema(_CALL),
+        ),
+        object_schema(
+            "role", "tool_call_id", "content", role={"const": "tool"}, tool_call_id=CALL_ID, content=_CONTENT
+        ),
+    ]
+}
+_FUNCTION = {"type": {"const": "function"}}
+_REQUEST: Schema = {
+    **object_schema(
+        "messages",
+        model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
+        messages={**list_schema(_MESSAGE), "minItems": 1},
+        stream=FLAG,
+        stream_options=object_schema(include_usage=FLAG),
+        max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        max_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+        **SAMPLING,
+        seed=SEED,
+        stop=STOP,
+        tools=list_schema(object_schema("type", "function", **_FUNCTION, function=object_schema("name", **FUNCTION))),
+        tool_choice=describe_choice(
+            object_schema("type", "function", **_FUNCTION, function=object_schema("name", name=NAME))
+        ),
+        parallel_tool_calls=FLAG,
+        response_format={
+            "anyOf": [
+                object_schema("type", type={"enum": ["text", "json_object"]}),
+                object_schema(
+                    *("type", "json_schema"),
+                    type={"const": "json_schema"},
+                    json_schema=object_schema("name", "schema", name=NAME, schema=FORM_SCHEMA),
+                ),
+            ]
+        },
+        metadata=object_schema(session=TEXT, task=TEXT),
+        task=TEXT,
+        user=TEXT,
+        **describe_fields(NEUTRAL_FIELDS),
+    ),
+    "additionalProperties": False,
+}
 _MODEL = object_schema(
     "id", "object", "created", "owned_by", id=TEXT, object={"const": "model"}, created=NUMBER, owned_by=TEXT
 )
@@ -107,7 +141,7 @@ _CHOICE = object_schema(
     "message",
     "finish_reason",
     index=NUMBER,
-    message=object_schema("role", "content", role=TEXT),
+    message=object_schema("role", "content", role=TEXT, tool_calls=list_schema(_CALL)),
     finish_reason=TEXT,
 )
 _COMPLETION = object_schema(
@@ -122,13 +156,13 @@ _COMPLETION = object_schema(
 
 
 class CompletionRoutes:
-    """The routes under `/v1`."""
+    """The routes of models and their completions."""
 
-    def __init__(self, turns: TurnRunner, queries: Queries, clock: Clock, timing: WebTiming) -> None:
+    def __init__(self, turns: ClientTurns, queries: Queries, clock: Clock, tasks: TaskCompletion | None) -> None:
         self._turns = turns
         self._queries = queries
         self._clock = clock
-        self._timing = timing
+        self._tasks = tasks
         self._started = int(clock.now().timestamp())
 
     @property
@@ -154,7 +188,7 @@ class CompletionRoutes:
                     _REQUEST,
                     _COMPLETION,
                     stream="With `stream`, chunks as OpenAI sends them.",
-                    headers=("X-Denizen-Session", "X-Denizen-Approvals", "Idempotency-Key"),
+                    headers=TURN_HEADERS,
                 ),
             ),
         ]
@@ -164,70 +198,32 @@ class CompletionRoutes:
         return JSONResponse(models_json(names, self._started))
 
     async def get_model(self, request: Request) -> Response:
-        agent = self._agent(request.path_params["model"])
+        agent = self._turns.get_agent(request.path_params["model"])
         return JSONResponse(model_json(agent.name, self._started))
 
     async def complete(self, request: Request) -> Response:
         wanted = parse_completion(await read_object(request))
-        agent = self._agent(wanted.model)
-        turn_request, outlives_client = _build_turn_request(request, wanted, agent)
+        if wanted.is_task and self._tasks is not None:
+            return await self._complete_task(request, wanted, self._tasks)
+        turn = await self._turns.plan(request, wanted)
         reply = CompletionWriter(
-            turn_id_for(turn_request),
-            agent.name,
-            created=int(self._clock.now().timestamp()),
-            include_usage=wanted.include_usage,
+            turn.id, turn.agent.name, created=int(self._clock.now().timestamp()), include_usage=wanted.include_usage
         )
-        headers = {TURN_HEADER: turn_id_for(turn_request)}
         if wanted.stream:
-            options = StreamOptions(
-                on_error=lambda error: encode_data(openai_error(describe_problem(error))) + DONE,
-                on_gone=(lambda: None) if outlives_client else (lambda: self._cancel(turn_request)),
-                start_after_s=self._timing.keep_alive_s,
-                keep_alive_s=self._timing.keep_alive_s,
+            return self._turns.stream(
+                turn, self._stream(turn, reply), lambda error: encode_data(openai_error(describe_problem(error))) + DONE
             )
-            return EventStream(self._stream(turn_request, agent, reply), options, headers)
-        finished = await self._wait_for_turn(request, turn_request, outlives_client=outlives_client)
+        finished = await self._turns.wait(request, turn)
         if finished is None:
             return Response(status_code=CLIENT_GONE)
-        _require_text(finished)
-        reason = await self._finish_reason(finished, turn_request, agent)
-        return JSONResponse(reply.completion(finished, reason), headers=headers)
+        reason = await self._turns.find_finish_reason(finished, turn)
+        return JSONResponse(reply.completion(finished, reason), headers=turn.headers)
 
-    def _agent(self, name: str) -> Agent:
-        try:
-            return self._queries.get_agent(name)
-        except NotFound as error:
-            raise NotFound(error.message, code="model_not_found", why=error.why, fix=error.fix) from error
-
-    async def _wait_for_turn(
-        self, request: Request, turn_request: TurnRequest, *, outlives_client: bool
-    ) -> TurnFinished | None:
-        """Returns the finished turn; None if the client left before."""
-        finished: TurnFinished | None = None
-        failure: DenizenError | None = None
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                await wait_for_disconnect(request.receive)
-                if not outlives_client:
-                    self._cancel(turn_request)
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
-            try:
-                finished = await self._turns.ask(turn_request)
-            except DenizenError as error:  # raised after the group, which would wrap it in a group of errors
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-        return finished
-
-    async def _stream(self, turn_request: TurnRequest, agent: Agent, reply: CompletionWriter) -> Chunks:
+    async def _stream(self, turn: ClientTurn, reply: CompletionWriter) -> Chunks:
         sent = StreamedText()
-        async with aclosing(self._turns.stream(turn_request)) as events:
+        async with aclosing(self._turns.watch(turn.request)) as events:
             async for event in events:
-                text, comment = "", _describe_event(event)
+                text, comment = "", describe_event(event)
                 if comment:
                     yield SseComment(comment)
                 match event:
@@ -240,7 +236,7 @@ class CompletionRoutes:
                     case ReasoningAdded() if sent.is_followed:
                         yield reply.reasoning(event.text)
                     case TurnFinished():
-                        text = sent.finish(_require_text(event))
+                        text = sent.finish(require_text(event))
                         if event.cards:
                             text += PARAGRAPH + event.cards
                     case _:
@@ -249,69 +245,29 @@ class CompletionRoutes:
                     yield reply.text(text)
                 if isinstance(event, TurnFinished):
                     late = b"" if sent.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
-                    yield late + reply.pictures(event.images)
-                    yield reply.ending(await self._finish_reason(event, turn_request, agent), event.usage)
+                    yield late + reply.pictures(event.images) + reply.calls(event.calls)
+                    yield reply.ending(await self._turns.find_finish_reason(event, turn), event.usage)
 
-    async def _finish_reason(self, finished: TurnFinished, turn_request: TurnRequest, agent: Agent) -> str:
-        """Returns `length` if the last step was cut off. Reads the record only if the tokens make that possible."""
-        limit = turn_request.options.max_output_tokens or agent.limits.max_output_tokens
-        if finished.usage.output_tokens < limit:
-            return "stop"
-        steps = (await self._queries.get_turn(finished.turn_id)).steps
-        return "length" if steps and steps[-1].finish_reason == "length" else "stop"
-
-    def _cancel(self, turn_request: TurnRequest) -> None:
-        self._turns.cancel(turn_id_for(turn_request))
-
-
-def _build_turn_request(request: Request, wanted: CompletionRequest, agent: Agent) -> tuple[TurnRequest, bool]:
-    """Returns the message for the engine, and whether its turn goes on when the client leaves."""
-    principal = get_principal(request)
-    session = request.headers.get(SESSION_HEADER, "") or wanted.session
-    idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
-    key = message_key(principal, idempotency_key)
-    turn_request = TurnRequest(
-        agent=agent.name,
-        place=own_place(API, principal, session) if session else Place(API, principal.key, key),
-        sender=Sender(
-            Author(principal.id, wanted.user or principal.name),
+    async def _complete_task(self, request: Request, wanted: CompletionRequest, tasks: TaskCompletion) -> Response:
+        principal, agent = get_principal(request), self._turns.get_agent(wanted.model)
+        answer = await tasks(
+            agent,
             principal,
-            AskerReach.WAITS if request.headers.get(APPROVALS_HEADER) == "wait" else AskerReach.NOBODY,
-        ),
-        parts=wanted.parts,
-        platform_id=key,
-        keyed=bool(idempotency_key),
-        session=SessionChoice(history=None if session else wanted.history),
-        options=RequestOptions(
+            Place(API, principal.key, "tasks"),
             instructions=wanted.instructions,
-            # A client may ask for less than the operator allows, not for more.
-            max_output_tokens=wanted.max_output_tokens
-            and min(wanted.max_output_tokens, agent.limits.max_output_tokens),
-            temperature=wanted.temperature,
-        ),
-    )
-    return turn_request, bool(session or idempotency_key)
-
-
-def _describe_event(event: TurnEvent) -> str:
-    """Says why nothing comes; empty for what a client sees anyway. OpenAI's format has nothing for it, but clients skip
-    comments and fields that they do not know, and some show reasoning.
-    """
-    match event:
-        case Notice():
-            return event.text
-        case ApprovalRequested():
-            waits = event.approval
-            tool, who = waits.request.tool, describe_deciders(waits.rule)
-            return f"Waiting for approval of {tool} by {who}: `denizen approvals approve {waits.id}`."
-        case ApprovalDecided():
-            return f"{event.approval.request.tool}: {describe_end(event.approval)}"
-        case _:
-            return ""
-
-
-def _require_text(finished: TurnFinished) -> str:
-    """Returns the answer. Raises the turn's failure if it has none."""
-    if finished.status is not TurnStatus.DONE:
-        raise restore_error(finished.status, finished.failure)
-    return finished.reply
+            messages=(*wanted.history, PromptMessage(Role.USER, wanted.parts)),
+            max_output_tokens=wanted.max_output_tokens,
+            demands=wanted.demands,
+        )
+        reply = CompletionWriter(
+            TurnId(fresh("task")),
+            agent.name,
+            created=int(self._clock.now().timestamp()),
+            include_usage=wanted.include_usage,
+        )
+        text, reason = join_text(answer.parts), "length" if answer.finish_reason == "length" else "stop"
+        if wanted.stream:
+            chunks = reply.text(text) + reply.ending(reason, answer.usage)
+            return Response(chunks, media_type="text/event-stream", headers=HEADERS)
+        finished = TurnFinished(turn_id=TurnId(""), status=TurnStatus.DONE, reply=text, usage=answer.usage)
+        return JSONResponse(reply.completion(finished, reason))
