@@ -483,7 +483,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
     assert "secret" not in judged.reason
 
 
-@pytest.mark.proves("V20")
+@pytest.mark.proves("V20", "P2")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
     engine = PolicyEngine(observer=FailingObserver(error))
