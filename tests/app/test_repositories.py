@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -9,10 +10,12 @@ import pytest
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.git.program import RemoteAddress
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.knowledge import resolve_repository
 from denizen.domain.errors import NotAllowed
+from denizen.domain.source import SourceChange
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-from tests.app.home_folder import Home
+from tests.app.home_folder import LAB, Home
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +58,7 @@ async def test_a_redirect_to_another_public_place_is_followed(end: str, found: t
     )
 
 
+@pytest.mark.proves("VW5")
 @pytest.mark.parametrize(
     ("location", "end"),
     [
@@ -70,6 +74,22 @@ async def test_a_private_server_is_read_from_only_when_the_owner_names_it(locati
     if "git.lan" in location + end:
         found = await resolve_repository(RedirectingFetcher(end, ["git.lan:443"]), location)
         assert found.addresses == ("10.0.0.7",)
+
+
+@pytest.mark.proves("VW5")
+async def test_neither_a_repository_nor_a_sitemap_of_this_machine_is_read(home: Home) -> None:
+    home.write(LAB)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        server = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        async with open_denizen(home.path, OpenOptions()) as denizen:
+            knowledge = denizen.knowledge
+            for source_id, location in (("code", f"{server}/docs.git"), ("site", f"{server}/sitemap.xml")):
+                await knowledge.catalog.add(location, SourceChange(), source_id=source_id)
+            read = await knowledge.sync.wait(await knowledge.sync.start())
+        assert ["127.0.0.1" in read.failed[each] for each in ("code", "site")] == [True, True], read.failed
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            listener.accept()
 
 
 def test_private_hosts_are_checked_when_they_are_read(home: Home) -> None:
