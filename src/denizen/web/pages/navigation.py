@@ -24,7 +24,10 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings")))
+_CHAT = "/"
+_FOR_ALL = NavigationGroup(
+    "", (NavigationLink("Chat", _CHAT), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+)
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Running",
@@ -36,14 +39,39 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
-    NavigationGroup("Set-up", (NavigationLink("Tools", "/admin/tools"), NavigationLink("Usage", "/admin/usage"))),
+    NavigationGroup(
+        "Knowledge",
+        (
+            NavigationLink("Sources", "/admin/sources"),
+            NavigationLink("Snapshots", "/admin/snapshots"),
+            NavigationLink("Search", "/admin/search"),
+            NavigationLink("Shell", "/admin/shell"),
+            NavigationLink("Gaps", "/admin/gaps"),
+        ),
+    ),
+    NavigationGroup(
+        "Set-up",
+        (
+            NavigationLink("Assistant", "/admin/assistant"),
+            NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Usage", "/admin/usage"),
+            NavigationLink("Users", "/admin/users"),
+            NavigationLink("Keys", "/admin/keys"),
+            NavigationLink("Configuration", "/admin/config"),
+        ),
+    ),
 )
 
 
-def list_navigation(*, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
-    """Returns the groups of links for a member, or for an owner or admin."""
+def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
+    """Returns the groups of links on the page at `path`, for a member, or for an owner or admin. The chat, whose list
+    needs the room, has one link to the administration.
+    """
     if not may_administrate:
         return (_FOR_ALL,)
+    if path == _CHAT:
+        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"))),)
     return (
         _FOR_ALL,
         *(
