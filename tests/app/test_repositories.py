@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.git.program import RemoteAddress
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.knowledge import resolve_repository
 from denizen.domain.errors import NotAllowed
+from denizen.domain.source import SourceChange
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-from tests.app.home_folder import Home
+from tests.app.home_folder import LAB, Home
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +59,7 @@ async def test_a_redirect_to_another_public_place_is_followed(end: str, found: t
     )
 
 
+@pytest.mark.proves("VW5")
 @pytest.mark.parametrize(
     ("location", "end"),
     [
@@ -70,6 +75,27 @@ async def test_a_private_server_is_read_from_only_when_the_owner_names_it(locati
     if "git.lan" in location + end:
         found = await resolve_repository(RedirectingFetcher(end, ["git.lan:443"]), location)
         assert found.addresses == ("10.0.0.7",)
+
+
+@pytest.mark.proves("VW5")
+async def test_neither_a_repository_nor_a_sitemap_of_this_machine_is_read(home: Home) -> None:
+    home.write(LAB)
+    connected: list[SocketStream] = []
+
+    async def hang_up(stream: SocketStream) -> None:
+        connected.append(stream)
+        await stream.aclose()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, hang_up)
+        server = f"https://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        async with open_denizen(home.path, OpenOptions()) as denizen:
+            for source_id, location in (("code", f"{server}/docs.git"), ("site", f"{server}/sitemap.xml")):
+                await denizen.knowledge.catalog.add(location, SourceChange(), source_id=source_id)
+            read = await denizen.knowledge.sync.wait(await denizen.knowledge.sync.start())
+        assert (read.failed.keys(), connected) == ({"code", "site"}, [])
+        group.cancel_scope.cancel()
 
 
 def test_private_hosts_are_checked_when_they_are_read(home: Home) -> None:

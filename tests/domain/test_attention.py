@@ -222,6 +222,7 @@ def test_agents_answer_each_other_on_an_explicit_mention_and_not_on_a_mere_reply
     assert decide_attention(OF_A_BOT, AccountPolicy(triggers=TriggerPolicy(mentions=False))) == IGNORED
 
 
+@pytest.mark.proves("C16")
 @pytest.mark.parametrize(
     ("facts", "account_policy", "why"), [row[1:] for row in TRIGGERS], ids=[row[0] for row in TRIGGERS]
 )

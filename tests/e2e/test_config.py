@@ -142,8 +142,8 @@ def test_a_server_asks_for_the_configured_port_of_loopback(home: Home, provider:
 
 
 @pytest.mark.proves("TW3", "T-config-server")
-def test_a_server_beyond_loopback_does_not_start_without_a_key(home: Home, provider: Provider) -> None:
-    home.configure(provider.server.openai_url, rest="server: {host: 0.0.0.0}\n")
+def test_a_server_beyond_loopback_does_not_start_with_neither_a_key_nor_pages(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="server: {host: 0.0.0.0}\nchannels: {web: {enabled: false}}\n")
     refused = home.do("run", "--port", "0")
     assert (refused.code, "server.api_keys" in refused.err) == (2, True)
 

@@ -218,6 +218,7 @@ async def test_strangers_are_left_without_a_word_where_only_some_are_answered(
     assert len(github_deployment.requests) == 1
 
 
+@pytest.mark.proves("P1")
 async def test_what_is_asked_while_no_webhook_comes_is_answered_once_after_the_start(
     github_deployment: GitHubDeployment,
 ) -> None:

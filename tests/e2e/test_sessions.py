@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -48,3 +51,5 @@ def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, prov
     with home.serve() as server:  # `run --port 0`
         assert server.url.startswith("http://127.0.0.1:") and not server.url.endswith(":8650")
         assert server.get("/api/agents").status == 200
+        with pytest.raises(OSError, match="refused"):  # another address of this machine
+            socket.create_connection(("127.0.0.2", urlsplit(server.url).port or 0), HANG_LIMIT_S)

@@ -373,6 +373,7 @@ async def test_two_processes_do_not_fetch_into_one_clone_at_the_same_time(
     assert not place.exists()
 
 
+@pytest.mark.proves("VW5")
 async def test_an_address_that_may_not_be_reached_is_not_connected_to(tmp_path: Path) -> None:
     async def resolve(location: str) -> RemoteAddress:
         raise NotAllowed(f"{location} may not be reached")
@@ -389,6 +390,7 @@ async def test_an_address_that_may_not_be_reached_is_not_connected_to(tmp_path: 
             listener.accept()
 
 
+@pytest.mark.proves("VW5")
 async def test_git_connects_to_the_address_that_was_checked_and_to_no_other(tmp_path: Path) -> None:
     async def resolve(location: str) -> RemoteAddress:
         return RemoteAddress(location, ("127.0.0.1",))

@@ -392,6 +392,7 @@ class PostSearchContract:
         assert (await find_posts(store, "who adopted the ferret of a game"))[0] == "1"
 
     @pytest.mark.parametrize("script", SCRIPTS)
+    @pytest.mark.proves("V5-search", "V28")
     async def test_posts_are_found_by_words_of_any_script_parts_of_compounds_and_other_forms(
         self, store: Store, script: str
     ) -> None:

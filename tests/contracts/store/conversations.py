@@ -387,6 +387,7 @@ class SummaryContract:
         assert await list_summaries(store, session) == ["5-6"]
 
     @pytest.mark.parametrize("script", SCRIPTS)
+    @pytest.mark.proves("V5-search")
     async def test_messages_are_found_by_words_of_any_script_parts_of_compounds_and_other_forms(
         self, store: Store, script: str
     ) -> None:

@@ -76,6 +76,7 @@ async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
     assert (await verify_log(store)).fault == ""
 
 
+@pytest.mark.proves("P2")
 async def test_what_cannot_be_written_down_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
     async def begin(self: AuditLog, made: ToolCall, scope: CallScope, verdict: Verdict) -> None:
         raise Unavailable("The store is away.", code="store_unavailable")

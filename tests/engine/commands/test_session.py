@@ -7,9 +7,11 @@ import pytest
 from denizen.domain.agent import Agent, AgentInstructions, TurnLimits
 from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, ConversationId
+from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.engine.configuration.choices import find_agent_choice, find_reset_time
+from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.ports.model import Capabilities
+from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.commands.command_fixture import (
@@ -78,6 +80,13 @@ async def test_reset_makes_the_agent_forget_for_good_also_after_a_restart() -> N
             assert await find_reset_time(work, ADA, HERE) is not None
             assert await find_reset_time(work, BOB, HERE) is None
             assert await find_reset_time(work, ADA, OTHER_ROOM.place.conversation_id) is None
+        search = SessionHistorySearch(store)
+        for agent, found in ((ADA, []), (BOB, ["hello"])):
+            asker, session = engine.principal(ANA), SessionId("later")
+            scope = CallScope(
+                agent=agent, principal=asker, place=ROOM.place, session_id=session, turn_id=TurnId("later")
+            )
+            assert [each.text for each in await search(scope, "hello", 5)] == found
 
 
 @pytest.mark.proves("C19")

@@ -483,7 +483,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
     assert "secret" not in judged.reason
 
 
-@pytest.mark.proves("V20")
+@pytest.mark.proves("V20", "P2")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
     engine = PolicyEngine(observer=FailingObserver(error))
@@ -507,7 +507,7 @@ async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason
             assert outcome.result.text.startswith("Denied: it is too much.")
 
 
-@pytest.mark.proves("E1", "X-internal-calls", "TW1")
+@pytest.mark.proves("E1", "X-internal-calls", "TW1", "P2")
 @pytest.mark.parametrize("origin", list(Origin))
 async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_the_call_comes_from(
     origin: Origin,

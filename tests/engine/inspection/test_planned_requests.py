@@ -90,6 +90,7 @@ async def test_what_would_keep_the_question_from_being_asked_is_told() -> None:
             await plan(engine, "")
 
 
+@pytest.mark.proves("C-inspect-payload")
 async def test_in_a_room_that_is_mirrored_what_was_said_there_is_told_too() -> None:
     place = Place("chat", "10")
     agents = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room, RoomKind
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
@@ -51,13 +54,22 @@ async def test_a_reset_reaches_those_who_are_named_and_everybody_where_nobody_is
 
 
 @pytest.mark.proves("C11", "C19")
-async def test_a_reset_holds_for_an_agent_that_had_not_spoken_there_also_after_a_restart() -> None:
+@pytest.mark.parametrize(
+    "agents",
+    [
+        pytest.param(make_agents(), id="participants"),
+        pytest.param({name: Agent(name) for name in (ADA, BEN)}, id="assistants"),
+    ],
+)
+async def test_a_reset_holds_for_an_agent_that_had_not_spoken_there_also_after_a_restart(
+    agents: Mapping[AgentName, Agent],
+) -> None:
     world = World()
     thread = open_thread(world)
-    async with open_platform(world, model(), agents=make_agents()) as fixture:
+    async with open_platform(world, model(), agents=agents) as fixture:
         await ask(fixture, f"@ada {SECRET}", room=thread)
         assert await say(fixture, "/reset", thread) == [("bot-ada", "✅")]
-    async with open_platform(world, model(), agents=make_agents()) as fixture:
+    async with open_platform(world, model(), agents=agents) as fixture:
         assert await find_those_who_know(fixture, thread) == set()
 
 

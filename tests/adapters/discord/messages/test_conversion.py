@@ -95,6 +95,7 @@ async def test_a_forwarded_message_answers_nothing():
         assert not arrival.mentions.replies_to_me
 
 
+@pytest.mark.proves("C16")
 async def test_only_an_at_in_the_text_is_a_mention():
     async with open_client() as at:
         mine = at.world.say(at.ada.user, at.general, "Hello")
