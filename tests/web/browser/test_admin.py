@@ -28,7 +28,7 @@ from tests.web_fixture import ANN, open_web
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=HANG_LIMIT_S * 1000)
 
-PAGES = ("Overview", "Approvals", "Turns", "Logs", "Audit", "Tools", "Usage", "Users", "Keys")
+PAGES = ("Overview", "Approvals", "Turns", "Logs", "Audit", "Tools", "Users", "Keys", "Usage")
 
 
 async def test_an_owner_walks_through_all_pages_and_decides_what_comes_in_meanwhile(tmp_path: Path) -> None:
