@@ -17,6 +17,7 @@ from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.client_turns import ClientTurns
+from denizen.web.api.commands import CommandRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
@@ -74,6 +75,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(embeddings.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
+        *(CommandRoutes(engine.commands, timing).routes if deps.channels.web else ()),
         *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,

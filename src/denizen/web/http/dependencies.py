@@ -13,6 +13,7 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -67,6 +68,7 @@ class EngineEntryPoints:
 
     turns: TurnRunner
     chats: Chats
+    commands: ChatCommands
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
