@@ -30,6 +30,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -108,7 +109,7 @@ def _open_dependencies() -> WebDependencies:
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
     uploads = ChatUploads(UploadFolder(Path()), encode_image, read_pdf)
     chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: False)
-    people = assemble_users(store, clock, UserPolicy, files=chats)
+    people = assemble_users(store, clock, UserPolicy, chats=chats)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=Path(),
@@ -125,6 +126,7 @@ def _open_dependencies() -> WebDependencies:
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
+            commands=ChatCommands(runtime, services, turns, chats),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
