@@ -197,7 +197,7 @@ class Chats:
         await self._remove(chat)
 
     async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
-        """Removes all chats and uploads of an owner, whose account ends, stops what runs in them, and takes these turns,
+        """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
         also those outside of chats, out of the durable log.
         """
         for turn_id in turn_ids:

@@ -110,9 +110,8 @@ class ChatCommands:
         if reply.output is not None:
             yield reply.output
         if not reply.is_pending:
-            shown = reply if reply.output is None else replace(reply, text="")
             self.chats.tell_changed(running.place.conversation_id)
-            yield CommandDone(shown, running.agent)
+            yield CommandDone(reply, running.agent)
             return
         mode = chat.mode if chat is not None else ChatMode.CHAT
         async with aclosing(self.chats.stream(running.asked, mode=mode, is_plain=not typed.is_chat)) as events:
@@ -183,9 +182,10 @@ class _RunningCommand:
             raise InvalidInput(
                 "This is no command.", code="command_none", why="a command is a name behind `/`", fix="Send `/help`."
             )
+        call, caller = self.describe_call(*parsed), self.caller
         with anyio.CancelScope(shield=True):
-            reply = await self.dispatcher.run(self.describe_call(*parsed), self.caller)
-        return reply
+            reply = await self.dispatcher.run(call, caller)
+        return replace(reply, text="") if reply.output is not None and not reply.is_pending else reply
 
     def _find_session_place(self, agent: Agent) -> Place:
         del agent  # all agents of a chat have their sessions there
