@@ -41,7 +41,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
-from denizen.engine.inspection.replay import replay_turn
+from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
@@ -267,6 +267,7 @@ async def open_web(
             limiter=limiter,
             calls=calls,
             replay=partial(replay_turn, runtime, services),
+            plan=partial(plan_requests, runtime, services),
             assistant=assistant,
             tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
             embedder=BudgetedEmbedder(lambda: embedder),

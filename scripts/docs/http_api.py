@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -35,6 +36,7 @@ from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
@@ -131,6 +133,7 @@ def _open_dependencies() -> WebDependencies:
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
+            plan=partial(plan_requests, runtime, services),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),

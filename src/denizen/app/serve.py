@@ -29,7 +29,7 @@ from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.inspection.replay import replay_turn
+from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.listener.background import run_forever, run_once
@@ -225,6 +225,7 @@ def _server(
                 limiter=limiter,
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
+                plan=partial(plan_requests, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
                 tasks=TaskCompletion(denizen.runtime, BilledCompletion(denizen.runtime, store, clock), limiter),
                 embedder=build_embedder(denizen.runtime, store, clock),

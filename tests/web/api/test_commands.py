@@ -1,15 +1,18 @@
 """Commands over HTTP: what is offered, what runs and streams, and what acts on a chat."""
 
+import json
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.message import join_text
-from denizen.domain.tool import ToolResult
+from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.generation import CustomCommandSet
+from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.commands.test_custom import ALLOWED, STATUS, ProgramToolset
 from tests.web.api.test_chats import events, read, say, texts
@@ -215,3 +218,38 @@ async def test_a_text_that_gives_no_command_is_no_valid_request() -> None:
             response = await client.post("/api/command", json=body)
             assert (response.status_code, response.json()["error"]["code"]) == (400, code)
         assert (await client.post("/api/command", json={"input": "/help", "agent": "nobody"})).status_code == 404
+
+
+async def test_a_command_that_has_begun_runs_to_its_end_when_its_reader_leaves() -> None:
+    programs, begun, leaves, goes_on = ProgramToolset(), anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def run(tool_call: ToolCall, scope: CallScope) -> ToolResult:
+        begun.set()
+        await goes_on.wait()
+        return programs.result
+
+    body = json.dumps({"input": "/status db"}).encode()
+    sent = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> dict[str, Any]:
+        if (message := next(sent, None)) is not None:
+            return message
+        await leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        """Nobody reads it."""
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    request = {"type": "http", "method": "POST", "path": "/api/command", "raw_path": b"/api/command", "scheme": "http"}
+    request |= {"query_string": b"", "root_path": "", "headers": headers, "client": ("127.0.0.1", 1)}
+    programs.tools.run = run
+    async with open_web(commands=CustomCommandSet((STATUS,), programs.tools), policy=ALLOWED) as web:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(web.app, request, receive, send)
+            await begun.wait()
+            leaves.set()
+            await anyio.wait_all_tasks_blocked()
+            goes_on.set()
+        log = [entry.event.details.get("state") async for entry in read_log(web.store)]
+    assert log == ["begun", "done"]

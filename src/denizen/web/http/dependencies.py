@@ -11,10 +11,11 @@ from starlette.types import ASGIApp
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
-from denizen.domain.ids import TurnId
+from denizen.domain.ids import ConversationId, TurnId
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
+from denizen.domain.turn import TurnRequest
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
@@ -40,7 +41,7 @@ from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
-    from denizen.engine.inspection.replay import ReplayResult
+    from denizen.engine.inspection.replay import PlannedRequest, ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -71,9 +72,9 @@ class EnabledChannels:
 
 @record(kw_only=True)
 class EngineEntryPoints:
-    """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `tasks` answers what
-    programs want beside conversations.
+    """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without `replay`
+    none that replay a turn, without `plan` none that show what a model would be sent, without `assistant` none that
+    change how an agent answers. `tasks` answers what programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -85,6 +86,7 @@ class EngineEntryPoints:
     limiter: RateLimiter
     calls: DirectCalls | None = None
     replay: ReplayTurn | None = None
+    plan: PlanRequests | None = None
     assistant: AgentSettingsOverlay | None = None
     tasks: TaskCompletion | None = None
     embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
@@ -134,6 +136,14 @@ class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
     async def __call__(self, turn_id: TurnId, *, agent: str = "", model: str = "") -> ReplayResult: ...
+
+
+class PlanRequests(Protocol):
+    """Returns the requests that a message would make, without sending any (`engine/inspection/replay.py`)."""
+
+    async def __call__(
+        self, turn_request: TurnRequest, conversation: ConversationId | None = None
+    ) -> Sequence[PlannedRequest]: ...
 
 
 class Diagnose(Protocol):
