@@ -21,6 +21,7 @@ from denizen_sdk.chats import ChatCalls
 from denizen_sdk.commands import CommandCalls
 from denizen_sdk.connection import ServerConnection
 from denizen_sdk.gaps import GapCalls
+from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
@@ -29,7 +30,16 @@ from denizen_sdk.users import AccountCalls
 
 
 class DenizenClient(
-    TurnCalls, ChatCalls, CommandCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, AccountCalls
+    TurnCalls,
+    ChatCalls,
+    CommandCalls,
+    AgentCalls,
+    ShellCalls,
+    KnowledgeCalls,
+    GapCalls,
+    UsageCalls,
+    AccountCalls,
+    InspectionCalls,
 ):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 

@@ -47,13 +47,13 @@ class CommandInfo:
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command. `chat` is the chat that it is about; without one it is about the caller's session of that name, as in
-    `ChatRequest`. An empty `agent` is the one of the chat, or else the default one.
+    """A command. `chat` is the chat that it is about; without one it is about the caller's session of that name, which
+    is `default` if it has none. An empty `agent` is the one of the chat, or else the default one.
     """
 
     input: str
     chat: str = ""
-    session: str = "default"
+    session: str = ""
     agent: str = ""
     wait_for_approval: bool = True
 

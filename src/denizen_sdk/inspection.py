@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from denizen_sdk.records import Json
+from denizen_sdk.calls import ClientCalls, quote_segment
+from denizen_sdk.records import Json, from_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +143,67 @@ class PayloadInfo:
     messages: tuple[Json, ...]
     max_output_tokens: int
     output_schema: dict[str, Any] | None = None
+
+
+class InspectionCalls(ClientCalls):
+    """The calls of `/api/activity`, `/api/context-files` and `/api/inspect`. All raise ApiError and NetworkError."""
+
+    async def list_activity(self, *, limit: int = 50) -> list[ActivityInfo]:
+        """Returns the newest turns and entries of the audit log that the caller may see, newest first."""
+        return await self._list(ActivityInfo, "/api/activity", limit=limit)
+
+    async def list_context_files(self, *, agent: str = "") -> list[ContextFileInfo]:
+        """Returns the files of an agent's prompt."""
+        return await self._list(ContextFileInfo, "/api/context-files", agent=agent)
+
+    async def inspect_health(self) -> InspectedHealth:
+        return await self._get(InspectedHealth, "/api/inspect/health")
+
+    async def inspect_statistics(self) -> InspectedStatistics:
+        return await self._get(InspectedStatistics, "/api/inspect/stats")
+
+    async def inspect_accounts(self) -> list[InspectedAccount]:
+        return await self._list(InspectedAccount, "/api/inspect/agents")
+
+    async def inspect_channels(self, platform: str = "discord") -> list[ChannelInfo]:
+        return await self._list(ChannelInfo, "/api/inspect/channels", platform=platform)
+
+    async def inspect_channel(self, platform: str, channel: str) -> ChannelInfo:
+        return await self._get(ChannelInfo, _channel_path(platform, channel))
+
+    async def inspect_messages(
+        self, platform: str, channel: str, *, before: str = "", limit: int = 50
+    ) -> list[ChannelMessage]:
+        """Returns the newest messages before that one, oldest first."""
+        path = f"{_channel_path(platform, channel)}/messages"
+        return await self._list(ChannelMessage, path, before=before, limit=limit)
+
+    async def inspect_boundaries(self, platform: str, channel: str) -> list[BlockBoundary]:
+        """Returns where the closed blocks of a transcript begin and end."""
+        return await self._list(BlockBoundary, f"{_channel_path(platform, channel)}/boundaries")
+
+    async def inspect_transcript(self, platform: str, channel: str, *, agent: str = "") -> list[TranscriptPart]:
+        """Returns the transcript of a channel as the agent would read it."""
+        return await self._list(TranscriptPart, f"{_channel_path(platform, channel)}/transcript", agent=agent)
+
+    async def reset_blocks(self, platform: str, channel: str) -> int:
+        """Forgets the closed blocks of a transcript, and returns how many there were."""
+        row = await self._connection.request("POST", f"{_channel_path(platform, channel)}/reset-blocks")
+        return from_json(ResetBlocks, row).blocks
+
+    async def inspect_payload(
+        self, message: str, *, agent: str = "", session: str = "default", conversation: str = ""
+    ) -> list[PayloadInfo]:
+        """Returns the requests that a question would make. None of them is sent."""
+        return await self._list(
+            PayloadInfo,
+            "/api/inspect/payload",
+            message=message,
+            agent=agent,
+            session=session,
+            conversation=conversation,
+        )
+
+
+def _channel_path(platform: str, channel: str) -> str:
+    return f"/api/inspect/channels/{quote_segment(platform)}/{quote_segment(channel)}"

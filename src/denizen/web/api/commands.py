@@ -90,13 +90,13 @@ class CommandRoutes:
     async def run(self, request: Request) -> Response:
         body = await read_object(request)
         check_field_names(body, CommandRequest.__dataclass_fields__)
-        chat, principal = read_text(body, "chat"), get_principal(request)
-        if chat and body.get("session") is not None:
+        chat, session, principal = read_text(body, "chat"), read_text(body, "session"), get_principal(request)
+        if chat and session:
             raise InvalidInput("Name a chat or a session, not both.", code="command_where", fix="Leave out `session`.")
         typed = ChatCommand(
             text=check_message(read_text(body, "input")),
             caller=principal,
-            session=chat or read_text(body, "session", "default"),
+            session=chat or session or "default",
             key=message_key(principal, request.headers.get(IDEMPOTENCY_HEADER, "")),
             is_chat=bool(chat),
             agent=read_text(body, "agent"),
