@@ -6,6 +6,7 @@ The texts are the docstrings of the modules that serve the routes, and of the re
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -29,6 +30,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.commands.chat_commands import ChatCommands
@@ -39,9 +41,11 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.credentials import UserPolicy
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
@@ -50,7 +54,7 @@ from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -133,7 +137,7 @@ def _open_dependencies() -> WebDependencies:
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
-            plan=partial(plan_requests, runtime, services),
+            plan_requests=partial(plan_requests, runtime, services),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),
@@ -143,6 +147,7 @@ def _open_dependencies() -> WebDependencies:
         version=__version__,
         knowledge=KnowledgeServices(
             catalog=knowledge.catalog,
+            search=knowledge.search,
             sync=knowledge.sync,
             snapshots=knowledge.snapshots,
             remote=lambda: NOWHERE,
@@ -152,6 +157,8 @@ def _open_dependencies() -> WebDependencies:
             embedding=knowledge.indexing.find_embedding_progress,
         ),
         gaps=GapServices(knowledge.gaps, knowledge.learning),
+        importer=SourceImporter(runtime, knowledge.catalog, BilledCompletion(runtime, store, clock), json.loads),
+        configuration=cast("ConfigurationFiles", object()),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
 
@@ -205,7 +212,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, users):
+    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

@@ -19,6 +19,7 @@ import httpx2
 from denizen_sdk.agents import AgentCalls
 from denizen_sdk.chats import ChatCalls
 from denizen_sdk.commands import CommandCalls
+from denizen_sdk.configuration import ConfigurationCalls
 from denizen_sdk.connection import ServerConnection
 from denizen_sdk.gaps import GapCalls
 from denizen_sdk.inspection import InspectionCalls
@@ -38,6 +39,7 @@ class DenizenClient(
     KnowledgeCalls,
     GapCalls,
     UsageCalls,
+    ConfigurationCalls,
     AccountCalls,
     InspectionCalls,
 ):

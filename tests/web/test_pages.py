@@ -48,6 +48,7 @@ from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.users import AccountInfo, IdentityInfo
 from tests.clock import NOON
+from tests.web.knowledge_page_samples import list_knowledge_pages
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -200,6 +201,7 @@ PAGES: dict[str, object] = {
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
     ),
     "shared.html": SharedChatPage("1.2.3"),
+    **list_knowledge_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),
         problem="No.",

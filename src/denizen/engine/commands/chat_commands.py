@@ -182,7 +182,7 @@ class _RunningCommand:
             raise InvalidInput(
                 "This is no command.", code="command_none", why="a command is a name behind `/`", fix="Send `/help`."
             )
-        call, caller = self.describe_call(*parsed), self.caller
+        call, caller, reply = self.describe_call(*parsed), self.caller, CommandReply()
         with anyio.CancelScope(shield=True):
             reply = await self.dispatcher.run(call, caller)
         return replace(reply, text="") if reply.output is not None and not reply.is_pending else reply

@@ -63,7 +63,7 @@ class InspectionRoutes:
 
     def __init__(self, deps: WebDependencies) -> None:
         self._instance = deps.instance
-        self._plan = deps.engine.plan
+        self._plan = deps.engine.plan_requests
         self._queries = deps.engine.queries
         self._rooms = deps.engine.queries.rooms
 

@@ -24,7 +24,9 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings")))
+_FOR_ALL = NavigationGroup(
+    "", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+)
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Running",
@@ -36,7 +38,26 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
-    NavigationGroup("Set-up", (NavigationLink("Tools", "/admin/tools"), NavigationLink("Usage", "/admin/usage"))),
+    NavigationGroup(
+        "Knowledge",
+        (
+            NavigationLink("Sources", "/admin/sources"),
+            NavigationLink("Snapshots", "/admin/snapshots"),
+            NavigationLink("Search", "/admin/search"),
+            NavigationLink("Shell", "/admin/shell"),
+            NavigationLink("Gaps", "/admin/gaps"),
+        ),
+    ),
+    NavigationGroup(
+        "Set-up",
+        (
+            NavigationLink("Assistant", "/admin/assistant"),
+            NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Usage", "/admin/usage"),
+            NavigationLink("Configuration", "/admin/config"),
+        ),
+    ),
 )
 
 
