@@ -48,6 +48,10 @@ async def test_each_caller_is_offered_the_commands_that_the_caller_may_give() ->
         rows = [(await client.get("/api/commands")).json() for client in (ann, ada, owen)]
         for_ann, for_ada, for_owen = ({row["name"]: row for row in found} for found in rows)
         assert (await ann.get("/api/commands", params={"agent": "nobody"})).status_code == 404
+        [refused] = await give(ann, "/deploy now")
+        assert refused["is_failure"]
+        assert "/deploy is for admins only" in refused["text"]
+        assert await web.turns() == []
     assert list(for_ann) == [
         *("new", "reset", "agent", "model", "mode", "context", "compact", "why", "usage", "memory", "reminders", "help")
     ]
