@@ -59,7 +59,7 @@ async def test_the_list_shows_five_sources_a_page_and_filters_them(tmp_path: Pat
         assert names(second) == ["notes4", "notes5"]
         assert ('href="?page=2"' in first, 'href="?page=1"' in second) == (True, True)
         assert names(await ada.read("/admin/sources?kind=git")) == ["handbook"]
-        assert names(await ada.read("/admin/sources?q=notes+5")) == ["notes5"]
+        assert names(await ada.read("/admin/sources?q=notes5")) == ["notes5"]
         assert names(await ada.read("/admin/sources?q=lab/hand&page=9")) == ["handbook"]
         assert "None of the 7 sources fits the filter" in await ada.read("/admin/sources?q=unheard")
 

@@ -24,8 +24,9 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
+_CHAT = "/"
 _FOR_ALL = NavigationGroup(
-    "", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+    "", (NavigationLink("Chat", _CHAT), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
 )
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
@@ -55,16 +56,22 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Agents", "/admin/agents"),
             NavigationLink("Tools", "/admin/tools"),
             NavigationLink("Usage", "/admin/usage"),
+            NavigationLink("Users", "/admin/users"),
+            NavigationLink("Keys", "/admin/keys"),
             NavigationLink("Configuration", "/admin/config"),
         ),
     ),
 )
 
 
-def list_navigation(*, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
-    """Returns the groups of links for a member, or for an owner or admin."""
+def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
+    """Returns the groups of links on the page at `path`, for a member, or for an owner or admin. The chat, whose list
+    needs the room, has one link to the administration.
+    """
     if not may_administrate:
         return (_FOR_ALL,)
+    if path == _CHAT:
+        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"))),)
     return (
         _FOR_ALL,
         *(

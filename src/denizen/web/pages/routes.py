@@ -30,6 +30,7 @@ from denizen.web.pages.sources import SourcePages
 from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
+from denizen.web.pages.users import UserPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
@@ -61,5 +62,6 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *SignUpPages(deps).routes,
         *OAuthPages(deps).routes,
         *SettingsPages(deps).routes,
+        *UserPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
