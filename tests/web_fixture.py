@@ -35,8 +35,9 @@ from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
-from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -224,6 +225,7 @@ async def open_web(
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
     titles: bool = False,
+    commands: CustomCommandSet | None = None,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather. With `titles` the model makes the titles of chats, which takes a reply.
@@ -241,6 +243,7 @@ async def open_web(
             models=ScriptedModels(model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
+            commands=commands or CustomCommandSet(),
             budgets=budgets or BudgetPolicy(),
         )
     )
@@ -262,6 +265,7 @@ async def open_web(
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
+            commands=ChatCommands(runtime, services, turns, chats),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -32,10 +33,12 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import plan_requests
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
@@ -129,10 +132,12 @@ def _open_dependencies() -> WebDependencies:
         engine=EngineEntryPoints(
             turns=turns,
             chats=chats,
+            commands=ChatCommands(runtime, services, turns, chats),
             queries=Queries(runtime, services),
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
+            plan_requests=partial(plan_requests, runtime, services),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),
         ),

@@ -25,7 +25,12 @@ needs no name. Below, `<option>` is required and `[option]` is not. An unknown c
 
 **Answers** are seen by who gave the command, except those of `/ask` and of custom commands with a prompt, which are for
 the room. A typed command is answered in the room; `/reset` only with a reaction. In a
-thread, a typed `/reset` that names nobody is for all agents."""
+thread, a typed `/reset` that names nobody is for all agents.
+
+**In chats** on the page, and with `POST /api/command`, commands act on the chat, and only their user sees the answer.
+There is no `/ask`, since every message is for the agent, and no `/allow`; admins and owners are those of the page.
+`/agent` changes the agent of the chat, `/model` and `/mode` the model of all chats of their user where none is picked.
+`/memory forget` deletes all chats; `/memory opt-out` is refused, since chats are not archived."""
 
 _WHO: Mapping[PermissionLevel, str] = MappingProxyType(
     {

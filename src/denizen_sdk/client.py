@@ -18,9 +18,11 @@ import httpx2
 
 from denizen_sdk.agents import AgentCalls
 from denizen_sdk.chats import ChatCalls
+from denizen_sdk.commands import CommandCalls
 from denizen_sdk.configuration import ConfigurationCalls
 from denizen_sdk.connection import ServerConnection
 from denizen_sdk.gaps import GapCalls
+from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
@@ -29,7 +31,17 @@ from denizen_sdk.users import AccountCalls
 
 
 class DenizenClient(
-    TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, ConfigurationCalls, AccountCalls
+    TurnCalls,
+    ChatCalls,
+    CommandCalls,
+    AgentCalls,
+    ShellCalls,
+    KnowledgeCalls,
+    GapCalls,
+    UsageCalls,
+    ConfigurationCalls,
+    AccountCalls,
+    InspectionCalls,
 ):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 

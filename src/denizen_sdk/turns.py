@@ -19,6 +19,9 @@ from denizen_sdk.records import Json, from_json
 MAX_RESULT_CHARS = 1000
 """How many characters of a tool's result an event carries."""
 
+MAX_OUTPUT_CHARS = 20_000
+"""How many characters of the output of a command's program an event carries."""
+
 TURN_HEADER = "X-Denizen-Turn"
 """Names the turn before its first event, so that a client whose connection breaks can ask for it."""
 
@@ -400,6 +403,29 @@ class ChangedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ShellOutputEvent:
+    """The program of a command ended. `text` holds at most `MAX_OUTPUT_CHARS` characters of what it printed;
+    `truncated` says that there was more.
+    """
+
+    text: str
+    is_error: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFinishedEvent:
+    """The last event of a command that started no turn. `text` is its reply as Markdown, empty if all there is to say
+    was the program's output. `is_failure`: what was asked for was not done, and the text says why. `agent` is the one
+    that the chat has now.
+    """
+
+    text: str
+    agent: str
+    is_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownEvent:
     """An event that this client does not know, of a newer server."""
 
@@ -422,6 +448,8 @@ ChatEvent = (
     | TitleEvent
     | MessageEvent
     | ChangedEvent
+    | ShellOutputEvent
+    | CommandFinishedEvent
 )
 
 TURN_EVENTS = (
@@ -454,6 +482,8 @@ _EVENTS: dict[str, type[ChatEvent]] = {
     "title": TitleEvent,
     "message": MessageEvent,
     "changed": ChangedEvent,
+    "shell_output": ShellOutputEvent,
+    "command": CommandFinishedEvent,
 }
 _TYPES = {kind: name for name, kind in _EVENTS.items()}
 

@@ -12,6 +12,8 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
+from denizen.domain.transcript import post_line
+from denizen.engine.prompt.room_transcript import close_block
 from denizen.ports.archive import Backfill
 from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult
@@ -57,6 +59,26 @@ async def test_the_archive_is_shown_and_things_are_taken_out_of_it(home: Home) -
     assert "0 posts" in shown and "not complete" in shown and "0 users" in shown
     refused = home.do("archive", "forget", "bob", "--yes")
     assert refused.code == 2 and "no Discord id" in refused.err
+
+
+@pytest.mark.proves("C-inspect-commands")
+async def test_closed_blocks_of_a_transcript_are_reset_and_no_post_is_lost(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1")
+    room = Room("discord", "10", "general")
+    posts = [Post("discord", str(n), "10", Author("1", "Ana"), f"post {n}", NOON) for n in range(100, 104)]
+    store = await open_store(home.store_url, clock=SystemClock())
+    async with store.work() as work:
+        await work.archive.put_room(room)
+        await work.archive.put(posts)
+        closed = await close_block(work, room.place, 1, "10", [post_line(post) for post in posts])
+        await work.transcripts.add_blocks(room.place, [closed.block])
+    assert "Forgotten: 1 blocks of #general." in _lines(home.do("archive", "reset-blocks", "10"))
+    assert "4 posts" in _lines(home.do("archive", "status"))
+    async with store.work(write=False) as work:
+        assert await work.transcripts.list_blocks(room.place) == []
+    await store.aclose()
+    missing = home.do("archive", "reset-blocks", "11")
+    assert "There is no channel 11 in the archive." in missing.err
 
 
 async def test_posts_get_their_meaning_while_denizen_runs_and_lose_it_with_the_switch(home: Home) -> None:

@@ -38,6 +38,7 @@ def damage(file: Path) -> None:
         stream.write(b"\xff" * (size // 3))
 
 
+@pytest.mark.proves("C-inspect-commands")
 @pytest.mark.parametrize("name", ["denizen.db", "durable.db"])
 def test_a_database_that_is_damaged_in_the_middle_is_named_with_the_remedy(
     name: str, home: Home, provider: Provider

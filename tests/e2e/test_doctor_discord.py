@@ -52,6 +52,7 @@ def examine(home: Home, discord: DiscordServer, provider: Provider, token: str, 
     return home.do("doctor", *options)
 
 
+@pytest.mark.proves("C-inspect-commands")
 def test_doctor_tells_whose_token_it_is_and_that_nothing_is_lacking(
     home: Home, discord: DiscordServer, provider: Provider
 ) -> None:

@@ -314,7 +314,7 @@ def test_what_a_page_refers_to_exists_and_every_field_has_a_label(name: str, pag
 
 def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
     ids = {attrs.get("id") for _, attrs in PageOutline("chat.html", PAGES["chat.html"]).tags}
-    for name in ("chat.js", "chat_list.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
+    for name in ("chat.js", "chat_list.js", "command_menu.js", "composer.js", "share.js", "side_panel.js", "frame.js"):
         script = (WEB / "static" / name).read_text()
         wanted = set(re.findall(r'(?:find|getElementById)\("([\w-]+)"\)', script))
         if first := re.search(r"= \[(.*)\]\.map\(find\)", script):

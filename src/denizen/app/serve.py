@@ -30,6 +30,7 @@ from denizen.app.users import build_users
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
@@ -223,6 +224,7 @@ def _server(
             engine=EngineEntryPoints(
                 turns=denizen.turns,
                 chats=denizen.chats,
+                commands=ChatCommands(denizen.runtime, denizen.services, denizen.turns, denizen.chats),
                 queries=denizen.queries,
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,

@@ -8,6 +8,7 @@ import click
 
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo
+from denizen.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -51,6 +52,23 @@ async def rebuild(denizen: Denizen) -> None:
     """Fetch all messages again at the next start. Nothing that is mirrored is lost."""
     await denizen.platforms.backfiller.restart(PLATFORM)
     echo("Everything is fetched anew at the next start of `denizen run`.")
+
+
+@command.command("reset-blocks")
+@click.argument("room", metavar="CHANNEL")
+@with_denizen
+async def reset_cached_blocks(denizen: Denizen, room: str) -> None:
+    """Forget the closed blocks of CHANNEL (the Discord id of a channel or thread), which agents that read whole rooms
+    are sent from the provider's cache. The next turn there cuts them anew.
+    """
+    from denizen.engine.inspection.rooms import reset_blocks
+
+    async with denizen.services.store.work(write=False) as work:
+        found = await work.archive.find_room(PLATFORM, _id(room))
+    if found is None:
+        raise NotFound(f"There is no channel {room} in the archive.", fix="`denizen archive status` lists them.")
+    blocks = await reset_blocks(denizen.services.store, found)
+    echo(f"Forgotten: {blocks} blocks of #{found.name}. No post is lost.")
 
 
 @command.command()

@@ -135,17 +135,27 @@ class CommandCall:
 
 
 @record
+class ProgramOutput:
+    """The output of a command's program, and whether the program failed."""
+
+    text: str
+    is_error: bool = False
+
+
+@record
 class CommandReply:
     """The immediate reply to a command. Only the user sees a `private` one, where the platform can do that.
 
     `is_pending` means that a turn was started, whose answer is delivered with the call's ticket. `is_failure` means
-    that the request was not done; the text says why.
+    that the request was not done; the text says why. `output` is what the command's program printed, which the text
+    shows, too.
     """
 
     text: str = ""
     private: bool = True
     is_pending: bool = False
     is_failure: bool = False
+    output: ProgramOutput | None = None
 
 
 @record

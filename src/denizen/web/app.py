@@ -14,16 +14,19 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from denizen.web.api.account import AccountRoutes
+from denizen.web.api.activity import ActivityRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.client_turns import ClientTurns
+from denizen.web.api.commands import CommandRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
@@ -80,6 +83,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(embeddings.routes if deps.channels.api else ()),
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
+        *(CommandRoutes(engine.commands, timing).routes if deps.channels.web else ()),
         *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
@@ -94,6 +98,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
+        *ActivityRoutes(engine.queries).routes,
+        *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,
         *AccountRoutes(deps).routes,
         *UserRoutes(deps).routes,

@@ -29,7 +29,7 @@ from denizen.domain.chat import (
 from denizen.domain.conversation import Session, own_place
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
-from denizen.domain.ids import AgentName, MessageId, SessionId, TurnId
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
@@ -38,6 +38,7 @@ from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, M
 from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
 from denizen.engine.chats.titles import ChatTitles, title_run_id
 from denizen.engine.chats.uploads import ChatUploads, Upload
+from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
@@ -345,6 +346,7 @@ class Chats:
         """Takes a message, and returns its turn, which runs. Raises what `TurnRunner.submit` raises."""
         _check_mode(request.sender.principal, mode)
         await self._choose_agent(request)
+        request = await self._choose_model(request)
         with self._keeping(request) as taken:
             turn = await self._turns.submit(request)
             await self._note(request, mode, turn)
@@ -362,6 +364,7 @@ class Chats:
         _check_mode(request.sender.principal, mode)
         if not is_plain:
             await self._choose_agent(request)
+        request = await self._choose_model(request)
         with self._live.watch(place) as news, self._keeping(request) as taken:
 
             async def note(turn: Turn) -> None:
@@ -440,6 +443,18 @@ class Chats:
         finally:
             if (is_first and not taken) or any(turn.status.is_final for turn in taken):
                 self._services.live.drop(key)
+
+    def tell_changed(self, place: ConversationId) -> None:
+        """Tells those who watch the chat that it has to be read again."""
+        self._live.publish(place, ChatChanged())
+
+    async def _choose_model(self, request: TurnRequest) -> TurnRequest:
+        """Returns the message with the model that its sender chose with `/model` or `/mode`, unless it names one."""
+        if request.options.model:
+            return request
+        async with self._services.store.work(write=False) as work:
+            model = await find_model_choice(work, request.sender.principal.key, self._runtime.current.models)
+        return replace(request, options=replace(request.options, model=model)) if model else request
 
     async def _choose_agent(self, request: TurnRequest) -> None:
         """Lets the agent of the message go on with the chat."""

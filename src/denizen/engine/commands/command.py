@@ -19,6 +19,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.record import record
+from denizen.engine.configuration.choices import put_agent
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
@@ -34,7 +35,8 @@ class CallerContext:
 
     `account` is the agent whose login received the command; another agent may answer in its place (`/agent`). The id
     of `principal` ends in the caller's id on the platform. `find_session_place` returns where an agent's session is for
-    this room and principal. `find_names` is the channel's.
+    this room and principal. `find_names` is the channel's. `answering` is the agent of the conversation where that is
+    known otherwise than by `/agent`.
     """
 
     account: AgentName
@@ -42,6 +44,7 @@ class CallerContext:
     principal: Principal
     find_session_place: Callable[[Agent], Place]
     find_names: Callable[[Place, str], Awaitable[MentionNames]]
+    answering: AgentName | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -95,6 +98,18 @@ class UserDataAccess(Protocol):
     async def opt_in(self, platform: str, user_id: str) -> None: ...
 
 
+class AgentChooser(Protocol):
+    """Lets an agent answer in the conversation of a command from now on. Raises NotAllowed where none can be chosen."""
+
+    async def __call__(self, context: CommandContext, agent: AgentName, /) -> None: ...
+
+
+async def keep_agent_choice(context: CommandContext, agent: AgentName) -> None:
+    """Keeps who answers what is said to an account in the conversation."""
+    async with context.store.work() as work:
+        await put_agent(work, context.caller.account, context.conversation_id, agent, now=context.now())
+
+
 @record(kw_only=True)
 class CommandDeps:
     """The parts of the engine that commands act on."""
@@ -104,6 +119,7 @@ class CommandDeps:
     open_turn: TurnOpener
     lock_session: SessionLock
     user_data: UserDataAccess
+    choose_agent: AgentChooser = keep_agent_choice
 
 
 @record(kw_only=True)

@@ -16,7 +16,7 @@ from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import code_block
 from denizen.engine.gate.executor import BoundTool, CallOutcome
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec, ProgramOutput
 from denizen.ports.toolset import AskedText, CallOptions, CallScope
 from denizen.skill.context import quote_untrusted
 
@@ -41,21 +41,22 @@ def build_custom(custom: CustomCommand) -> CommandDefinition:
 
 
 async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:
-    output = ""
+    output, printed = "", None
     if custom.shell:
         outcome = await _run_program(custom, context)
         result = outcome.result
         if outcome.verdict.decision is not Decision.APPROVE:
             return CommandReply(_denied(custom, result.text), is_failure=True)
+        printed = ProgramOutput(result.text, is_error=result.is_error)
         # Without an exit code the program did not end by itself: there is no output to ask the agent about.
         if not custom.prompt or EXIT_CODE not in result.data:
             block = code_block(result.text or "(no output)", limit=context.message_limit)
-            return CommandReply(block, is_failure=result.is_error)
+            return CommandReply(block, is_failure=result.is_error, output=printed)
         # A program may print words of strangers. Quoted, the model does not take them for instructions.
         output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
     prompt = fill_prompt(custom.prompt, text=context.option(_INPUT), output=output)
     await context.deps.open_turn(context.command, prompt, agent=custom.agent, new_session=custom.new_session)
-    return CommandReply(private=False, is_pending=True)
+    return CommandReply(private=False, is_pending=True, output=printed)
 
 
 async def _run_program(custom: CustomCommand, context: CommandContext) -> CallOutcome:

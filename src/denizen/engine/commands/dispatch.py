@@ -226,16 +226,26 @@ COMMANDS: Mapping[str, CommandDefinition] = MappingProxyType({command.spec.name:
 
 
 class CommandDispatcher:
-    """Runs the commands of one account: the built-in and the configured ones."""
+    """Runs the commands of one account: the built-in and the configured ones. `left_out` names built-in commands that
+    are not given here, each with the reason.
+    """
 
-    def __init__(self, deps: CommandDeps) -> None:
+    def __init__(self, deps: CommandDeps, left_out: Mapping[str, str] = MappingProxyType({})) -> None:
         self._deps = deps
+        self._left_out = left_out
 
     def specs(self, account: AgentName) -> Sequence[CommandSpec]:
         """Returns what the platform should offer: the built-in commands, then the configured ones by name."""
         specs = [command.spec for command in self._all().values()]
         ask = f"Ask {account} something."
         return [replace(spec, description=ask) if spec.name == "ask" else spec for spec in specs]
+
+    async def list_offered(
+        self, call: CommandCall, caller: CallerContext
+    ) -> Sequence[tuple[CommandSpec, PermissionLevel]]:
+        """Returns the commands that the caller may give in the room of the call, each with the level that it needs."""
+        _, context = await self._build_context(call, caller)
+        return [(spec, self._level_for(spec)) for spec in context.offered]
 
     def parse_text(self, text: str) -> ParsedCommand | None:
         """Returns the command of a message that begins with `/`; None for a message that is no command.
@@ -247,6 +257,10 @@ class CommandDispatcher:
     async def run(self, call: CommandCall, caller: CallerContext) -> CommandReply:
         """Runs the command. Errors become a reply in words; only faults are raised."""
         try:
+            if call.name in self._left_out:
+                raise NotAllowed(
+                    f"/{call.name} is not given here.", code="command_left_out", why=self._left_out[call.name]
+                )
             command = self._all().get(call.name)
             if command is None:
                 near = closest_match(call.name, self._all())
@@ -284,7 +298,8 @@ class CommandDispatcher:
     def _all(self) -> dict[str, CommandDefinition]:
         # A configured command never replaces a built-in one: people must be able to rely on `/memory` and `/help`.
         own = {custom.name: build_custom(custom) for custom in self._deps.runtime.current.commands.commands}
-        return {**COMMANDS, **{name: own[name] for name in sorted(own) if name not in COMMANDS}}
+        built_in = {name: command for name, command in COMMANDS.items() if name not in self._left_out}
+        return {**built_in, **{name: own[name] for name in sorted(own) if name not in COMMANDS}}
 
     async def _build_context(
         self, call: CommandCall, caller: CallerContext
@@ -293,7 +308,9 @@ class CommandDispatcher:
         async with self._deps.services.store.work(write=False) as work:
             permissions = await load_caller_permissions(work, call, caller)
             conversation_id = call.room.place.conversation_id
-            name = await find_agent_choice(work, caller.account, conversation_id, known=current.agents)
+            name = caller.answering or await find_agent_choice(
+                work, caller.account, conversation_id, known=current.agents
+            )
         specs = [command.spec for command in self._all().values()]
         return permissions, CommandContext(
             command=call,

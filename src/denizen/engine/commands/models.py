@@ -18,7 +18,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import join_names, private_reply, rank_suggestions
-from denizen.engine.configuration.choices import MODE, MODEL, ModelMode, list_aliases, put_agent
+from denizen.engine.configuration.choices import MODE, MODEL, ModelMode, list_aliases
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"
@@ -39,8 +39,7 @@ async def _agent(context: CommandContext) -> CommandReply:
             why="Only admins may choose any agent; this one is not offered to everybody.",
             fix=f"Choose one of: {join_names(offered)}." if offered else "Ask an admin.",
         )
-    async with context.store.work() as work:
-        await put_agent(work, context.caller.account, context.conversation_id, target, now=context.now())
+    await context.deps.choose_agent(context, target)
     back = "" if target == context.caller.account else " Use /agent default to go back."
     return private_reply(f"From now on {target} answers here, with a history of its own.{back}")
 

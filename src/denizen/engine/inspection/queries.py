@@ -35,6 +35,7 @@ from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.exchange import load_exchange, restore_calls
 from denizen.engine.inspection.overview import SystemOverview, load_overview
+from denizen.engine.inspection.rooms import RoomInspection
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
@@ -169,6 +170,7 @@ class Queries:
         self._runtime = runtime
         self._services = services
         self._channels = channels or ConnectedAccounts()
+        self.rooms = RoomInspection(runtime, services.store, self._channels)
 
     def list_agents(self) -> list[Agent]:
         """The default agent first."""

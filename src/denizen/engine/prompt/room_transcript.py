@@ -229,6 +229,15 @@ async def measure_room_transcript(store: Store, asked: TranscriptRequest) -> tup
     return sum(parent[view.parent :]) + sum(own[view.block :]), sum(tail[view.line :])
 
 
+async def look_at_room_transcript(store: Store, asked: TranscriptRequest) -> RoomTranscript:
+    """Loads the transcript as an agent would read it now. What it would close is in the tail."""
+    async with store.work(write=False) as work:
+        state = await _read(work, asked)
+        state.tail = [*(line for lines in state.closing for line in lines), *state.tail]
+        talk, _ = await _see(work, asked, state, BlockTextCache())
+    return talk
+
+
 async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTranscript:
     """Loads the talk up to the question, without blocks: for a turn that is looked at again."""
     async with store.work(write=False) as work:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -59,7 +59,7 @@ from denizen_sdk.chats import (
     SharedChat,
     ShareResult,
 )
-from denizen_sdk.turns import TURN_EVENTS, ChangedEvent, ChatEvent, MessageEvent, TitleEvent, TurnFailedEvent
+from denizen_sdk.turns import TURN_EVENTS, ChangedEvent, MessageEvent, TitleEvent, TurnFailedEvent
 
 SHARED_CACHE_S = 300
 MAX_SHARED_MESSAGES = 500
@@ -88,6 +88,7 @@ _FEEDBACK = object_schema(
     feedback={"type": ["string", "null"], "enum": [*Vote, None]},
     reason={"type": "string", "maxLength": MAX_REASON_CHARS},
 )
+_WATCHED = (*TURN_EVENTS, TitleEvent, MessageEvent, ChangedEvent)
 _STREAM = "Each event's data is a JSON object with its `type`."
 
 
@@ -125,7 +126,7 @@ class ChatListRoutes:
                 "/api/events/chats/{chat_id}",
                 self.watch,
                 Access.MEMBER,
-                Operation("Watch what happens in an own chat", stream=_STREAM, events=get_args(ChatEvent)),
+                Operation("Watch what happens in an own chat", stream=_STREAM, events=_WATCHED),
             ),
             ApiRoute(
                 "GET",

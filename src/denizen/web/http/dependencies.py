@@ -11,13 +11,14 @@ from starlette.types import ASGIApp
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
-from denizen.domain.ids import TurnId
+from denizen.domain.ids import ConversationId, TurnId
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
+from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -75,12 +76,14 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `plan_requests` returns
-    what a message would send to models, `tasks` answers what programs want beside conversations.
+    `replay` none that replay a turn, without `plan_requests`, which returns what a message would send to models, none
+    that show it, without `assistant` none that change how an agent answers. `tasks` answers what programs want beside
+    conversations.
     """
 
     turns: TurnRunner
     chats: Chats
+    commands: ChatCommands
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
@@ -141,9 +144,13 @@ class ReplayTurn(Protocol):
 
 
 class PlanRequests(Protocol):
-    """Returns the requests that a message would make, none of which is sent (`engine/inspection/replay.py`)."""
+    """Returns the requests that a message would make, none of which is sent (`engine/inspection/replay.py`). With a
+    `conversation` it is asked there.
+    """
 
-    async def __call__(self, turn_request: TurnRequest, /) -> Sequence[PlannedRequest]: ...
+    async def __call__(
+        self, turn_request: TurnRequest, conversation: ConversationId | None = None, /
+    ) -> Sequence[PlannedRequest]: ...
 
 
 class Diagnose(Protocol):

@@ -2,6 +2,7 @@
 
 import { ConnectionError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
 import { ChatList } from "./chat_list.js";
+import { CommandMenu, commandNote, fillNote, keepNotes, streamCommand } from "./command_menu.js";
 import { Composer } from "./composer.js";
 import { copyButton } from "./markdown.js";
 import {
@@ -27,6 +28,7 @@ const list = new ChatList({
   onRemoved: (id) => id === chat && go(null),
   onProblem: (error) => complain(error),
 });
+const menu = new CommandMenu(find("message"), find("commands")); // before the composer: it takes some of its keys
 const composer = new Composer({
   onSend: (message) => ask(message),
   chatId: () => chat,
@@ -87,7 +89,7 @@ async function load() {
   setTitle(now.chat.title);
   find("share").hidden = false;
   find("earlier").hidden = !now.has_earlier;
-  following(() => log.replaceChildren(...itemsOf(now.messages)));
+  following(() => keepNotes(log, () => log.replaceChildren(...itemsOf(now.messages))));
   find("empty").hidden = log.children.length > 0;
   if (isFirst) scrollToEnd();
 }
@@ -281,6 +283,7 @@ function edit(message) {
 // --- one turn --------------------------------------------------------------------------------------------------------
 
 async function ask({ text, uploads }) {
+  if (text.startsWith("/") && !uploads.length && await menu.isCommand(text)) return give(text);
   const isFirst = chat === null || details === null;
   chat ??= newKey();
   const asked = chat;
@@ -313,6 +316,49 @@ async function ask({ text, uploads }) {
     composer.fill(text);
     endTurn(asked, false);
   }
+}
+
+// Gives a command. Its answer is shown as a note, unless it starts a turn.
+async function give(text) {
+  const isFirst = chat === null || details === null;
+  chat ??= newKey();
+  const asked = chat;
+  const note = commandNote(text, log);
+  let view = null;
+  log.append(note);
+  find("empty").hidden = true;
+  scrollToEnd();
+  setRunning("");
+  setStatus("Working…");
+  try {
+    for await (const event of streamCommand({ input: text, chat: asked, agent: picker.value }, newKey())) {
+      if (chat !== asked) return;
+      if (event.type === "turn") {
+        const item = messageItem("assistant", event.agent);
+        following(() => log.append(item));
+        setRunning(event.turn_id);
+        setStatus("Thinking…");
+        view = new TurnView(item, setStatus, following);
+      } else if (event.type === "shell_output" || event.type === "command") {
+        following(() => fillNote(note, event));
+        if (event.agent) picker.value = event.agent;
+      } else if (event.type === "title") {
+        setTitle(event.title);
+        list.rename(asked, event.title);
+      } else {
+        view?.show(event);
+        if (!view && event.type === "error") following(() => note.append(problemBlock(event.error)));
+      }
+    }
+  } catch (error) {
+    if (chat !== asked) return;
+    following(() => note.append(problemBlock(describeError(error))));
+    composer.fill(text);
+  }
+  if (view) return endTurn(asked, isFirst);
+  setStatus("");
+  if (!isFirst) await load().catch(complain);
+  if (chat === asked) setRunning(null);
 }
 
 // Shows the chat as it is stored now: with durations, versions, and what people may do with the answer.
