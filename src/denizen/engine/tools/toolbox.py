@@ -217,11 +217,13 @@ async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
 
 async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
     """Lists the tools that the agent may use, in the order of its patterns. A `listed_only` tool must be
-    named in full.
+    named in full. In a turn about the administration it has all tools for that, and no others; else none of them.
     """
     everything = await list_all(toolsets)
+    is_administration = agent.tool_access.administration
+    everything = {name: tool for name, tool in everything.items() if tool.spec.administration is is_administration}
     found: dict[str, BoundTool] = {}
-    for pattern in agent.tool_access.tools:
+    for pattern in (*agent.tool_access.tools, "*") if is_administration else agent.tool_access.tools:
         for name, tool in everything.items():
             if name == pattern or (not tool.spec.listed_only and fnmatchcase(name, pattern)):
                 found.setdefault(name, tool)
