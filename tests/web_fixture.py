@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -25,8 +26,9 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
@@ -38,11 +40,12 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
-from denizen.engine.users.accounts import PersonalFiles
+from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.embed import Embedder
@@ -59,6 +62,7 @@ from denizen.web.http.dependencies import (
     EngineEntryPoints,
     FindProblems,
     GapServices,
+    InstanceServices,
     KnowledgeServices,
     UserServices,
     WebDependencies,
@@ -89,25 +93,25 @@ class UserRegistration:
     providers: dict[str, IdentityProvider] = field(default_factory=dict[str, IdentityProvider])
 
 
-class NoFiles:
-    """The files of people who have none."""
+class NoChats:
+    """The chats of people who have none."""
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         return ()
 
-    async def remove_uploads(self, owner: str) -> None:
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId]) -> None:
         pass
 
 
 def build_users(
-    store: Store, clock: Clock, registration: UserRegistration, files: PersonalFiles | None = None
+    store: Store, clock: Clock, registration: UserRegistration, chats: PersonalChats | None = None
 ) -> UserServices:
     """The services for people with accounts, whose passwords cost little."""
     return assemble_users(
         store,
         clock,
         lambda: registration.policy,
-        files=files or NoFiles(),
+        chats=chats or NoChats(),
         passwords=PasswordHasher(CHEAP),
         providers=lambda: registration.providers,
     )
@@ -149,6 +153,7 @@ class WebFixture:
     users: UserServices
     uploads: Path
     durable: MemoryDurable
+    chats: Chats
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -205,11 +210,13 @@ async def open_web(
     timing: WebTiming | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
+    budgets: BudgetPolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
     titles: bool = False,
@@ -230,6 +237,7 @@ async def open_web(
             models=ScriptedModels(model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
+            budgets=budgets or BudgetPolicy(),
         )
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
@@ -254,6 +262,7 @@ async def open_web(
             runtime=runtime,
             limiter=limiter,
             calls=calls,
+            replay=partial(replay_turn, runtime, services),
             assistant=assistant,
             tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
             embedder=BudgetedEmbedder(lambda: embedder),
@@ -267,11 +276,13 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         hosting=hosting or NoRepositoryHosts(),
-        find_problems=find_problems,
+        instance=instance or InstanceServices(find_problems=find_problems),
     )
     await durable.start()
     try:
-        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable)
+        yield WebFixture(
+            create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable, deps.engine.chats
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         await durable.aclose()

@@ -33,13 +33,16 @@ class ChatInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownUpload:
-    """A file that came with a message. `url` is its address on the server."""
+class UploadInfo:
+    """A file that was uploaded. `path` names it in a message, and `url` is its address on the server. Of a picture that
+    came with a message the size is 0.
+    """
 
+    path: str
+    url: str
     name: str
     media_type: str
-    url: str
-    size_bytes: int = 0
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class ChatMessage:
     sequence: int
     turn_id: str = ""
     calls: tuple[ToolUse, ...] = ()
-    uploads: tuple[ShownUpload, ...] = ()
+    uploads: tuple[UploadInfo, ...] = ()
     turn: AnswerInfo | None = None
     feedback: str | None = None
     feedback_reason: str = ""
@@ -186,17 +189,6 @@ class ChatMessageRequest:
     uploads: tuple[str, ...] = ()
     new: bool = False
     wait_for_approval: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class UploadInfo:
-    """A file that was uploaded. `path` names it in a message, and `url` is its address on the server."""
-
-    path: str
-    url: str
-    name: str
-    media_type: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

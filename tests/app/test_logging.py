@@ -2,15 +2,18 @@
 
 import logging
 import os
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from denizen.app.logging import RepeatFilter, configure_logging
+from denizen.app.logging import ACCESS_LOG, LogKeeper, RepeatFilter, configure_logging
 from denizen.domain.errors import Unavailable
+from denizen.domain.log import LogEntry, decode_entry
+from tests.timing import HANG_LIMIT_S
 
 FORGED = "2026-11-21T12:00:00Z [info     ] turn   status=done"
 NASTY = f"\x1b]0;owned\x07\x9b2J\n{FORGED}"
@@ -131,3 +134,93 @@ def test_of_a_database_that_is_away_one_line_is_logged_and_a_bug_keeps_its_trace
     assert said in lines[0]
     assert lines[1].endswith("looking fails")
     assert any("ValueError: a bug" in line for line in lines[2:])
+
+
+class MemorySink:
+    """Keeps lines in memory; `is_full` makes it fail as a full disk does."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.is_full = False
+
+    def append(self, lines: Sequence[str]) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        self.lines.extend(lines)
+
+    @property
+    def entries(self) -> list[LogEntry]:
+        return [entry for line in self.lines if (entry := decode_entry(line)) is not None]
+
+
+def keep(tmp_path: Path, sink: MemorySink) -> tuple[logging.Handler, Path]:
+    file = tmp_path / "log"
+    configure_logging(
+        level="info", style="console", mask=lambda text: text.replace("s3cret", "***"), file=file, keep=sink
+    )
+    return logging.getLogger().handlers[0], file
+
+
+def test_what_is_logged_is_kept_with_its_fields_and_traceback_and_without_secrets(tmp_path: Path) -> None:
+    sink = MemorySink()
+    handler, file = keep(tmp_path, sink)
+    log = logging.getLogger("denizen.test")
+    log.info("turn", extra={"status": "done", "key": "s3cret", "steps": 2})
+    log.debug("nothing")
+    try:
+        raise ValueError("s3cret is wrong")
+    except ValueError:
+        log.exception("fault with s3cret")
+    handler.flush()
+    turn, fault = sink.entries
+    assert (turn.level, turn.event, turn.fields) == ("info", "turn", {"status": "done", "key": "***", "steps": 2})
+    assert (fault.level, fault.event) == ("error", "fault with ***")
+    assert "ValueError: *** is wrong" in fault.trace
+    assert "turn" in file.read_text(encoding="utf-8")
+    assert "s3cret" not in "".join(sink.lines)
+
+
+def test_requests_are_kept_and_not_shown_to_people(tmp_path: Path) -> None:
+    sink = MemorySink()
+    handler, file = keep(tmp_path, sink)
+    logging.getLogger(ACCESS_LOG).info("request", extra={"path": "/", "status": 200})
+    handler.flush()
+    assert [entry.event for entry in sink.entries] == ["request"]
+    assert "request" not in file.read_text(encoding="utf-8")
+
+
+def test_a_full_disk_is_told_once_and_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sink = MemorySink()
+    handler, file = keep(tmp_path, sink)
+    log, sink.is_full = logging.getLogger("denizen.test"), True
+    for number in range(3):
+        log.info("lost %d", number)
+        handler.flush()
+    sink.is_full = False
+    log.info("kept")
+    handler.flush()
+    assert [entry.event for entry in sink.entries] == ["kept"]
+    assert capsys.readouterr().err.count("The log cannot be kept any more: No space left on device") == 1
+    assert "lost 2" in file.read_text(encoding="utf-8")
+
+
+def test_more_than_can_be_written_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogKeeper, "WAITING", 2)
+    busy, goes_on = threading.Event(), threading.Event()
+
+    class SlowSink(MemorySink):
+        def append(self, lines: Sequence[str]) -> None:
+            busy.set()
+            assert goes_on.wait(HANG_LIMIT_S)
+            super().append(lines)
+
+    sink = SlowSink()
+    keeper = LogKeeper(sink, lambda text: text)
+    for number in range(6):
+        keeper.handle(logging.makeLogRecord({"msg": f"entry {number}", "levelname": "INFO"}))
+        assert busy.wait(HANG_LIMIT_S)
+    goes_on.set()
+    keeper.flush()
+    keeper.close()
+    assert [entry.event for entry in sink.entries] == ["entry 0", "entry 1", "entry 2", "log entries left out"]
+    assert sink.entries[-1].fields == {"left_out": 3}

@@ -54,6 +54,11 @@ def test_an_operator_invites_promotes_and_removes_people_while_the_server_runs(h
         assert [(each["name"], each["role"]) for each in shown] == [("Ann", "owner"), ("Ann", "admin")]
         last = home.do("users", "role", "ann@example.org", "member")
         assert (last.code != 0, "last owner stays" in last.err) == (True, True)
+        assert home.do("users", "password", "ben@example.org", "--password", "short").code != 0
+        assert home.do("users", "password", "ben@example.org", "--password", "a new long password").code == 0
+        assert browser.get("/api/account").status_code == 401, "all sign-ins have ended"
+        form = {"email": "ben@example.org", "password": "a new long password"}
+        assert browser.post("/login", data=form).status_code == 303
         assert home.do("users", "remove", "--yes", "ben@example.org").code == 0
         unknown = home.do("users", "remove", "--yes", "ben@example.org")
         assert (unknown.code != 0, "no such user" in unknown.err) == (True, True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 from denizen.testing.model_server import ModelAnswer
@@ -14,6 +16,7 @@ from denizen_sdk.usage import TokenCounts
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 from tests.ports import hold_unused_port
+from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -112,3 +115,23 @@ async def test_settings_are_in_effect_at_once_and_usage_is_counted(url: str, pro
         assert mine.totals == everybody.totals
         assert {row.key: row.messages for row in mine.by_source} == {"web": 1, "ci": 1}
         assert (await admin.compute_statistics()).date < everybody.last_day
+
+
+async def test_a_running_server_tells_what_works_and_keeps_its_log_without_secrets(url: str, home: Home) -> None:
+    async with httpx2.AsyncClient(base_url=url, headers={"x-api-key": KEYS["admin"]}, timeout=HANG_LIMIT_S) as client:
+        assert (await client.get("/api/agents?key=hidden")).status_code == 200
+        overview = await client.get("/admin?examined=wait")
+        tools = await client.get("/admin/tools")
+        kept = await poll(lambda: _find_request(client, "/api/agents"))
+    assert "python and disk: Python 3" in overview.text
+    assert "tools.moderation.enabled: true" in tools.text
+    assert kept["fields"]["status"] == 200
+    files = list((home.folder / "logs").glob("*.jsonl"))
+    text = "".join(path.read_text() for path in files)
+    assert [word for word in ("hidden", *KEYS.values()) if word in text] == []
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+async def _find_request(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = (await client.get("/api/admin/logs", params={"path": path})).json()
+    return rows[0] if rows else {}

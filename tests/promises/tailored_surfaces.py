@@ -167,7 +167,9 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         issue="foundation",
     ),
     # Pages
-    Requirement("T-ui-dashboard", "4.11", "A dashboard page shows the state of Denizen.", status="open", issue="web"),
+    Requirement(
+        "T-ui-dashboard", "4.11", "A dashboard page shows the state of Denizen.", status="covered", issue="web"
+    ),
     Requirement(
         "T-ui-projects",
         "4.11",
@@ -175,7 +177,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         status="open",
         issue="automation",
     ),
-    Requirement("T-ui-tools", "4.11", "A page lists the tools.", status="open", issue="web"),
+    Requirement("T-ui-tools", "4.11", "A page lists the tools.", status="covered", issue="web"),
     Requirement(
         "T-ui-chat", "4.11", "A chat page talks to any agent and shows its tool calls.", status="covered", issue="web"
     ),

@@ -5,12 +5,16 @@ import pytest
 
 from denizen.domain.principal import RoleName
 from denizen.engine.configuration.tool_policy import DAILY_MESSAGES
+from denizen.web.http.dependencies import WebTiming
+from tests.timing import HANG_LIMIT_S
 from tests.web.people import SignedIn, add_user, sign_in
 from tests.web_fixture import make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
 
 DAY_S = 24 * 3600
+PATIENT = WebTiming(chat_start_s=HANG_LIMIT_S)
+"""A stream begins with its turn, and not before, however busy the machine is: a refusal has its status then."""
 
 
 async def ask(browser: SignedIn, number: int, key: str = "") -> tuple[int, str | None, str | None]:
@@ -23,7 +27,7 @@ async def ask(browser: SignedIn, number: int, key: str = "") -> tuple[int, str |
 
 @pytest.mark.proves("S-http-rate-limit")
 async def test_a_member_has_fifteen_messages_a_day_and_sees_how_many_are_left() -> None:
-    async with open_web(make_hello_model()) as web:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")
         async with sign_in(web, await add_user(web, "ann")) as ann:
             answers = [await ask(ann, number) for number in range(15)]
@@ -39,14 +43,14 @@ async def test_a_member_has_fifteen_messages_a_day_and_sees_how_many_are_left() 
 @pytest.mark.proves("S-http-rate-limit")
 @pytest.mark.parametrize("role", [RoleName.ADMIN, RoleName.OWNER])
 async def test_admins_and_owners_have_no_limit(role: RoleName) -> None:
-    async with open_web(make_hello_model()) as web:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")
         async with sign_in(web, await add_user(web, "ann", role)) as ann:
             assert [await ask(ann, number) for number in range(DAILY_MESSAGES + 1)] == [(200, None, None)] * 16
 
 
 async def test_a_repeated_request_counts_once_and_a_first_message_of_a_chat_too() -> None:
-    async with open_web(make_hello_model()) as web:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")
         async with sign_in(web, await add_user(web, "ann")) as ann:
             assert await ask(ann, 1, key="k") == (200, "15", "14")
@@ -55,7 +59,7 @@ async def test_a_repeated_request_counts_once_and_a_first_message_of_a_chat_too(
 
 
 async def test_of_many_messages_at_once_no_more_than_fifteen_are_answered_and_none_is_lost() -> None:
-    async with open_web(make_hello_model()) as web:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")
         async with sign_in(web, await add_user(web, "ann")) as ann:
             codes: list[int] = []
@@ -71,7 +75,7 @@ async def test_of_many_messages_at_once_no_more_than_fifteen_are_answered_and_no
 
 
 async def test_own_keys_and_the_api_of_openai_clients_take_from_the_same_messages() -> None:
-    async with open_web(make_hello_model()) as web:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")
         ann = await add_user(web, "ann")
         text, _ = await web.users.accounts.create_key(ann.principal(ann.role), "x", user=ann)

@@ -3,22 +3,51 @@
 import dataclasses
 import re
 from dataclasses import replace
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from jinja2 import Environment
-from jinja2.nodes import Getattr, Name
+from jinja2.nodes import Getattr, Include, Name
 
 import denizen.web
+from denizen.domain.approval import Approval, ApprovalRequest, ApprovalRule
+from denizen.domain.audit import AuditEvent, AuditHead, AuditKind, append_to_chain
+from denizen.domain.budget import SERVER, BudgetLimit, BudgetPeriod, BudgetStatus
+from denizen.domain.conversation import Place
+from denizen.domain.diagnosis import Diagnosis, Severity
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.log import LogEntry, sum_up_log
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
+from denizen.domain.tool import IdleTools, Tier, ToolResult, ToolSpec
+from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.usage import Usage
+from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.audit.audit_log import Verification
+from denizen.engine.configuration.tool_policy import ToolOutlook
+from denizen.engine.inspection.overview import BudgetUse, SystemOverview
+from denizen.engine.inspection.queries import ToolInfo, TurnTrace
+from denizen.ports.store import TurnListing
+from denizen.web.api.statistics import overview_to_wire
+from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
+from denizen.web.pages.audit import AuditPage, AuditRow
 from denizen.web.pages.chat import ChatPage, SharedChatPage
+from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
-from denizen.web.pages.page import Frame, render_text
+from denizen.web.pages.overview import KnowledgeState, OverviewPage
+from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
 from denizen.web.pages.sign_up import SignUpPage
+from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
+from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
+from denizen.web.pages.usage import AgentUse, UsagePage
+from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.users import AccountInfo, IdentityInfo
+from tests.clock import NOON
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -32,9 +61,144 @@ FRAME = Frame(
     can_sign_out=True,
     csrf_token="x",
 )
+TURN = Turn(
+    id=TurnId("turn_1"),
+    conversation_id=ConversationId("conv_1"),
+    session_id=SessionId("sess_1"),
+    agent=AgentName("denizen"),
+    principal=Principal(PrincipalKind.API_KEY, "ann", "ann"),
+    trigger_id=MessageId("msg_1"),
+    status=TurnStatus.FAILED,
+    opened_at=NOON,
+    closed_at=NOON,
+    result=TurnResult(failure=TurnFailure("It broke.", fix="Mend it.")),
+)
+APPROVAL = Approval(
+    id="appr_1",
+    request=ApprovalRequest(
+        turn_id=TURN.id,
+        agent=TURN.agent,
+        requester="api_key:ann",
+        place=Place("web", "x", ""),
+        conversation_id=TURN.conversation_id,
+        tool="ban",
+        args={},
+        tier=Tier.DANGEROUS,
+        reason="It is dangerous.",
+        preview="ban",
+    ),
+    rule=ApprovalRule(),
+    created_at=NOON,
+    expires_at=None,
+)
+ENTRY = append_to_chain(AuditHead(), AuditEvent(AuditKind.CALL, NOON, "api_key:ann", "ban"))
+TOOL = ToolInfo(ToolSpec("ban", "Bans.", {}, tier=Tier.DANGEROUS), Tier.DANGEROUS, ToolOutlook("people", "tier 3"))
+TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
+DAY = DayRange(NOON.date(), NOON.date())
+USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
 GITHUB = ProviderLink("GitHub", "/login/github")
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
+    "admin/approvals.html": ApprovalsPage(
+        frame=FRAME,
+        pending=[ApprovalCard(approval=APPROVAL, told="Waits.", may_decide=True)],
+        decided=[ApprovalCard(approval=APPROVAL, told="Denied.", may_decide=False)],
+        problem=ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it."),
+    ),
+    "admin/audit.html": AuditPage(
+        frame=FRAME,
+        rows=[AuditRow(ENTRY, details="{}", outcome="deny", turn="turn_1")],
+        kinds=["call"],
+        kind="call",
+        words="ban",
+        older="/admin/audit?before=1",
+        noted="a",
+        verification=Verification(AuditHead(), "It was changed."),
+    ),
+    "admin/turns.html": TurnsPage(
+        frame=FRAME,
+        rows=[TurnListing(TURN, "web")],
+        hidden=1,
+        agents=["denizen"],
+        statuses=["done"],
+        chosen={"agent": "denizen", "status": "done", "platform": "web", "days": "30"},
+        here="/admin/turns?skip=0",
+        older="/admin/turns?skip=50",
+        newer="/admin/turns?skip=0",
+    ),
+    "admin/turn.html": TurnPage(
+        frame=FRAME,
+        trace=TRACE,
+        route="route: simple",
+        timeline=[TimelineStep(step=None, prompt=None, prices=(), calls=())],
+        models=["m1"],
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/usage.html": UsagePage(
+        frame=FRAME,
+        usage=overview_to_wire(USAGE),
+        agents=[AgentUse("denizen", Usage())],
+        sources=["web"],
+        models=["m1"],
+        chosen={"days": "30", "source": "web", "model": ""},
+        query="days=30",
+    ),
+    "admin/tools.html": ToolsPage(
+        frame=FRAME,
+        rows=[ToolRow(TOOL, ["denizen"])],
+        idle=[IdleTools("moderation", "Switch it on.", ["ban"])],
+        agents=["denizen"],
+        agent="denizen",
+    ),
+    "admin/tool.html": ToolPage(
+        frame=FRAME,
+        tool=TOOL,
+        schema="{}",
+        fields=[
+            ToolField(name=name, kind="string", description="What.", is_required=bool(choices), choices=choices)
+            for name, choices in (("city", ()), ("unit", ("C", "F")))
+        ],
+        agents=["denizen"],
+        agent="denizen",
+        result=ToolResult("Done."),
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/logs.html": LogsPage(
+        frame=FRAME,
+        rows=[LogRow(LogEntry(NOON, "error", "fault", {}, "Traceback"), "code=1")],
+        statistics=sum_up_log([LogEntry(NOON, "info", "request", {"path": "/", "status": 500, "duration_ms": 1})]),
+        size_bytes=1,
+        levels=["error"],
+        methods=["GET"],
+        chosen={"level": "error", "method": "", "status": "", "path": "", "search": "", "hours": "24", "limit": "50"},
+        here="/admin/logs",
+        preview=PurgePreview("2026-11-21", "error", 1),
+        deleted="1",
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "problem.html": ProblemPage(FRAME, ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.", "err_1")),
+    "admin/overview.html": OverviewPage(
+        frame=FRAME,
+        overview=SystemOverview(
+            running=[TURN],
+            waiting=[],
+            failed=[TURN],
+            spent=BudgetStatus(),
+            budgets=[BudgetUse(BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(2)), Decimal(1))],
+        ),
+        running=[TURN],
+        failed=[TURN],
+        hidden=1,
+        mine=1,
+        today=USAGE,
+        trend=-50.0,
+        is_examined=True,
+        problems={"disk": "It is full."},
+        findings=[Diagnosis(Severity.WARNING, "It leaks.", "Mend it.")],
+        working=[Diagnosis(Severity.OK, "It works.")],
+        accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
+        knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
+    ),
     "shared.html": SharedChatPage("1.2.3"),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),
@@ -83,10 +247,17 @@ class PageOutline(HTMLParser):
         return [attrs for tag, attrs in self.tags if tag in names]
 
 
-@pytest.mark.parametrize(("name", "page"), PAGES.items())
-def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
+def list_used_fields(name: str) -> set[str]:
+    """The fields of the page that a template and those that it includes use; the frame is that of all."""
     tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
     used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
+    included = [str(cast("Any", node.template).value) for node in tree.find_all(Include)]
+    return used.union(*map(list_used_fields, included))
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items())
+def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
+    used = list_used_fields(name)
     assert used | {"frame"} == {"frame"} | {field.name for field in dataclasses.fields(cast("Any", page))}
 
 

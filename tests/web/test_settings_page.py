@@ -81,6 +81,9 @@ async def test_a_user_deletes_the_account_with_e_mail_and_password_and_all_that_
         async with sign_in(web, ann) as browser:
             await browser.client.post("/api/chat", json={"message": "my secret wish", "session": "s"})
             told = MemoryOrigin("web", ann.key, private=True)
+            asked = {"model": "denizen", "messages": [{"role": "user", "content": "outside of chats"}]}
+            await browser.client.post("/v1/chat/completions", json=asked)
+            assert len(web.durable.log.runs) >= 2
             memory = Memory(
                 "mem_1", AgentName("denizen"), ann.key, "likes secrets", told, told_by=ann.key, created_at=NOON
             )
@@ -105,6 +108,7 @@ async def test_a_user_deletes_the_account_with_e_mail_and_password_and_all_that_
             assert (gone.status_code, gone.headers["location"]) == (303, "/login")
             assert (await browser.client.get("/api/account")).status_code == 401
         assert await web.users.accounts.check_sign_in(ann.email, PASSWORD) is None
+        assert web.durable.log.runs == {}, "the durable log has no answers of theirs, either"
         assert [each for each in web.uploads.rglob("*") if each.is_file()] == []
         async with web.store.work(write=False) as work:
             assert (

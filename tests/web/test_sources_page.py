@@ -27,7 +27,7 @@ const [script, base, key, rounds] = process.argv.slice(2);
 const line = { textContent: "", title: "", hidden: true };
 const asked = [], waits = [], seen = [];
 const reach = globalThis.fetch;
-globalThis.document = { getElementById: (id) => (id === "sources" ? line : null) };
+globalThis.document = { getElementById: (id) => (id === "sources" ? line : null), querySelector: () => null };
 globalThis.fetch = (path, options = {}) => {
   asked.push(`${options.method ?? "GET"} ${path}`);
   return reach(base + path, { ...options, headers: { "x-api-key": key } });

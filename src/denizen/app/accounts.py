@@ -22,6 +22,7 @@ from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.github import GitHubLogin
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
+from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.commands.dispatch import COMMANDS
 from denizen.engine.listener.background import run_forever, run_once
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
@@ -116,13 +117,22 @@ class AccountSupervisor:
             for each in list(self._running.values()):
                 await each.tried.wait()
 
+    def list_states(self) -> Sequence[AccountState]:
+        """Returns how each configured account stands."""
+        return [
+            AccountState(
+                platform,
+                agent,
+                (running := self._running.get((platform, agent))) is not None and running.account.is_listening,
+                self.states.get((platform, agent), CONNECTING),
+            )
+            for platform, agent in self._list_logins()
+        ]
+
     async def check(self) -> None:
         """Raises Unavailable that names the accounts which hear nothing now, and why."""
-        silent = [
-            f"{platform} account of {agent}: {self.states.get((platform, agent), CONNECTING)}"
-            for platform, agent in self._list_logins()
-            if (running := self._running.get((platform, agent))) is None or not running.account.is_listening
-        ]
+        states = [each for each in self.list_states() if not each.is_listening]
+        silent = [f"{each.platform} account of {each.agent}: {each.told}" for each in states]
         if silent:
             raise Unavailable("Accounts are not connected.", code="accounts_not_connected", why="; ".join(silent))
 

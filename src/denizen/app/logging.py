@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
 import re
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.json import Json
+from denizen.domain.log import LogEntry, encode_entry
 from denizen.domain.record import record
 
 Mask = Callable[[str], str]
@@ -34,15 +38,35 @@ _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 _QUIET = ("httpx2", "httpcore2", "alembic", "dbos", "uvicorn.error", "uvicorn.access", "asyncio", "watchfiles")
 
 
-def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None = None) -> None:
-    """Installs one handler, on standard error or a file. Libraries log from WARNING on. Raises NeedsAttention when the
-    file cannot be opened.
+ACCESS_LOG = "denizen.access"
+"""The logger of requests to the web, which only the log that is kept has: people would see nothing else."""
+
+
+class LogSink(Protocol):
+    """Keeps lines of `encode_entry`. Raises OSError where it cannot."""
+
+    def append(self, lines: Sequence[str]) -> None: ...
+
+
+def configure_logging(
+    *, level: str, style: Style, mask: Mask, file: Path | None = None, keep: LogSink | None = None
+) -> None:
+    """Installs one handler, on standard error or a file, which hands everything on to what keeps it. Libraries log from
+    WARNING on. Raises NeedsAttention when the file cannot be opened.
     """
+    access = logging.getLogger(ACCESS_LOG)
+    for old in list(access.handlers):
+        access.removeHandler(old)
+    access.propagate = False
     handler = _open_handler(file)
     if style == "json":
         handler.setFormatter(_JsonLines(mask))
     else:
         handler.setFormatter(_ConsoleLines(mask, colored=file is None and sys.stderr.isatty()))
+    if keep is not None:
+        keeper = LogKeeper(keep, mask)
+        access.addHandler(keeper)
+        handler = _TwoHandlers(handler, keeper)
     handler.addFilter(_brief)
     handler.addFilter(RepeatFilter())
     root = logging.getLogger()
@@ -53,6 +77,101 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
     logging.getLogger("denizen").setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _TwoHandlers(logging.Handler):
+    """Hands what passes its filters on to both."""
+
+    def __init__(self, *handlers: logging.Handler) -> None:
+        super().__init__()
+        self._handlers = handlers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for handler in self._handlers:
+            handler.handle(record)
+
+    def flush(self) -> None:
+        for handler in self._handlers:
+            handler.flush()
+
+    def close(self) -> None:
+        for handler in self._handlers:
+            handler.close()
+        super().close()
+
+
+class LogKeeper(logging.Handler):
+    """Keeps the log so that it can be searched. Formats and writes in a thread of its own, since the disk may be slow.
+    When more comes than it can write, it leaves out the newest, and then says how many.
+    """
+
+    WAITING = 10_000
+    BATCH = 500
+    CLOSE_S = 2.0
+
+    def __init__(self, sink: LogSink, mask: Mask) -> None:
+        super().__init__()
+        self._sink = sink
+        self._waiting: queue.Queue[logging.LogRecord | None] = queue.Queue(self.WAITING)
+        self._left_out = 0
+        self._is_failing = False
+        self._thread: threading.Thread | None = None
+        self.setFormatter(_KeptLines(mask))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="log keeper", daemon=True)
+            self._thread.start()
+        try:
+            self._waiting.put_nowait(record)
+        except queue.Full:
+            self._left_out += 1
+
+    def flush(self) -> None:
+        """Waits until what was logged so far is written."""
+        if self._thread is not None and self._thread.is_alive():
+            self._waiting.join()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            with suppress(queue.Full):
+                self._waiting.put_nowait(None)
+            self._thread.join(self.CLOSE_S)
+            self._thread = None
+        super().close()
+
+    def _write(self) -> None:
+        is_open = True
+        while is_open:
+            batch = self._take_batch()
+            is_open = None not in batch
+            self._keep([record for record in batch if record is not None])
+            for _ in batch:
+                self._waiting.task_done()
+
+    def _take_batch(self) -> list[logging.LogRecord | None]:
+        """Waits for the first record, and takes what else is there. None is the end."""
+        batch = [self._waiting.get()]
+        with suppress(queue.Empty):
+            while len(batch) < self.BATCH:
+                batch.append(self._waiting.get_nowait())
+        return batch
+
+    def _keep(self, records: Sequence[logging.LogRecord]) -> None:
+        lines = [self.format(record) for record in records]
+        if self._left_out:
+            left_out, self._left_out = self._left_out, 0
+            told = {"levelno": logging.WARNING, "levelname": "WARNING", "msg": "log entries left out"}
+            lines.append(self.format(logging.makeLogRecord({**told, "left_out": left_out})))
+        try:
+            if lines:
+                self._sink.append(lines)
+        except OSError as error:
+            if not self._is_failing:
+                self._is_failing = True
+                sys.stderr.write(f"The log cannot be kept any more: {error.strerror or error}\n")
+        else:
+            self._is_failing = False
 
 
 def _brief(record: logging.LogRecord) -> bool:
@@ -196,6 +315,14 @@ class _JsonLines(_Lines):
     def _render(self, line: _Line) -> str:
         body = {"event": line.event, "level": line.level, "timestamp": line.time, **line.fields}
         return json.dumps(body | {"exception": line.trace} if line.trace else body)
+
+
+class _KeptLines(_Lines):
+    """Formats records for the log that is kept."""
+
+    def _render(self, line: _Line) -> str:
+        fields = cast("dict[str, Json]", line.fields)
+        return encode_entry(LogEntry(datetime.fromisoformat(line.time), line.level, line.event, fields, line.trace))
 
 
 class _ConsoleLines(_Lines):

@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING
 import anyio
 
 from denizen import __version__
+from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
 from denizen.app.embeddings import build_embedder
+from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
+from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.inspection.replay import replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.listener.background import run_forever, run_once
@@ -35,6 +39,7 @@ from denizen.web.http.dependencies import (
     EnabledChannels,
     EngineEntryPoints,
     GapServices,
+    InstanceServices,
     KnowledgeServices,
     UserServices,
     WebDependencies,
@@ -59,7 +64,7 @@ async def serve(
 ) -> None:
     """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address at the
     end of the start: requests are answered, and each account is connected or has failed to. `on_link` gets the address
-    where the first account can be made, if nobody has one and the machine is not open. With `may_move` it takes a
+    where the first account can be made, if nobody could come in otherwise. With `may_move` it takes a
     free port when this one is taken.
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback with neither API keys
@@ -76,9 +81,6 @@ async def serve(
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    external = ExternalServices(
-        calls, mcp, RemoteSwitch(denizen, reloader.reload), ConnectedRepositoryHosts(accounts.find_github)
-    )
     parts, clock = denizen.knowledge, denizen.services.clock
     schedule = SyncSchedule(
         parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
@@ -91,15 +93,29 @@ async def serve(
             "accounts": accounts.check,
         }
     )
+    instance = InstanceServices(
+        find_problems=readiness.find_problems,
+        diagnose=partial(diagnose, denizen),
+        list_accounts=accounts.list_states,
+        list_idle_tools=lambda: list_idle_tools(denizen.settings),
+        logs=LogFiles(denizen.settings.logs_folder),
+    )
+    external = ExternalServices(
+        calls=calls,
+        mcp=mcp,
+        remote=RemoteSwitch(denizen, reloader.reload),
+        hosting=ConnectedRepositoryHosts(accounts.find_github),
+        instance=instance,
+    )
     answering = anyio.Event()
     users = build_users(denizen)
-    server = _server(denizen, host, external, users, readiness, answering.set)
+    server = _server(denizen, host, external, users, answering.set)
 
     async def tell_ready() -> None:
         await answering.wait()
         await accounts.wait_until_tried()
         on_ready(url)
-        if denizen.settings.channels.web.enabled and not (is_loopback(host) and not api_keys(denizen)):
+        if denizen.settings.channels.web.enabled and not is_loopback(host) and not api_keys(denizen):
             invitation = await users.registration.make_founder_link()
             if invitation:
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
@@ -173,25 +189,21 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     ]
 
 
-@record
+@record(kw_only=True)
 class ExternalServices:
-    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
-    webhooks.
+    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, webhooks,
+    and what the process tells of itself.
     """
 
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
     hosting: RepositoryHosts
+    instance: InstanceServices
 
 
 def _server(
-    denizen: Denizen,
-    host: str,
-    external: ExternalServices,
-    users: UserServices,
-    readiness: ReadinessMonitor,
-    on_ready: Callable[[], None],
+    denizen: Denizen, host: str, external: ExternalServices, users: UserServices, on_ready: Callable[[], None]
 ) -> uvicorn.Server:
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
@@ -210,6 +222,7 @@ def _server(
                 runtime=denizen.runtime,
                 limiter=limiter,
                 calls=external.calls,
+                replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
                 tasks=TaskCompletion(denizen.runtime, BilledCompletion(denizen.runtime, store, clock), limiter),
                 embedder=build_embedder(denizen.runtime, store, clock),
@@ -235,7 +248,7 @@ def _server(
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
-            find_problems=readiness.find_problems,
+            instance=external.instance,
         )
     )
     proxies = [ip_network(each, strict=False) for each in denizen.settings.server.trusted_proxies]

@@ -37,7 +37,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
 from denizen.domain.record import record
-from denizen.domain.tool import ToolSpec
+from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.tools.toolbox import FIND_TOOLS
@@ -189,6 +189,14 @@ def explain_idle(skill: str, settings: Settings) -> str:
         if not is_named and not settings.folders.has_knowledge(list(settings.agents)):
             return "Add documents: files in a knowledge folder, or a source with `denizen sources add`."
     return ""
+
+
+def list_idle_tools(settings: Settings) -> list[IdleTools]:
+    """Returns the built-in skills that are off, each with its tools and how to switch it on."""
+    fixes = {skill: explain_idle(skill, settings) for skill in BUILTIN}
+    return [
+        IdleTools(skill, fix, [tool.name for tool in load_builtin(skill).tools]) for skill, fix in fixes.items() if fix
+    ]
 
 
 async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from denizen.app.build import Denizen
 from denizen.domain.clock import Clock
 from denizen.engine.intake.rate_limiter import RateLimiter
-from denizen.engine.users.accounts import PersonalFiles, UserAccounts
+from denizen.engine.users.accounts import PersonalChats, UserAccounts
 from denizen.engine.users.credentials import UserCredentials, UserPolicy
 from denizen.engine.users.passwords import PasswordHasher
 from denizen.engine.users.registration import Registration
@@ -29,7 +29,7 @@ def build_users(denizen: Denizen) -> UserServices:
         denizen.services.store,
         denizen.services.clock,
         policy,
-        files=denizen.chats,
+        chats=denizen.chats,
         providers=lambda: _read_providers(denizen),
         public_url=denizen.settings.server.public_url,
     )
@@ -40,7 +40,7 @@ def assemble_users(
     clock: Clock,
     policy: Callable[[], UserPolicy],
     *,
-    files: PersonalFiles,
+    chats: PersonalChats,
     passwords: PasswordHasher | None = None,
     providers: FindProviders = dict[str, IdentityProvider],
     public_url: str = "",
@@ -50,7 +50,7 @@ def assemble_users(
     credentials = UserCredentials(store, clock, policy)
     return UserServices(
         accounts=UserAccounts(
-            store, clock, passwords=passwords, credentials=credentials, limiter=RateLimiter(store, clock), files=files
+            store, clock, passwords=passwords, credentials=credentials, limiter=RateLimiter(store, clock), chats=chats
         ),
         registration=Registration(store, clock, policy, passwords=passwords, credentials=credentials),
         credentials=credentials,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import AsyncExitStack, ExitStack
@@ -41,6 +42,7 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
         restart = anyio.run(_run, wishes, starting, backend_options={"use_uvloop": True})
     if restart:
         click.echo("Restarting.", err=True)
+        logging.shutdown()  # which else happens at the end of the process only
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command once more
 
 
@@ -54,6 +56,7 @@ class _RunOptions:
 
 async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
     """Whether everything is to begin anew. `starting` is closed when it is ready."""
+    from denizen.adapters.log_files import LogFiles
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
@@ -71,6 +74,7 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
             style=settings.logging.format,
             mask=denizen.mask,
             file=settings.log_file,
+            keep=LogFiles(settings.logs_folder),
         )
         for warning in settings.warnings:
             click.echo(f"warning: {warning}\nfix: {warning.fix}", err=True)

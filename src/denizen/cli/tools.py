@@ -21,8 +21,7 @@ async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
     """List tools with their risk tier (0 harmless to 3 dangerous), what the gate does with their calls, and why; and
     the built-in skills that are off, with how to switch them on.
     """
-    from denizen.app.toolsets import explain_idle
-    from denizen.builtin_skills import BUILTIN, load_builtin
+    from denizen.app.toolsets import list_idle_tools
 
     tools = await denizen.queries.list_tools(agent)
     names = max((len(tool.spec.name) for tool in tools), default=0)
@@ -35,10 +34,9 @@ async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
             echo("    only for an agent whose `tools` name it in full")
         if schema:
             echo(f"    {printable_json(dict(spec.parameters))}")
-    fixes = {skill: explain_idle(skill, denizen.settings) for skill in BUILTIN}
-    idle = {skill: fix for skill, fix in fixes.items() if fix and not agent}
+    idle = [] if agent else list_idle_tools(denizen.settings)
     if idle:
         echo("\nOff:")
-    for skill, fix in idle.items():
-        echo(f"{skill}: {fix}")
-        echo(f"    {', '.join(tool.name for tool in load_builtin(skill).tools)}")
+    for each in idle:
+        echo(f"{each.skill}: {each.fix}")
+        echo(f"    {', '.join(each.tools)}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from denizen.cli.home import run_with_denizen, with_denizen
@@ -58,14 +60,34 @@ async def role(denizen: Denizen, person: str, role: str) -> None:
 
 @command.command()
 @click.argument("person", metavar="EMAIL")
-@click.confirmation_option(prompt="Everything that is stored about this person goes, for good. Delete?")
+@click.password_option("--password", help="The new one; asked for if it is left out.")
 @with_denizen
-async def remove(denizen: Denizen, person: str) -> None:
-    """Delete the account of a person, named by e-mail or id, with everything that is stored about it."""
+async def password(denizen: Denizen, person: str, password: str) -> None:
+    """Set the password of a person who has forgotten it. All sign-ins of that person end."""
     users = _build(denizen)
     user = await _find(users, person)
-    await users.accounts.delete(denizen.operator, user.id)
-    echo(f"{user.email} is deleted.")
+    await users.accounts.reset_password(denizen.operator, user, password)
+    echo(f"{user.email} has a new password.")
+
+
+@command.command()
+@click.argument("person", metavar="EMAIL")
+@click.confirmation_option(prompt="Everything that is stored about this person goes, for good. Delete?")
+@click.pass_obj
+def remove(home: Path, person: str) -> None:
+    """Delete the account of a person, named by e-mail or id, with everything that is stored about it."""
+    anyio.run(_remove, home, person)
+
+
+async def _remove(home: Path, person: str) -> None:
+    """Opens the durable log, too, which has steps of the person's turns."""
+    from denizen.app.build import OpenOptions, open_denizen
+
+    async with open_denizen(home, OpenOptions(needs_models=False)) as denizen:
+        users = _build(denizen)
+        user = await _find(users, person)
+        await users.accounts.delete(denizen.operator, user.id)
+        echo(f"{user.email} is deleted.")
 
 
 async def _list(denizen: Denizen, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum, StrEnum
 
@@ -133,3 +133,12 @@ class ToolResult:
     is_error: bool = False
     data: Mapping[str, Json] = field(default_factory=dict[str, Json])
     is_own: bool = False
+
+
+@record
+class IdleTools:
+    """The tools of a skill that are off, and how to switch them on."""
+
+    skill: str
+    fix: str
+    tools: Sequence[str]

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.agent_settings import SettingsSet
-from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -176,6 +176,26 @@ class MessageRepository(Protocol):
         ...
 
 
+@record(kw_only=True)
+class TurnSearch:
+    """A search of turns; what is empty or None is any. The newest `skip` of those found are passed over."""
+
+    agent: str = ""
+    status: TurnStatus | None = None
+    platform: str = ""
+    since: datetime | None = None
+    skip: int = 0
+    limit: int = 50
+
+
+@record
+class TurnListing:
+    """A turn and the platform on which it was asked."""
+
+    turn: Turn
+    platform: str
+
+
 class TurnRepository(Protocol):
     """The turns, with their steps, tool calls and prompts."""
 
@@ -201,6 +221,10 @@ class TurnRepository(Protocol):
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
     ) -> Sequence[Turn]:
         """Returns turns, newest first; with status OPEN oldest first, so that a restart resumes them in order."""
+        ...
+
+    async def search(self, wanted: TurnSearch) -> Sequence[TurnListing]:
+        """Returns the turns that were searched for, newest first."""
         ...
 
     async def add_step(self, step: Step) -> bool:
@@ -406,6 +430,18 @@ class AgentSettingsRepository(Protocol):
         ...
 
 
+@record(kw_only=True)
+class AuditSearch:
+    """A search of the audit log: entries of one kind, or of all, whose actor or subject contains the words, in whatever
+    case; only those with a lower number than `before`, unless that is 0.
+    """
+
+    kind: AuditKind | None = None
+    words: str = ""
+    before: int = 0
+    limit: int = 50
+
+
 class AuditRepository(Protocol):
     """The audit log (`domain.audit`), append only.
 
@@ -420,6 +456,10 @@ class AuditRepository(Protocol):
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         """Returns entries with a higher number than `after`, oldest first."""
+        ...
+
+    async def search(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
+        """Returns the entries that were searched for, newest first."""
         ...
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from denizen.domain.ids import TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.record import record
 from denizen.domain.user import IdentityProfile, Invitation, LinkedIdentity, SignIn, User, UserKey
@@ -138,6 +139,10 @@ class PersonalDataRepository(Protocol):
 
     async def export(self, user_id: str) -> Mapping[str, Sequence[JsonObject]]:
         """Returns the rows by the name of their table, without secrets and what only the database needs."""
+        ...
+
+    async def list_turns(self, user_id: str) -> Sequence[TurnId]:
+        """Returns the ids of all turns of the person."""
         ...
 
     async def erase(self, user_id: str) -> None:

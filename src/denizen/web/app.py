@@ -1,10 +1,12 @@
 """Puts the routes and the middleware together. `app.serve` calls `create_app` and serves the result.
 
-The middleware from the outside in: security headers, the headers of rate limits, the boundary for errors, CORS (only if
-some origins are allowed), the guard.
+The middleware from the outside in: the log of requests, security headers, the headers of rate limits, the boundary for
+errors, CORS (only if some origins are allowed), the guard.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,6 +23,7 @@ from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
@@ -30,12 +33,14 @@ from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
+from denizen.web.http.access_log import AccessLog
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
 from denizen.web.http.guard import AccessGuard, SecurityHeaders
 from denizen.web.http.rate_headers import LIMIT_HEADER, REMAINING_HEADER, RateHeaders
 from denizen.web.http.request import TURN_HEADER, BoundedJson
 from denizen.web.http.routing import Access, AccessRoute
+from denizen.web.pages.page import render_problem
 from denizen.web.pages.routes import list_pages
 
 MCP_PATHS = ("/mcp", "/mcp/{agent}")
@@ -48,7 +53,7 @@ def create_app(deps: WebDependencies) -> Starlette:
     middleware = [
         Middleware(SecurityHeaders),
         Middleware(RateHeaders, limiter=engine.limiter, runtime=engine.runtime),
-        Middleware(ErrorBoundary),
+        Middleware(ErrorBoundary, render_page=partial(render_problem, deps)),
     ]
     if origins := deps.access.exposure.allowed_origins:
         from starlette.middleware.cors import CORSMiddleware
@@ -84,6 +89,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
+        *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, clock).routes,
         *WebhookRoutes(deps.hosting).routes,
         *AccountRoutes(deps).routes,
@@ -95,5 +101,6 @@ def create_app(deps: WebDependencies) -> Starlette:
         ),
         *(list_pages(deps) if deps.channels.web else ()),
     ]
+    middleware.insert(0, Middleware(AccessLog, clock=clock, routes=routes))
     middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock, routes=routes))
     return Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: answer_http_exception})

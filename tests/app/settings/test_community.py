@@ -45,6 +45,11 @@ def test_every_key_of_the_archive_is_read(home: Home):
     assert home.load(render_settings(settings)).archive == settings.archive
 
 
+def test_models_name_chats_unless_something_else_is_said(home: Home):
+    assert home.load("").channels.web.model_titles
+    assert not home.load("channels: {web: {model_titles: false}}").channels.web.model_titles
+
+
 @pytest.mark.proves("X-session-scope", "L3")
 def test_a_session_spans_a_thread_and_ten_messages_around_it_are_told_unless_something_else_is_said(home: Home):
     found = agent(home, "")

@@ -133,10 +133,10 @@ class ChatContract:
                 await work.sessions.reopen(SessionId("sess_none"), now=at(5))
 
     async def test_sessions_are_listed_by_the_channel_of_their_conversation(self, store: Store) -> None:
-        for owner in (ANN, BEN):
+        for key, owner in (("a", ANN), ("b", BEN)):
             _, session = await open_chat(store, owner, "one")
             async with store.work() as work:
-                await work.messages.add(make_message(session, f"m-{owner}"))
+                await work.messages.add(make_message(session, key))
         async with store.work(write=False) as work:
             found = await work.sessions.list_recent(platform="web", channel=ANN)
         assert [each.place.channel for each in found] == [ANN]

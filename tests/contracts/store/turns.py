@@ -30,7 +30,7 @@ from denizen.domain.tool import Tier, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.ports.store import Store, UsageRow
+from denizen.ports.store import Store, TurnListing, TurnSearch, UsageRow
 from tests.contracts.store.records import (
     AGENT,
     ANA,
@@ -60,6 +60,31 @@ class TurnContract:
             assert await work.turns.get(turn.id) == await work.turns.find(turn.id) == turn
             with pytest.raises(NotFound):
                 await work.turns.get(TurnId("none"))
+
+    async def test_a_search_finds_turns_by_agent_status_platform_and_time_newest_first(self, store: Store) -> None:
+        _, session = await open_conversation(store)
+        _, elsewhere = await open_conversation(store, Place("github", "a/b", "7"))
+        async with store.work() as work:
+            for key, hours in (("t1", 0), ("t2", 1), ("t3", 2)):
+                await work.turns.open(make_turn(session, key, hours=hours))
+            await work.turns.open(make_turn(elsewhere, "t4", hours=3))
+            done = replace(make_turn(session, "t2", hours=1), status=TurnStatus.DONE, closed_at=at(4))
+            await work.turns.close(done)
+        found: list[list[str]] = []
+        for wanted in (
+            TurnSearch(),
+            TurnSearch(limit=2, skip=1),
+            TurnSearch(platform="github"),
+            TurnSearch(status=TurnStatus.DONE),
+            TurnSearch(agent=session.agent, since=at(1), platform=PLACE.platform),
+            TurnSearch(agent="nobody"),
+        ):
+            async with store.work(write=False) as work:
+                found.append([listing.turn.id for listing in await work.turns.search(wanted)])
+        assert found == [["t4", "t3", "t2", "t1"], ["t3", "t2"], ["t4"], ["t2"], ["t3", "t2"], []]
+        async with store.work(write=False) as work:
+            [listing] = await work.turns.search(TurnSearch(status=TurnStatus.DONE))
+        assert listing == TurnListing(done, PLACE.platform)
 
     async def test_a_turn_opened_again_is_the_stored_one(self, store: Store) -> None:
         _, session = await open_conversation(store)

@@ -35,7 +35,7 @@ from denizen.domain.statistics import (
     UsageTotals,
 )
 from denizen.domain.usage import Usage
-from denizen.ports.store import Store, UnitOfWork
+from denizen.ports.store import AuditSearch, Store, UnitOfWork
 from denizen.ports.usage import Reservation, SpendRow
 from tests.contracts.store.records import ANA, NOON, USAGE, at, make_step, make_turn, open_conversation
 
@@ -533,6 +533,26 @@ class AuditContract:
             await work.audit.add([make_call_event(f"tool{n}") for n in range(5)])
             assert [entry.number for entry in await work.audit.list_entries(after=1, limit=2)] == [2, 3]
             assert await work.audit.list_entries(after=5) == []
+
+    async def test_a_search_finds_kinds_and_words_newest_first(self, store: Store) -> None:
+        switch = AuditEvent(AuditKind.SWITCH, at(1), "local:Operator", "ob%server")
+        async with store.work() as work:
+            await work.audit.add([make_call_event("ban"), switch, make_call_event("banner"), make_call_event("kick")])
+        found: list[list[int]] = []
+        for wanted in (
+            AuditSearch(),
+            AuditSearch(limit=2),
+            AuditSearch(before=3),
+            AuditSearch(kind=AuditKind.SWITCH),
+            AuditSearch(words="BAN"),
+            AuditSearch(words="operator"),
+            AuditSearch(words="b%s"),
+            AuditSearch(words="b%n"),
+            AuditSearch(kind=AuditKind.CALL, words="platform_user:1", before=4, limit=1),
+        ):
+            async with store.work(write=False) as work:
+                found.append([entry.number for entry in await work.audit.search(wanted)])
+        assert found == [[4, 3, 2, 1], [4, 3], [2, 1], [2], [3, 1], [2], [2], [], [3]]
 
     async def test_what_is_rolled_back_leaves_no_gap(self, store: Store) -> None:
         async def fail() -> None:

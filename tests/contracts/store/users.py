@@ -78,6 +78,7 @@ ANN, BEN = make_user("ann", RoleName.OWNER), make_user("ben")
 
 
 @pytest.mark.anyio
+@pytest.mark.proves("S-data-accounts")
 class UserContract:
     async def test_users_come_back_as_they_were_and_an_e_mail_has_one_account(self, store: Store) -> None:
         odd = replace(ANN, name="A\x00\ud800", password_hash="$argon2id$", is_verified=True)
@@ -297,6 +298,11 @@ class PersonalDataContract:
             assert set(row) == set(table.c.keys()) - FOR_THE_DATABASE, table.name
         assert "kim" not in str(exported)
         assert "password_hash" not in str(exported)
+
+    async def test_the_turns_of_a_person_are_listed(self, store: Store) -> None:
+        await fill(store)
+        async with store.work(write=False) as work:
+            assert await work.personal_data.list_turns("user_zoe") == ["zoe turns.id"]
 
     async def test_nothing_of_a_person_is_left_after_deletion_and_everything_of_others(self, store: Store) -> None:
         await fill(store)

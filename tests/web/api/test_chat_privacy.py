@@ -172,3 +172,23 @@ async def test_keys_and_the_open_server_have_chats_of_their_own() -> None:
         async with web.client(**{"x-api-key": "key-of-ada"}) as ada:
             assert (await ada.get("/api/chats")).json() == []
             assert (await ada.get("/api/chats/c")).status_code == 404
+
+
+async def test_all_chats_of_a_person_can_be_forgotten_and_nobody_elses() -> None:
+    async with (
+        open_web(make_telling_model(), keys=[ANN, BEN]) as web,
+        web.client(**AS_ANN) as ann,
+        web.client(**{"x-api-key": "key-of-ben"}) as ben,
+    ):
+        await ben.post("/api/chats/c", json={"message": "open barley"})
+        for number in range(60):
+            await ann.post("/api/chats", json={"id": f"c{number}"})
+        await fill_chat(ann, "c")
+        await web.chats.forget_owner(ANN.principal.key)
+        left, listed = holders(web), (await ann.get("/api/chats")).json()
+        theirs = (await ben.get("/api/chats/c")).json()
+        files = [path for path in web.uploads.rglob("*") if path.is_file()]
+    assert (listed, files) == ([], [])
+    assert left.pop("sesame-city") and left.pop("sesame-answer"), "of the other chat, whose model says the same"
+    assert not any(left.values()), left
+    assert theirs["messages"][0]["text"] == "open barley"

@@ -454,22 +454,24 @@ async def test_a_tab_that_is_opened_while_a_turn_runs_sees_it_from_its_beginning
     gate, seen = ReplyGate(), list[dict[str, Any]]()
     model = ScriptedModel(ScriptedReply("One two three four five six.", halfway=gate))
     async with open_web(model) as web, web.serve() as url, httpx2.AsyncClient(base_url=url) as client:
-        await client.post("/api/chats", json={"id": "c", "message": "Count."})
+        created = (await client.post("/api/chats", json={"id": "c", "message": "Count."})).json()
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
+            running = await read(client, "c")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(follow, url, "c", "finished", seen)
                 while not any(row["type"] == "text" for row in seen):
                     await anyio.lowlevel.checkpoint()
                 gate.open.set()
-        running = await read(client, "c")
+        ended = await read(client, "c")
     text = "".join(row["text"] for row in seen if row["type"] == "text")
     assert [row["type"] for row in seen][:3] == [
         "changed",
         "message",
         "turn",
     ] and text == "One two three four five six."
-    assert running["running"] == []
+    assert running["running"] == [created["turn_id"]] and running["messages"][0]["turn"]["status"] == "open"
+    assert ended["running"] == []
 
 
 async def test_a_second_tab_sees_messages_that_are_sent_from_another() -> None:

@@ -24,6 +24,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.skill.context import RunShell
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.web.http.auth import make_csrf_token
 from denizen_sdk import DenizenClient, ShellTools
 from denizen_sdk.shell import ToolActivity
 from denizen_sdk.turns import ToolFinishedEvent, ToolStartedEvent
@@ -114,7 +115,8 @@ async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_pat
 async def test_a_user_who_is_signed_in_runs_commands_too(tmp_path: Path) -> None:
     async with open_sandbox_web(tmp_path) as web, web.web.client() as browser:
         await browser.post("/login", data={"key": "key-of-ann"})
-        answer = await browser.post(PATH, json={"command": "ls"})
+        token = {"x-csrf-token": make_csrf_token(browser.cookies["denizen_login"])}
+        answer = await browser.post(PATH, json={"command": "ls"}, headers=token)
     assert (answer.status_code, answer.json()["stdout"]) == (200, "shared\n")
 
 

@@ -12,7 +12,7 @@ import pytest
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.statistics import REPORTS
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from denizen.web.http.auth import ApiKey
+from denizen.web.http.auth import ApiKey, make_csrf_token
 from denizen_sdk import DenizenClient
 from denizen_sdk.records import from_json
 from denizen_sdk.usage import TokenCounts, UsageOverview
@@ -99,7 +99,8 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
 async def test_a_user_who_is_signed_in_reports_usage_too() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as browser:
         await browser.post("/login", data={"key": "key-of-ann"})
-        answer = await browser.post("/api/stats/usage", json=REPORT)
+        token = {"x-csrf-token": make_csrf_token(browser.cookies["denizen_login"])}
+        answer = await browser.post("/api/stats/usage", json=REPORT, headers=token)
         async with web.store.work(write=False) as work:
             kept = await work.statistics.find_report(answer.json()["id"])
     assert answer.status_code == 201

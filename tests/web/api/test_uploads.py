@@ -253,6 +253,7 @@ async def test_models_read_the_pixels_of_pictures_and_the_text_of_files() -> Non
     head, _, data = image.url.partition(",")
     assert head == "data:image/webp;base64" and Image.open(BytesIO(b64decode(data))).size == (20, 10)
     assert "Invoice 4711" in texts[0] and texts[1].endswith(CSV.decode())
+    assert [row["path"] for row in question["uploads"]] == paths
     assert [(row["name"], row["media_type"], row["url"]) for row in question["uploads"]] == [
         ("a.webp", "image/webp", rows[0]["url"]),
         ("b.pdf", "application/pdf", rows[1]["url"]),

@@ -147,3 +147,12 @@ async def test_every_change_is_in_the_audit_log_without_names_and_addresses() ->
         acts = [(each.event.actor, each.event.details.get("act")) for each in entries if each.event.kind == "account"]
         assert acts[-3:] == [(actor.key, "role"), (actor.key, "create key"), (actor.key, "delete")]
         assert not [each for each in entries if "example.org" in str(each) or "Ben" in str(each)]
+
+
+async def test_invitations_of_somebody_who_is_demoted_end() -> None:
+    async with open_web() as web:
+        ann, ben = await add_user(web, "ann"), await add_user(web, "ben", RoleName.ADMIN)
+        text, _ = await web.users.registration.invite(ben.principal(ben.role), role=RoleName.ADMIN)
+        await web.users.accounts.change_role(ann.principal(ann.role), ben.id, RoleName.MEMBER)
+        async with web.client() as newcomer:
+            assert (await newcomer.get(f"/sign-up?invite={text}")).status_code == 403

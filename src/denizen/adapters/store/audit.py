@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from denizen.adapters.store.columns import EnumValue, PositionType, metadata, te
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.repository import Row, SqlRepository
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, append_to_chain, chain_head
+from denizen.ports.store import AuditSearch
 
 audit = sa.Table(
     "audit",
@@ -42,6 +44,19 @@ _ADD = sa.insert(audit).inline()
 _LIST = (
     sa.select(audit).where(audit.c.number > sa.bindparam("after")).order_by(audit.c.number).limit(sa.bindparam("most"))
 )
+
+
+@cache
+def _search(*, has_kind: bool, has_words: bool, has_end: bool) -> sa.Select[Any]:
+    found = sa.select(audit).order_by(audit.c.number.desc()).limit(sa.bindparam("most"))
+    if has_kind:
+        found = found.where(audit.c.kind == sa.bindparam("kind"))
+    if has_words:
+        words = sa.bindparam("words", type_=sa.Text())
+        found = found.where(
+            sa.or_(*(sa.func.lower(column).like(words, escape="/") for column in (audit.c.actor, audit.c.subject)))
+        )
+    return found.where(audit.c.number < sa.bindparam("before")) if has_end else found
 
 
 @cache
@@ -90,6 +105,12 @@ class SqlAudit(SqlRepository):
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         given = {"after": after, "most": limit}
         return await self._list(_read_entry, _LIST, given)
+
+    async def search(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
+        statement = _search(has_kind=wanted.kind is not None, has_words=bool(wanted.words), has_end=wanted.before > 0)
+        words = re.sub(r"([%_/])", r"/\1", wanted.words.lower())
+        given = {"most": max(wanted.limit, 0), "kind": wanted.kind, "words": f"%{words}%", "before": wanted.before}
+        return await self._list(_read_entry, statement, given)
 
 
 def _read_entry(row: Row) -> AuditEntry:

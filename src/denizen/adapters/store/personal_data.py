@@ -32,6 +32,7 @@ from denizen.adapters.store.statistics import SqlStatistics, side_requests, usag
 from denizen.adapters.store.turns import prompt_texts, prompts, steps, tool_calls, turns
 from denizen.adapters.store.users import invitations, linked_identities, sign_ins, user_keys, users
 from denizen.domain.budget import BudgetScopeKind
+from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import FORGOTTEN
@@ -142,6 +143,11 @@ class SqlPersonalData(SqlRepository):
             return found
 
         return await self._transaction.read(job)
+
+    async def list_turns(self, user_id: str) -> Sequence[TurnId]:
+        return await self._transaction.read(
+            lambda connection: [TurnId(each) for each in connection.execute(_TURNS, _bounds(user_id)).scalars()]
+        )
 
     async def erase(self, user_id: str) -> None:
         bounds = _bounds(user_id)

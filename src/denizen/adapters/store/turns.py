@@ -33,6 +33,7 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
+from denizen.ports.store import TurnListing, TurnSearch
 
 turns = sa.Table(
     "turns",
@@ -201,6 +202,24 @@ def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Selec
     return statement.order_by(turns.c.opened_at.desc(), turns.c.position.desc())
 
 
+@cache
+def _search_turns(filters: tuple[str, ...]) -> sa.Select[Any]:
+    tests = {
+        "agent": turns.c.agent == sa.bindparam("agent"),
+        "status": turns.c.status == sa.bindparam("status"),
+        "platform": conversations.c.platform == sa.bindparam("platform"),
+        "since": turns.c.opened_at >= sa.bindparam("since"),
+    }
+    return (
+        sa.select(turns, conversations.c.platform)
+        .join(conversations, conversations.c.id == turns.c.conversation_id)
+        .where(*(tests[name] for name in filters))
+        .order_by(turns.c.opened_at.desc(), turns.c.position.desc())
+        .limit(sa.bindparam("most"))
+        .offset(sa.bindparam("skip"))
+    )
+
+
 class SqlTurns(SqlRepository):
     """Implements `denizen.ports.store.TurnRepository`."""
 
@@ -243,6 +262,14 @@ class SqlTurns(SqlRepository):
         if conversation_id is not None:
             bounds["conversation"] = conversation_id
         return await self._list(_read_turn, statement, bounds)
+
+    async def search(self, wanted: TurnSearch) -> Sequence[TurnListing]:
+        asked = {name: getattr(wanted, name) for name in ("agent", "status", "platform", "since")}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value}
+        bounds = {"most": max(wanted.limit, 0), "skip": max(wanted.skip, 0)}
+        return await self._list(
+            lambda row: TurnListing(_read_turn(row), row.platform), _search_turns(tuple(given)), given | bounds
+        )
 
     async def add_step(self, step: Step) -> bool:
         add, day = _add_step(self._dialect.insert), utc_day(step.created_at)

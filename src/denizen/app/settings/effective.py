@@ -172,6 +172,11 @@ class Settings:
         return self.config.logging
 
     @property
+    def logs_folder(self) -> Path:
+        """The folder of the log that is kept to be searched."""
+        return self.home / "logs"
+
+    @property
     def log_file(self) -> Path | None:
         return self.home / self.logging.file if self.logging.file else None
 

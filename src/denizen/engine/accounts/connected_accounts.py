@@ -23,6 +23,16 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import PlatformActions
 
 
+@record
+class AccountState:
+    """How an agent's account on a platform stands: whether it hears what is said now, and `told`, which explains it."""
+
+    platform: str
+    agent: AgentName
+    is_listening: bool
+    told: str
+
+
 class ConnectedAccounts:
     """At most one account for an agent on a platform."""
 

@@ -202,17 +202,21 @@ class Chats:
         chat = await self.get(owner, chat_id)
         await self._remove(chat)
 
-    async def forget_owner(self, owner: str) -> int:
-        """Removes all chats of a principal key. Returns how many there were."""
-        count = 0
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
+        """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
+        also those outside of chats, out of the durable log.
+        """
+        for turn_id in turn_ids:
+            self._turns.cancel(turn_id)
         while True:
             async with self._services.store.work(write=False) as work:
                 chats = await work.chats.list_chats(owner)
+            if not chats:
+                break
             for chat in chats:
                 await self._remove(chat)
-            count += len(chats)
-            if not chats:
-                return count
+        await self._forget_runs(turn_ids)
+        await self._uploads.remove_owner(owner)
 
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
@@ -233,7 +237,7 @@ class Chats:
         self._live.publish(place, ChatChanged(is_removed=True))
 
     async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
-        """Removes what the durable log has of turns and titles, when they have ended."""
+        """Removes what the durable log has of turns and titles, where it has what models and tools said."""
         durable = self._services.durable
         runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
         for run in set(runs) & set(await durable.pending()):
@@ -274,10 +278,6 @@ class Chats:
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all uploads of an owner."""
         return await self._uploads.list_paths(owner)
-
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all uploads of an owner, whose account ends."""
-        await self._uploads.remove_owner(owner)
 
     async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
         """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""

@@ -8,9 +8,10 @@ first words stay.
 from __future__ import annotations
 
 import logging
+from contextlib import aclosing
 
 from denizen.domain.chat import Chat, clean_title
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import ConversationId, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
@@ -60,32 +61,39 @@ class ChatTitles:
 
     async def submit(self, chat: Chat, turn_id: TurnId) -> None:
         """Starts the run that makes the title of a new chat. A fault is a line in the log: the chat has a title."""
-        payload: JsonObject = {"turn_id": turn_id, "title": chat.title}
+        payload: JsonObject = {"turn_id": turn_id, "conversation_id": chat.conversation_id, "title": chat.title}
+        self._pending.add(chat.conversation_id)
         try:
             await self._services.durable.submit(WORKFLOW, title_run_id(turn_id), payload)
         except DenizenError as error:
+            self._pending.discard(chat.conversation_id)
             _log.warning("title not begun: %s", error.message, extra={"turn": turn_id, **error.fields})
-        else:
-            self._pending.add(chat.conversation_id)
 
     async def _run(self, payload: JsonObject) -> Json:
-        opened = await load_turn(self._services.store, TurnId(str(payload["turn_id"])))
-        conversation = opened.turn.conversation_id
+        conversation = ConversationId(str(payload["conversation_id"]))
         try:
-            if self._is_slow(opened):
-                async for _ in self._turns.watch(opened.turn.id):
-                    pass
-            title = str(await self._services.durable.step("title", lambda: self._ask(opened)))
-            if not title:
-                return {"status": "failed"}
-            async with self._services.store.work() as work:
-                is_set = await work.chats.set_title(conversation, title, instead_of=str(payload["title"]))
-            if is_set:
-                self._live.publish(conversation, TitleChanged(title))
-            return {"status": "done" if is_set else "late"}
+            return {"status": await self._make(conversation, TurnId(str(payload["turn_id"])), str(payload["title"]))}
+        except NotFound:
+            return {"status": "removed"}
         finally:
             self._pending.discard(conversation)
             self._live.publish(conversation, TitleChanged(""))
+
+    async def _make(self, conversation: ConversationId, turn_id: TurnId, first_title: str) -> str:
+        """Makes the title, and returns how that ended. Raises NotFound when the chat was deleted meanwhile."""
+        opened = await load_turn(self._services.store, turn_id)
+        if self._is_slow(opened):
+            async with aclosing(self._turns.watch(turn_id)) as events:
+                async for _ in events:
+                    pass
+        title = str(await self._services.durable.step("title", lambda: self._ask(opened)))
+        if not title:
+            return "failed"
+        async with self._services.store.work() as work:
+            is_set = await work.chats.set_title(conversation, title, instead_of=first_title)
+        if is_set:
+            self._live.publish(conversation, TitleChanged(title))
+        return "done" if is_set else "late"
 
     def _is_slow(self, opened: OpenTurn) -> bool:
         generation = self._runtime.current

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.approval import Approval, derive_approval_id
+from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
@@ -18,7 +19,7 @@ from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text, list_calls
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.prompt import PromptMessage, count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
 from denizen.domain.record import record
@@ -28,10 +29,12 @@ from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.trace import PromptUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.audit.audit_log import Verification, verify_log
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.exchange import load_exchange, restore_calls
+from denizen.engine.inspection.overview import SystemOverview, load_overview
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
 from denizen.engine.loop.services import EngineServices
@@ -42,7 +45,7 @@ from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
 from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
-from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow
+from denizen.ports.store import AuditSearch, RecentSession, Store, TurnListing, TurnSearch, UnitOfWork, UsageRow
 from denizen.ports.usage import SpendRow
 
 
@@ -260,6 +263,27 @@ class Queries:
             return not await channel.is_open(Room(place.platform, room, room, guild=owed.guild))
         except DenizenError:
             return True
+
+    async def may_read(self, turn: Turn, reader: Principal) -> bool:
+        """Whether somebody may see a turn: who asked it and owners may, admins where it was not asked in private."""
+        if turn.principal.key == reader.key or RoleName.OWNER in reader.roles:
+            return True
+        return RoleName.ADMIN in reader.roles and not await self.is_private(turn)
+
+    async def search_turns(self, wanted: TurnSearch) -> Sequence[TurnListing]:
+        async with self._services.store.work(write=False) as work:
+            return await work.turns.search(wanted)
+
+    async def search_audit_log(self, wanted: AuditSearch) -> Sequence[AuditEntry]:
+        async with self._services.store.work(write=False) as work:
+            return await work.audit.search(wanted)
+
+    async def verify_audit_log(self, noted: str = "") -> Verification:
+        """Follows the chain from its beginning. `noted` is a digest that was the newest once, or empty."""
+        return await verify_log(self._services.store, noted=noted)
+
+    async def load_overview(self) -> SystemOverview:
+        return await load_overview(self._services.store, self._runtime, self._services.clock)
 
     async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
         """Those of an agent, or of all, among the `limit` newest; newest first."""

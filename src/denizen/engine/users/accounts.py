@@ -11,7 +11,7 @@ from typing import Protocol
 from denizen.domain.audit import AuditEvent, AuditKind
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
-from denizen.domain.ids import fresh
+from denizen.domain.ids import TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import RateLimit
@@ -27,6 +27,7 @@ from denizen.domain.user import (
     check_password,
     digest_token,
     make_token,
+    rank,
     read_email,
     read_name,
 )
@@ -39,15 +40,15 @@ WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
 """How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
 
 
-class PersonalFiles(Protocol):
-    """The files of people, which are not in the store. `denizen.engine.chats.chats.Chats` has them."""
+class PersonalChats(Protocol):
+    """The chats and files of people. `denizen.engine.chats.chats.Chats` has them."""
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all files of a principal."""
         ...
 
-    async def remove_uploads(self, owner: str) -> None:
-        """Removes all files of a principal."""
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId]) -> None:
+        """Ends the turns of a principal and removes the chats, the files, and what the durable log has of the turns."""
         ...
 
 
@@ -62,9 +63,9 @@ class UserAccounts:
         passwords: PasswordHasher,
         credentials: UserCredentials,
         limiter: RateLimiter,
-        files: PersonalFiles,
+        chats: PersonalChats,
     ) -> None:
-        self._files = files
+        self._chats = chats
         self._store = store
         self._clock = clock
         self._limiter = limiter
@@ -114,12 +115,22 @@ class UserAccounts:
         InvalidInput for a new one that is too easy.
         """
         await self.confirm(user, old)
+        await self._set_password(user.principal(user.role), user, new, keep_sign_in)
+
+    async def reset_password(self, actor: Principal, user: User, new: str) -> None:
+        """Sets the password of who has forgotten it, and ends all sign-ins. Raises InvalidInput, and as `change_role`
+        does.
+        """
+        check_may_change(actor, user)
+        await self._set_password(actor, user, new)
+
+    async def _set_password(self, actor: Principal, user: User, new: str, keep_sign_in: str = "") -> None:
         check_password(new, email=user.email)
         password_hash = await self._passwords.hash(new)
         async with self._store.work() as work:
             await work.users.update(replace(await _get(work, user.id), password_hash=password_hash))
             await work.sign_ins.remove_all(user.id, but=keep_sign_in)
-            await work.audit.add([_event(user.key, user.id, self._clock.now(), {"act": "password"})])
+            await work.audit.add([_event(actor.key, user.id, self._clock.now(), {"act": "password"})])
         self._credentials.forget()
 
     # --- the profile --------------------------------------------------------------------------------------------------
@@ -216,6 +227,8 @@ class UserAccounts:
                 check_not_last_owner(target, owners, others=True)
             changed = replace(target, role=role)
             await work.users.update(changed)
+            if rank(role) < rank(target.role):  # what such a person may not give any more is not given later, either
+                await work.invitations.remove_made_by(target.key)
             details: dict[str, Json] = {"act": "role", "from": target.role, "to": role}
             await work.audit.add([_event(actor.key, user_id, self._clock.now(), details)])
         self._credentials.forget()
@@ -237,8 +250,14 @@ class UserAccounts:
     async def _delete(self, actor: Principal, user_id: str) -> None:
         async with self._store.work() as work:
             target = await _get_deletable(work, user_id)
-        # The files go first: while one of them is left, there has to be somebody who can delete it.
-        await self._files.remove_uploads(target.key)
+            # Nobody acts as this person any more while the rest goes.
+            await work.sign_ins.remove_all(user_id)
+            for key in await work.user_keys.list_for(user_id):
+                await work.user_keys.remove(key.id)
+            turn_ids = await work.personal_data.list_turns(user_id)
+        self._credentials.forget()
+        # Chats and files go before the account: while one is left, there has to be somebody who can delete it.
+        await self._chats.forget_owner(target.key, turn_ids)
         async with self._store.work() as work:
             await _get_deletable(work, user_id)
             await work.personal_data.erase(user_id)
@@ -248,7 +267,7 @@ class UserAccounts:
 
     async def export(self, user: User) -> Mapping[str, Sequence[JsonObject]]:
         """Returns everything that is stored about a user, by table, and the paths of the uploads as `uploads`."""
-        paths = await self._files.list_uploads(user.key)
+        paths = await self._chats.list_uploads(user.key)
         async with self._store.work(write=False) as work:
             tables = await work.personal_data.export(user.id)
         return {**tables, "uploads": [{"path": path} for path in paths]}

@@ -10,8 +10,11 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.approval import ApprovalChoice, ApprovalStatus, VoteOutcome
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, VoteOutcome
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.domain.principal import Principal
+from denizen.domain.record import record
+from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.turn import TurnRunner
 from denizen.web.api.records import approval_to_wire
 from denizen.web.http.auth import get_principal
@@ -76,17 +79,31 @@ class ApprovalRoutes:
         conflict.
         """
         body, voter = await read_object(request), get_principal(request)
-        choice, note = read_choice(body), read_text(body, "reason")
-        try:
-            key = request.path_params["approval_id"]
-            ruling = await self._approvals.decide(key, voter, choice, note=note)
-        except NotFound as error:
-            why = "no call that waits for people, or waited, has this id"
-            raise NotFound(error.message, code=error.code, why=why, fix="GET /api/approvals lists them.") from error
-        approval = ruling.approval
-        if ruling.outcome is VoteOutcome.LATE or approval.status is ApprovalStatus.EXPIRED:
-            raise Conflict(ruling.text, code="approval_expired", fix="Ask the agent again.")
-        return JSONResponse(asdict(approval_to_wire(approval, voter)))
+        word = ApprovalWord(request.path_params["approval_id"], read_choice(body), read_text(body, "reason"))
+        return JSONResponse(asdict(approval_to_wire(await say_word(self._approvals, voter, word), voter)))
+
+
+@record
+class ApprovalWord:
+    """A word of somebody about an approval: its id, the choice and a reason, which the agent is told."""
+
+    approval_id: str
+    choice: ApprovalChoice
+    reason: str = ""
+
+
+async def say_word(approvals: ApprovalQueue, voter: Principal, word: ApprovalWord) -> Approval:
+    """Decides, and returns the approval as it is then. Raises NotFound, NotAllowed for somebody who may not decide it,
+    and Conflict for a word that comes too late.
+    """
+    try:
+        ruling = await approvals.decide(word.approval_id, voter, word.choice, note=word.reason)
+    except NotFound as error:
+        why = "no call that waits for people, or waited, has this id"
+        raise NotFound(error.message, code=error.code, why=why, fix="GET /api/approvals lists them.") from error
+    if ruling.outcome is VoteOutcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
+        raise Conflict(ruling.text, code="approval_expired", fix="Ask the agent again.")
+    return ruling.approval
 
 
 def read_choice(body: JsonBody) -> ApprovalChoice:

@@ -18,7 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, TextPart
-from denizen.domain.principal import Principal, RoleName
+from denizen.domain.principal import Principal
 from denizen.domain.turn import Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.chats.chats import WEB, Chats
 from denizen.engine.chats.live_chats import TitleChanged
@@ -199,9 +199,7 @@ class ChatRoutes:
         """Raises NotFound for a turn of somebody else. Owners see all, and admins those that were not asked in private.
         An unknown turn raises the same, so that nobody learns which turns exist.
         """
-        if turn.principal.key == principal.key or RoleName.OWNER in principal.roles:
-            return
-        if not may_see_all(principal) or await self._queries.is_private(turn):
+        if not await self._queries.may_read(turn, principal):
             raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")
 
 

@@ -26,7 +26,6 @@ from denizen_sdk.chats import (
     ForkInfo,
     SharedChat,
     SharedMessage,
-    ShownUpload,
     UploadInfo,
 )
 
@@ -95,8 +94,11 @@ def details_to_wire(
 
 
 def upload_to_wire(upload: Upload) -> UploadInfo:
-    path = upload.path.text
-    return UploadInfo(path, UPLOAD_PATH + quote(path), shown_name(path), upload.media_type, len(upload.data))
+    return _describe_upload(upload.path.text, upload.media_type, len(upload.data))
+
+
+def _describe_upload(path: str, media_type: str, size_bytes: int) -> UploadInfo:
+    return UploadInfo(path, UPLOAD_PATH + quote(path), shown_name(path), media_type, size_bytes)
 
 
 def shared_to_wire(shown: ChatTranscript) -> SharedChat:
@@ -153,11 +155,11 @@ def _answer_to_wire(shown: ShownTurn) -> AnswerInfo:
     )
 
 
-def _attachment_to_wire(part: Part) -> ShownUpload | None:
+def _attachment_to_wire(part: Part) -> UploadInfo | None:
     if not isinstance(part, ImagePart | FilePart):
         return None
     path = find_upload_path(part.url)
     if path is None:
         return None
     size = part.size_bytes if isinstance(part, FilePart) else 0
-    return ShownUpload(shown_name(path), part.media_type, UPLOAD_PATH + quote(path), size)
+    return _describe_upload(path, part.media_type, size)

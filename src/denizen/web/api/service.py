@@ -60,7 +60,7 @@ class ServiceRoutes:
 
     async def ready(self, request: Request) -> Response:
         """Answers whether the process can do its work, and names the parts that are not ready."""
-        problems = await self._deps.find_problems()
+        problems = await self._deps.instance.find_problems()
         report = ReadinessReport("not_ready" if problems else "ready", tuple(problems))
         if find_principal(request) is not None:
             report = replace(report, reasons=problems)

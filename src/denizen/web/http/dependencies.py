@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
+from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
+from denizen.domain.ids import TurnId
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.tool import IdleTools
+from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
@@ -29,8 +34,12 @@ from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.registration import Registration
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.log import LogArchive
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
+
+if TYPE_CHECKING:
+    from denizen.engine.inspection.replay import ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -62,7 +71,8 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `assistant` none that change how an agent answers. `tasks` answers what programs want beside conversations.
+    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `tasks` answers what
+    programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -72,6 +82,7 @@ class EngineEntryPoints:
     runtime: Runtime
     limiter: RateLimiter
     calls: DirectCalls | None = None
+    replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None
     tasks: TaskCompletion | None = None
     embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
@@ -117,12 +128,52 @@ class GapServices:
     learning: ProposalReviews
 
 
+class ReplayTurn(Protocol):
+    """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
+
+    async def __call__(self, turn_id: TurnId, *, agent: str = "", model: str = "") -> ReplayResult: ...
+
+
+class Diagnose(Protocol):
+    """Examines everything that has to work. A thorough look asks models and platforms, which takes a while."""
+
+    async def __call__(self, *, is_thorough: bool) -> Sequence[Diagnosis]: ...
+
+
+async def diagnose_nothing(*, is_thorough: bool) -> Sequence[Diagnosis]:
+    """Used where nothing is examined."""
+    del is_thorough
+    return []
+
+
+def list_no_accounts() -> Sequence[AccountState]:
+    """Used where there are no platforms."""
+    return []
+
+
+def list_no_tools() -> Sequence[IdleTools]:
+    """Used where nothing is off."""
+    return []
+
+
+@record(kw_only=True)
+class InstanceServices:
+    """Services with which the running process tells of itself. `find_problems` returns the parts that are not
+    ready for work, each with the reason. Without `logs` there are no routes for the log.
+    """
+
+    find_problems: FindProblems = find_no_problems
+    diagnose: Diagnose = diagnose_nothing
+    list_accounts: Callable[[], Sequence[AccountState]] = list_no_accounts
+    list_idle_tools: Callable[[], Sequence[IdleTools]] = list_no_tools
+    logs: LogArchive | None = None
+
+
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge` or `gaps` there are no
     routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
-    simulated platform's page, or empty. `find_problems` returns the parts that are not ready for work, each with the
-    reason.
+    simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -137,4 +188,4 @@ class WebDependencies:
     gaps: GapServices | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
-    find_problems: FindProblems = find_no_problems
+    instance: InstanceServices = field(default_factory=InstanceServices)

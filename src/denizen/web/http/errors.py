@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,6 +33,8 @@ _OPENAI_TYPES = {
     409: "conflict_error",
     429: "rate_limit_error",
 }
+
+RenderProblem = Callable[[HTTPConnection, ProblemDetails], Response]
 
 _log = logging.getLogger("denizen.web")
 
@@ -59,10 +62,13 @@ def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, 
 
 def answer_error(path: str, error: DenizenError) -> Response:
     """Returns the answer to a request that raised a DenizenError."""
-    headers: dict[str, str] = {}
-    if isinstance(error, Unavailable):
-        headers["Retry-After"] = str(math.ceil(error.retry_after_s or RETRY_AFTER_S))
-    return error_response(path, describe_problem(error), headers=headers)
+    return error_response(path, describe_problem(error), headers=_retry_headers(error))
+
+
+def _retry_headers(error: DenizenError) -> dict[str, str]:
+    if not isinstance(error, Unavailable):
+        return {}
+    return {"Retry-After": str(math.ceil(error.retry_after_s or RETRY_AFTER_S))}
 
 
 def answer_http_exception(request: Request, error: Exception) -> Response:
@@ -76,13 +82,23 @@ def answer_http_exception(request: Request, error: Exception) -> Response:
 
 
 class ErrorBoundary:
-    """The middleware that turns every exception of a request into an answer, and logs faults with a reference.
+    """The middleware that turns every exception of a request into an answer, and logs faults with a reference. A
+    browser that asks for a page gets one by `render_page`.
 
     A fault after the answer began can only cut the connection; the client sees that the stream is incomplete.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, render_page: RenderProblem | None = None) -> None:
         self._app = app
+        self._render_page = render_page
+
+    def _answer(self, scope: Scope, problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+        """Returns a page for a browser, and what programs expect for all else."""
+        accepted = Headers(scope=scope).get("accept", "")
+        is_page = "text/html" in accepted and not scope["path"].startswith(("/api/", "/v1/"))
+        if self._render_page is not None and is_page:
+            return self._render_page(HTTPConnection(scope), fill_in(problem))
+        return error_response(scope["path"], problem, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,7 +115,7 @@ class ErrorBoundary:
         try:
             await self._app(scope, receive, watched)
         except DenizenError as error:
-            response = answer_error(scope["path"], error)
+            response = self._answer(scope, describe_problem(error), _retry_headers(error))
             if started:
                 _log.warning("answer broken off", extra={"path": scope["path"], **error.fields})
         except ClientDisconnect:
@@ -111,6 +127,6 @@ class ErrorBoundary:
             problem = ProblemDetails(
                 "bug", text, BUG, fix="Find the reference in the server's log.", reference=reference
             )
-            response = error_response(scope["path"], problem)
+            response = self._answer(scope, problem)
         if response is not None and not started:
             await response(scope, receive, send)

@@ -21,6 +21,10 @@ from denizen.web.http.auth import find_principal
 Handler = Callable[[Request], Awaitable[Response]]
 
 
+PATTERN = "denizen.path_pattern"
+"""The key of a request's scope for the path of its route, such as `/api/turns/{turn_id}`."""
+
+
 class Access(StrEnum):
     """Who may call a route."""
 
@@ -70,6 +74,7 @@ class AccessRoute(Route):
         self.access = access
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[PATTERN] = self.path
         check_access(HTTPConnection(scope), self.access)
         await super().handle(scope, receive, send)
 
@@ -89,6 +94,14 @@ class PublicMount(Mount):
 def list_routes(routes: Iterable[BaseRoute], access: Access) -> Sequence[BaseRoute]:
     """Returns the routes with exactly this access."""
     return [route for route in routes if getattr(route, "access", None) is access]
+
+
+def find_pattern(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """Returns the path pattern of a request's route, which need not have run; empty where there is none."""
+    if PATTERN in scope:
+        return str(scope[PATTERN])
+    found = (route for route in routes if isinstance(route, AccessRoute))
+    return next((route.path for route in found if route.matches(scope)[0] is not Match.NONE), "")
 
 
 def is_among(routes: Iterable[BaseRoute], scope: Scope) -> bool:

@@ -7,15 +7,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, make_csrf_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.pages.navigation import NavigationGroup, list_navigation
+from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +42,7 @@ class Frame:
     simulator: str = ""
 
 
-def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> Frame:
+def build_frame(request: HTTPConnection, deps: WebDependencies, *, path: str = "") -> Frame:
     """Returns the frame of a page for whoever asks for it. `path` is the link of the sidebar that it belongs to, where
     that is not its own address.
     """
@@ -49,7 +51,9 @@ def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> F
     return Frame(
         version=deps.version,
         path=path or request.url.path,
-        navigation=list_navigation(may_administrate=may_see_all(principal)) if principal else (),
+        navigation=list_navigation(may_administrate=may_see_all(principal), is_owner=RoleName.OWNER in principal.roles)
+        if principal
+        else (),
         viewer=principal.name if principal else "",
         can_sign_out=has_signed_in,
         csrf_token=make_csrf_token(token) if has_signed_in else "",
@@ -57,9 +61,26 @@ def build_frame(request: Request, deps: WebDependencies, *, path: str = "") -> F
     )
 
 
+@record
+class ProblemPage:
+    """The context of `problem.html`."""
+
+    frame: Frame
+    problem: ProblemDetails
+
+
+def render_problem(deps: WebDependencies, connection: HTTPConnection, problem: ProblemDetails) -> Response:
+    """Returns the page that tells what went wrong. The caller may be unknown: the guard may be what refused."""
+    is_known = "principal" in connection.scope.get("state", {})
+    frame = build_frame(connection, deps) if is_known else Frame(version=deps.version, path=connection.url.path)
+    return render("problem.html", ProblemPage(frame, problem), status=problem.status)
+
+
 def render(template: str, page: object, *, status: int = 200) -> Response:
     """Returns the page as HTML. `page` is the record that the template declares."""
-    return HTMLResponse(render_text(template, page), status, {"Cache-Control": "no-store"})
+    # People and programs may have written halves of surrogate pairs, which cannot be encoded.
+    html = render_text(template, page).encode("utf-8", "replace")
+    return HTMLResponse(html, status, {"Cache-Control": "no-store"})
 
 
 def render_text(template: str, page: object) -> str:

@@ -34,9 +34,16 @@ document.addEventListener("htmx:config:request", (event) => {
 });
 
 // Times of the server are UTC; people read theirs.
-for (const each of document.querySelectorAll("time[datetime]")) {
-  const when = new Date(each.dateTime);
-  if (Number.isNaN(when.getTime())) continue;
-  each.title = each.textContent;
-  each.textContent = when.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+function showLocalTimes() {
+  for (const each of document.querySelectorAll("time[datetime]")) {
+    const when = new Date(each.dateTime);
+    if (Number.isNaN(when.getTime())) continue;
+    const timeStyle = "seconds" in each.dataset ? "medium" : "short";
+    const told = when.toLocaleString([], { dateStyle: "medium", timeStyle });
+    if (each.textContent === told) continue;
+    each.title = each.textContent;
+    each.textContent = told;
+  }
 }
+showLocalTimes();
+document.addEventListener("htmx:after:swap", showLocalTimes);
