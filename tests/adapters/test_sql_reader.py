@@ -16,10 +16,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.store import open_store
+from denizen.adapters.store import open_sql_reader, open_store
 from denizen.adapters.store.columns import EnumValue, EscapedText, JsonText, JsonTuple, PlatformId, Usd, UtcTime
 from denizen.adapters.store.database import metadata
-from denizen.adapters.store.sql_reader import SqliteReader, open_sql_reader, run_checked_on_postgres
+from denizen.adapters.store.sql_reader import SqliteReader, run_checked_on_postgres
 from denizen.adapters.store.sql_views import MAX_ROWS, VIEWS, CheckedQuery
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded
@@ -29,14 +29,13 @@ from tests.adapters.sql_attacks import ATTACKS
 pytest_plugins = ["tests.postgres"]
 pytestmark = pytest.mark.anyio
 
-PUBLIC = frozenset(
-    """
+_PUBLIC_TEXTS = """
     users.name chats.owner chats.agent conversations.platform turns.agent turns.principal_kind turns.principal_name
     turns.model turns.failure_code steps.model steps.purpose steps.agent steps.principal steps.day tool_calls.tool
     usage_days.day usage_days.principal usage_days.source usage_days.model sources.label source_states.error_code
     approvals.agent approvals.requester approvals.platform approvals.tool gaps.agent gaps.platform
-    """.split()
-)
+"""
+PUBLIC = frozenset(_PUBLIC_TEXTS.split())
 """The texts that administrators may read."""
 
 
@@ -74,7 +73,7 @@ def find_canaries(text: str) -> set[str]:
 def dump(path: Path) -> list[object]:
     with closing(sqlite3.connect(path)) as connection:
         names = sorted(row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
-        return [[name, connection.execute(f'SELECT * FROM "{name}"').fetchall()] for name in names]  # noqa: S608
+        return [[name, connection.execute(f'SELECT * FROM "{name}"').fetchall()] for name in names]
 
 
 def show(rows: SqlRows) -> str:
@@ -144,15 +143,15 @@ async def test_every_attack_is_refused_on_postgres(postgres_reader: SqlReader) -
 
 @pytest.mark.proves("SW8")
 async def test_the_views_show_public_texts_only_on_sqlite(sqlite_reader: SqliteReader) -> None:
-    shown = [show(await sqlite_reader.select(f"SELECT * FROM {view}")) for view in VIEWS]  # noqa: S608
-    assert all("id1" in each or "canary" in each or view in {"votes"} for view, each in zip(VIEWS, shown, strict=True))
+    shown = [show(await sqlite_reader.select(f"SELECT * FROM {view}")) for view in VIEWS]
+    assert all("id1" in each or "canary" in each or view == "votes" for view, each in zip(VIEWS, shown, strict=True))
     assert find_canaries(" ".join(shown)) <= PUBLIC
 
 
 @pytest.mark.proves("SW8")
 @pytest.mark.xdist_group("postgres")
 async def test_the_views_show_public_texts_only_on_postgres(postgres_reader: SqlReader) -> None:
-    shown = [show(await postgres_reader.select(f"SELECT * FROM {view}")) for view in VIEWS]  # noqa: S608
+    shown = [show(await postgres_reader.select(f"SELECT * FROM {view}")) for view in VIEWS]
     assert find_canaries(" ".join(shown)) <= PUBLIC
 
 
@@ -176,7 +175,7 @@ GOOD = (
 async def test_ordinary_questions_are_answered_on_sqlite(sqlite_reader: SqliteReader) -> None:
     for query in (
         *GOOD,
-        "SELECT date(opened_at), strftime('%H', opened_at) FROM all_turns WHERE opened_at > date('now', '-30 days') OR 1 = 1",
+        "SELECT date(opened_at), strftime('%H', opened_at) FROM all_turns WHERE opened_at > date('now', '-9 days')",
     ):
         assert (await sqlite_reader.select(query)).columns
 
@@ -195,7 +194,7 @@ class TestWithoutTheCheck:
     async def test_sqlite_gives_away_nothing(self, sqlite_reader: SqliteReader, sqlite_path: Path) -> None:
         before, unchecked = dump(sqlite_path), frozenset({"people"})
         for query in ATTACKS:
-            with closing(sqlite_reader._connect()) as connection:  # noqa: SLF001 - the guard below the door
+            with closing(sqlite_reader._connect()) as connection:
                 try:
                     shown = show(sqlite_reader.run_checked(connection, CheckedQuery(query, unchecked)))
                 except (sqlite3.Error, TypeError, ValueError):
@@ -209,7 +208,7 @@ class TestWithoutTheCheck:
         self, postgres_reader: SqlReader, postgres_kept_url: str
     ) -> None:
         del postgres_reader
-        queries = [each for each in ATTACKS if "pg_sleep" not in each and "users" in each or "pg_" in each]
+        queries = [each for each in ATTACKS if ("pg_sleep" not in each and "users" in each) or "pg_" in each]
         for query in (each for each in queries if each.lstrip("(").upper().startswith(("SELECT", "WITH", "TABLE"))):
             if "pg_sleep" in query or "(SELECT 1" in query[:20]:
                 continue
@@ -251,9 +250,9 @@ async def test_a_query_that_takes_too_long_is_stopped_on_postgres(
 
 async def test_results_are_cut_to_200_rows_and_20000_characters(sqlite_reader: SqliteReader) -> None:
     twenty = "(SELECT 1 AS x" + " UNION ALL SELECT 1" * 19 + ")"
-    rows = await sqlite_reader.select(f"SELECT 1 FROM {twenty} AS a, {twenty} AS b")  # noqa: S608
+    rows = await sqlite_reader.select(f"SELECT 1 FROM {twenty} AS a, {twenty} AS b")
     assert (len(rows.rows), rows.is_cut) == (MAX_ROWS, True)
-    long = await sqlite_reader.select(f"SELECT '{'x' * 600}' FROM {twenty} AS a, {twenty} AS b")  # noqa: S608
+    long = await sqlite_reader.select(f"SELECT '{'x' * 600}' FROM {twenty} AS a, {twenty} AS b")
     assert long.is_cut
     assert len(str(long.rows[0][0])) == 501
     assert len(show(long)) < 21_000

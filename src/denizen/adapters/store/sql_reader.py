@@ -36,7 +36,7 @@ _STEPS = 10_000
 _MAX_VALUE_BYTES = 1_000_000
 
 
-def open_sql_reader(url: str) -> SqlReader:
+def open_reader(url: str) -> SqlReader:
     """Returns a reader of the store at the URL (`open_store`). Opens nothing yet."""
     from sqlalchemy import make_url
 

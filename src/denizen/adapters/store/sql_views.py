@@ -57,7 +57,7 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-def _of(table: str, *names: str) -> dict[str, str]:
+def _from(table: str, *names: str) -> dict[str, str]:
     return {name: f"{table}.{name}" for name in names}
 
 
@@ -71,12 +71,12 @@ VIEWS: Mapping[str, SqlView] = {
     "all_turns": SqlView(
         "{schema}turns AS t JOIN {schema}conversations AS c ON c.id = t.conversation_id",
         {
-            **_of("t", "id", "conversation_id"),
+            **_from("t", "id", "conversation_id"),
             "platform": "c.platform",
-            **_of("t", "agent"),
+            **_from("t", "agent"),
             "principal": "t.principal_kind || ':' || t.principal_id",
-            **_of("t", "principal_name", "status", "opened_at", "closed_at", "model", "failure_code"),
-            **_of("t", *_USAGE),
+            **_from("t", "principal_name", "status", "opened_at", "closed_at", "model", "failure_code"),
+            **_from("t", *_USAGE),
             "cost_usd": f"t.{_COST}",
         },
     ),
@@ -99,8 +99,8 @@ VIEWS: Mapping[str, SqlView] = {
     "all_sources": SqlView(
         "{schema}sources AS s LEFT JOIN {schema}source_states AS t ON t.source_id = s.id",
         {
-            **_of("s", "id", "kind", "label", "sync_every_minutes", "created_at", "updated_at"),
-            **_of("t", "synced_at", "tried_at", "error_code"),
+            **_from("s", "id", "kind", "label", "sync_every_minutes", "created_at", "updated_at"),
+            **_from("t", "synced_at", "tried_at", "error_code"),
         },
     ),
     "all_syncs": SqlView("{schema}syncs", _same("id", "status", "started_at", "ended_at")),
@@ -129,8 +129,8 @@ _NODES = """
 _FUNCTIONS = """
     Count Sum Avg Min Max Round Abs Floor Ceil Coalesce Nullif Lower Upper Length Substring Trim Concat
     RowNumber Rank DenseRank Lag Lead FirstValue LastValue
-    Date TsOrDsToDate TsOrDsToTimestamp TimestampTrunc DateTrunc Extract CurrentDate CurrentTimestamp TimeToStr ToChar Greatest Least StrPosition
-    PercentileCont
+    Date TsOrDsToDate TsOrDsToTimestamp TimestampTrunc DateTrunc Extract CurrentDate CurrentTimestamp TimeToStr ToChar
+    Greatest Least StrPosition PercentileCont
 """
 _TYPES = """
     TEXT VARCHAR CHAR INT BIGINT SMALLINT DOUBLE FLOAT DECIMAL BOOLEAN DATE TIMESTAMP TIMESTAMPTZ INTERVAL DATETIME

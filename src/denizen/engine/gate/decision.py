@@ -1,9 +1,9 @@
 """The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
-The policy engine asks these questions in order: tools of the administration elsewhere, depth of nesting, rules that deny, roles, destinations, rate limit,
-rules and modes that ask people, taint, the tier with its observer, and whether the call destroys something. The first
-no ends it. Whoever wants people to be asked adds a demand, and the strictest of these says who decides, so that nothing
-that is added makes a verdict milder.
+The policy engine asks these questions in order: tools of the administration elsewhere, depth of nesting, rules that
+deny, roles, destinations, rate limit, rules and modes that ask people, taint, the tier with its observer, and whether
+the call destroys something. The first no ends it. Whoever wants people to be asked adds a demand, and the strictest of
+these says who decides, so that nothing that is added makes a verdict milder.
 
 Cached verdicts are kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is
 part of the key.

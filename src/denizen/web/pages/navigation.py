@@ -30,6 +30,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
         "Running",
         (
             NavigationLink("Overview", "/admin"),
+            NavigationLink("Ask about this server", "/admin/ask"),
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Logs", "/admin/logs"),
