@@ -58,19 +58,33 @@ async def use(fixture: AdminChatFixture, name: str, *, turns: int, tokens: int, 
     """Makes a web user with so many turns of so many tokens each."""
     now = fixture.web.clock.now()
     await fixture.add_user(
-        User(id=name, email=f"{name}@{SECRET}.org", name=name.title(), role=RoleName.MEMBER, created_at=now,
-             password_hash=SECRET)
-    )  # fmt: skip
+        User(
+            id=name,
+            email=f"{name}@{SECRET}.org",
+            name=name.title(),
+            role=RoleName.MEMBER,
+            created_at=now,
+            password_hash=SECRET,
+        )
+    )
     principal = Principal(PrincipalKind.WEB_USER, name, name.title(), frozenset({"member"}))
     store = fixture.web.store
     conversation, session = await open_conversation(store, own_place("web", principal.key, f"chat-{name}"))
     at = now - timedelta(hours=hours_ago)
     async with store.work() as work:
         await work.chats.put(
-            Chat(id=ChatId(f"chat-{name}"), conversation_id=conversation.id, owner=principal.key,
-                 agent=AgentName("denizen"), created_at=at, updated_at=at, mode=ChatMode.CHAT, title=SECRET,
-                 share_token=f"{SECRET}-{name}")
-        )  # fmt: skip
+            Chat(
+                id=ChatId(f"chat-{name}"),
+                conversation_id=conversation.id,
+                owner=principal.key,
+                agent=AgentName("denizen"),
+                created_at=at,
+                updated_at=at,
+                mode=ChatMode.CHAT,
+                title=SECRET,
+                share_token=f"{SECRET}-{name}",
+            )
+        )
         for number in range(turns):
             turn = replace(make_turn(session, f"{name}{number}", principal=principal), opened_at=at)
             await work.turns.open(turn)
@@ -166,8 +180,11 @@ async def test_chats_are_listed_with_a_limit_and_by_user_without_what_was_said(f
 async def test_the_settings_of_agents_are_told(fixture: AdminChatFixture) -> None:
     (found,) = data(await ask(fixture, "get_agent_config"))
     assert (found["name"], found["is_default"], found["response_style"], found["language"]) == (
-        "denizen", True, "concise", "en",
-    )  # fmt: skip
+        "denizen",
+        True,
+        "concise",
+        "en",
+    )
     assert {"default_model", "citation_format"} <= found.keys()
 
 
@@ -329,14 +346,40 @@ async def test_the_configuration_is_read_in_sections_and_changed_by_keys_of_a_li
     text = file.read_text()
     assert text.startswith("# ours") and "language: de" in text and "max_steps: 5" in text and "tools: []" in text
     for path in (
-        "agents.ada.tools", "agents.ada.tools[0]", "agents.ada.pinned_tools", "agents.ada.persona", "agents.ada",
-        "agents.ada.answers_from", "agents.ada.planning", "agents", "agent_defaults.tools", "gate.mode", "gate.rules",
-        "gate.tiers.exec", "gate.owners", "custom_tools.x.command", "tools.system.enabled", "tools.system.allow",
-        "skills.x.enabled", "mcp.servers.x.command", "commands.x.text", "server.auth", "server.keys", "channels.web",
-        "users.admins", "store.url", "models.providers.lab.api_key", "models.providers.lab.base_url", "folders.context",
-        "sandbox.enabled", "budgets.server.day_usd", "logging.level",
-        '"agents".ada.tools', 'agents."ada".tools', "agents.ada.style.extra_instructions.x",
-    ):  # fmt: skip
+        "agents.ada.tools",
+        "agents.ada.tools[0]",
+        "agents.ada.pinned_tools",
+        "agents.ada.persona",
+        "agents.ada",
+        "agents.ada.answers_from",
+        "agents.ada.planning",
+        "agents",
+        "agent_defaults.tools",
+        "gate.mode",
+        "gate.rules",
+        "gate.tiers.exec",
+        "gate.owners",
+        "custom_tools.x.command",
+        "tools.system.enabled",
+        "tools.system.allow",
+        "skills.x.enabled",
+        "mcp.servers.x.command",
+        "commands.x.text",
+        "server.auth",
+        "server.keys",
+        "channels.web",
+        "users.admins",
+        "store.url",
+        "models.providers.lab.api_key",
+        "models.providers.lab.base_url",
+        "folders.context",
+        "sandbox.enabled",
+        "budgets.server.day_usd",
+        "logging.level",
+        '"agents".ada.tools',
+        'agents."ada".tools',
+        "agents.ada.style.extra_instructions.x",
+    ):
         refused = await ask(fixture, "admin_change", path=path, value="*")
         assert refused.is_error, path
     for path, value in (
