@@ -24,6 +24,7 @@ from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.settings.yaml_document import parse_values
 from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
@@ -40,14 +41,16 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
-from denizen.engine.inspection.replay import replay_turn
+from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
 from denizen.engine.users.passwords import HashCost, PasswordHasher
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.store import Store
@@ -216,6 +219,7 @@ async def open_web(
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
+    configuration: ConfigurationFiles | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
@@ -253,6 +257,7 @@ async def open_web(
     chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: titles)
     users = build_users(store, clock, registration or UserRegistration(), chats)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
+    knowledge = make_knowledge(store, durable, clock) if make_knowledge is not None else None
     deps = WebDependencies(
         engine=EngineEntryPoints(
             turns=turns,
@@ -264,6 +269,7 @@ async def open_web(
             calls=calls,
             replay=partial(replay_turn, runtime, services),
             assistant=assistant,
+            plan_requests=partial(plan_requests, runtime, services),
             tasks=TaskCompletion(runtime, BilledCompletion(runtime, store, clock), limiter),
             embedder=BudgetedEmbedder(lambda: embedder),
         ),
@@ -272,9 +278,18 @@ async def open_web(
         clock=clock,
         version="1.2.3",
         timing=timing or WebTiming(),
-        knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
+        knowledge=knowledge,
+        importer=SourceImporter(
+            runtime,
+            knowledge.catalog,
+            BilledCompletion(runtime, store, clock),
+            partial(parse_values, file=Path("list")),
+        )
+        if knowledge is not None
+        else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
+        configuration=configuration,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )

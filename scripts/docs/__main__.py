@@ -26,8 +26,8 @@ def find_stale(root: Path) -> Iterator[str]:
         elif path.read_text(encoding="utf-8") != text:
             yield f"{name}: is out of date"
     for path in sorted((root / REFERENCE).glob("*")):
-        if f"{REFERENCE}/{path.name}" not in built:
-            yield f"{REFERENCE}/{path.name}: nothing generates this"
+        if (name := path.relative_to(root).as_posix()) not in built:
+            yield f"{name}: nothing generates this"
 
 
 def write(root: Path) -> None:

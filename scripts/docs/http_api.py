@@ -6,6 +6,7 @@ The texts are the docstrings of the modules that serve the routes, and of the re
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -28,6 +29,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
@@ -36,9 +38,11 @@ from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.credentials import UserPolicy
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
@@ -47,7 +51,7 @@ from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -138,6 +142,7 @@ def _open_dependencies() -> WebDependencies:
         version=__version__,
         knowledge=KnowledgeServices(
             catalog=knowledge.catalog,
+            search=knowledge.search,
             sync=knowledge.sync,
             snapshots=knowledge.snapshots,
             remote=lambda: NOWHERE,
@@ -147,6 +152,8 @@ def _open_dependencies() -> WebDependencies:
             embedding=knowledge.indexing.find_embedding_progress,
         ),
         gaps=GapServices(knowledge.gaps, knowledge.learning),
+        importer=SourceImporter(runtime, knowledge.catalog, BilledCompletion(runtime, store, clock), json.loads),
+        configuration=cast("ConfigurationFiles", object()),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
 
@@ -200,7 +207,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, users):
+    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

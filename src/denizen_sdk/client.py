@@ -18,6 +18,7 @@ import httpx2
 
 from denizen_sdk.agents import AgentCalls
 from denizen_sdk.chats import ChatCalls
+from denizen_sdk.configuration import ConfigurationCalls
 from denizen_sdk.connection import ServerConnection
 from denizen_sdk.gaps import GapCalls
 from denizen_sdk.knowledge import KnowledgeCalls
@@ -27,7 +28,9 @@ from denizen_sdk.usage import UsageCalls
 from denizen_sdk.users import AccountCalls
 
 
-class DenizenClient(TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, AccountCalls):
+class DenizenClient(
+    TurnCalls, ChatCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls, ConfigurationCalls, AccountCalls
+):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 
     def __init__(  # noqa: PLR0913 - keywords, each of which a reader of a program understands

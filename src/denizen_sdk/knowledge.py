@@ -25,6 +25,9 @@ REMOTE_S = 4500.0
 allows half an hour each for fetching and pushing.
 """
 
+OCR_S = 180.0
+"""How long to wait for a model that reads a picture."""
+
 _RESTARTING = frozenset({502, 503, 504})
 """Statuses that a proxy answers while the server behind it restarts."""
 
@@ -74,6 +77,26 @@ class SourceInfo:
     has_webhook: bool = False
     settings: SourceSettings = field(default_factory=SourceSettings)
     sync_state: SourceSyncState = field(default_factory=SourceSyncState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedSourceInfo:
+    """A source that was found in a list or a picture, to be reviewed before it is added. `problem` says why it cannot
+    be added, and is empty for one that can; `ignored` names fields of the list that no source has.
+    """
+
+    id: str
+    location: str
+    settings: SourceSettings = field(default_factory=SourceSettings)
+    problem: str = ""
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSources:
+    """The sources that were found in a list or a picture. None of them is added yet."""
+
+    sources: tuple[ProposedSourceInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +309,15 @@ class KnowledgeCalls(ClientCalls):
         body = {"location": location, **_without_none(settings)}
         path = f"/api/sources/{quote_segment(source)}"
         return _read_source(await self._connection.request("PUT", path, body=body, at_least_s=PUBLISH_S))
+
+    async def find_sources_in(self, *, text: str = "", image: str = "") -> tuple[ProposedSourceInfo, ...]:
+        """Returns the sources in a list (YAML, JSON, or one place a line), or in a picture of one as a data URI.
+
+        Nothing is added. Raises ApiError: 400 where no source is found, 503 without a model that reads pictures.
+        """
+        body = {"text": text} if text else {"image": image}
+        row = await self._connection.request("POST", "/api/sources/ocr", body=body, at_least_s=OCR_S)
+        return from_json(FoundSources, row).sources
 
     async def remove_source(self, source: str) -> None:
         """Removes a source with all that was read from it."""

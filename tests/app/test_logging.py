@@ -180,6 +180,16 @@ def test_what_is_logged_is_kept_with_its_fields_and_traceback_and_without_secret
     assert "s3cret" not in "".join(sink.lines)
 
 
+def test_nobody_is_named_in_what_is_kept_so_that_nobody_has_to_be_forgotten_in_it(tmp_path: Path) -> None:
+    sink = MemorySink()
+    handler, _ = keep(tmp_path, sink)
+    told = {"principal": "platform_user:12345", "by": "api_key:ann", "key": "web_user:usr_1", "user": "12345"}
+    logging.getLogger("denizen.test").info("direct call", extra={**told, "path": "/api:x"})
+    handler.flush()
+    [entry] = sink.entries
+    assert entry.fields == {"principal": "platform_user", "by": "api_key", "key": "web_user", "path": "/api:x"}
+
+
 def test_requests_are_kept_and_not_shown_to_people(tmp_path: Path) -> None:
     sink = MemorySink()
     handler, file = keep(tmp_path, sink)

@@ -11,14 +11,14 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         "S-admin-sources",
         "2.9",
         "The sources page lists and filters sources, 5 a page, and reminds when the last sync is older than 7 days.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
         "S-admin-new-source",
         "2.9",
         "A source can be added by hand or imported from a screenshot.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
@@ -26,14 +26,14 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         "2.9",
         "The assistant page sets language, model (auto, fast, balanced, quality), tone, citations, creativity, depth "
         "and instructions.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
         "S-admin-sandbox",
         "2.9",
         "The sandbox page shows and sets the snapshot remote, shows the status, and runs a sync.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
@@ -52,17 +52,17 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-admin-api-keys", "2.9", "The API keys page creates, lists and revokes keys.", status="open", issue="admin"
+        "S-admin-api-keys", "2.9", "The API keys page creates, lists and revokes keys.", status="covered", issue="admin"
     ),
     Requirement(
         "S-admin-users",
         "2.9",
         "The users page lists users, changes roles and deletes users.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
-        "S-admin-docs", "2.9", "The documentation can be read inside the admin pages.", status="open", issue="admin"
+        "S-admin-docs", "2.9", "The documentation can be read inside the admin pages.", status="covered", issue="admin"
     ),
     # 2.9 User screens
     Requirement(

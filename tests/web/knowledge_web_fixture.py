@@ -13,6 +13,8 @@ import httpx2
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceKind
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentSearch
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceReader, SourceTree
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
@@ -20,7 +22,7 @@ from denizen.web.http.auth import ApiKey
 from denizen.web.http.dependencies import KnowledgeServices
 from denizen_sdk import DenizenClient
 from tests.clock import ManualClock
-from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, ThemeEmbedder, give_way
 from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
 
@@ -78,6 +80,7 @@ def build_knowledge_services(engine: KnowledgeFixture, webhook_secrets: Mapping[
 
     return KnowledgeServices(
         catalog=engine.catalog,
+        search=DocumentSearch(engine.store, engine.library, BudgetedEmbedder(ThemeEmbedder)),
         sync=engine.sync,
         snapshots=engine.snapshots,
         remote=lambda: engine.remote or RemoteRepository(""),

@@ -35,6 +35,7 @@ from denizen.web.api.statistics import overview_to_wire
 from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
 from denizen.web.pages.audit import AuditPage, AuditRow
 from denizen.web.pages.chat import ChatPage, SharedChatPage
+from denizen.web.pages.forms import ListPart
 from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import KnowledgeState, OverviewPage
@@ -45,9 +46,11 @@ from denizen.web.pages.sign_up import SignUpPage
 from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
+from denizen.web.pages.users import KeysPage, UsersPage
 from denizen_sdk.errors import ProblemDetails
-from denizen_sdk.users import AccountInfo, IdentityInfo
+from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
+from tests.web.knowledge_page_samples import list_knowledge_pages
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +59,7 @@ WEB = Path(denizen.web.__file__).parent
 FRAME = Frame(
     version="1.2.3",
     path="/",
-    navigation=list_navigation(may_administrate=True),
+    navigation=list_navigation("/admin", may_administrate=True),
     viewer="ann",
     can_sign_out=True,
     csrf_token="x",
@@ -97,8 +100,29 @@ TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
 DAY = DayRange(NOON.date(), NOON.date())
 USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
 GITHUB = ProviderLink("GitHub", "/login/github")
+PERSON = UserInfo(id="user_1", name="Ann", email="ann@x.org", role="member", is_verified=False, created_at="2026")
 PAGES: dict[str, object] = {
     "chat.html": ChatPage(FRAME, shows_sources=True),
+    "admin/users.html": UsersPage(
+        frame=FRAME,
+        people=ListPart([PERSON], total=1, number=1, parts=2, back="", onward="page=2"),
+        query="a",
+        viewer_id="user_2",
+        invitations=[InvitationInfo(id="inv_1", role="member", email="", created_at="2026", expires_at="2026")],
+        link="https://x.org/sign-up?invite=a",
+        notice="Done.",
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/keys.html": KeysPage(
+        frame=FRAME,
+        keys=[
+            ApiKeyInfo(id="key_1", name="backup", role="member"),
+            ApiKeyInfo(id="", name="ci", role="admin", is_configured=True),
+        ],
+        new_key="dz_x",
+        notice="Done.",
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
     "admin/approvals.html": ApprovalsPage(
         frame=FRAME,
         pending=[ApprovalCard(approval=APPROVAL, told="Waits.", may_decide=True)],
@@ -200,6 +224,7 @@ PAGES: dict[str, object] = {
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
     ),
     "shared.html": SharedChatPage("1.2.3"),
+    **list_knowledge_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),
         problem="No.",

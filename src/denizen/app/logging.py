@@ -24,6 +24,7 @@ from typing import Literal, Protocol, cast
 from denizen.domain.errors import DenizenError, NeedsAttention
 from denizen.domain.json import Json
 from denizen.domain.log import LogEntry, encode_entry
+from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
 
 Mask = Callable[[str], str]
@@ -317,11 +318,20 @@ class _JsonLines(_Lines):
         return json.dumps(body | {"exception": line.trace} if line.trace else body)
 
 
+_PRINCIPAL = re.compile(rf"({'|'.join(PrincipalKind)}):.*", re.DOTALL)
+
+
 class _KeptLines(_Lines):
-    """Formats records for the log that is kept."""
+    """Formats records for the log that is kept. It names nobody, so that who is forgotten is not in it: of somebody's
+    key only the kind is left. The audit log tells who did what.
+    """
 
     def _render(self, line: _Line) -> str:
-        fields = cast("dict[str, Json]", line.fields)
+        fields = {
+            name: _PRINCIPAL.sub(r"\1", value) if isinstance(value, str) else value
+            for name, value in cast("dict[str, Json]", line.fields).items()
+            if name != "user"
+        }
         return encode_entry(LogEntry(datetime.fromisoformat(line.time), line.level, line.event, fields, line.trace))
 
 

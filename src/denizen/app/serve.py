@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -17,10 +18,12 @@ from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.settings.yaml_document import parse_values
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
@@ -28,9 +31,10 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.inspection.replay import replay_turn
+from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
 from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
@@ -105,6 +109,7 @@ async def serve(
         mcp=mcp,
         remote=RemoteSwitch(denizen, reloader.reload),
         hosting=ConnectedRepositoryHosts(accounts.find_github),
+        configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
     answering = anyio.Event()
@@ -130,7 +135,7 @@ async def serve(
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            watching = partial(watch, watched, reloader.reload_and_tell, catch_up=True)
+            watching = partial(watch, watched, external.configuration.reload_and_tell, catch_up=True)
             group.start_soon(run_forever, "watching the configuration", watching)
             group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
@@ -192,13 +197,14 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 @record(kw_only=True)
 class ExternalServices:
     """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, webhooks,
-    and what the process tells of itself.
+    the files of the configuration, and what the process tells of itself.
     """
 
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
     hosting: RepositoryHosts
+    configuration: HomeConfiguration
     instance: InstanceServices
 
 
@@ -224,6 +230,7 @@ def _server(
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
+                plan_requests=partial(plan_requests, denizen.runtime, denizen.services),
                 tasks=TaskCompletion(denizen.runtime, BilledCompletion(denizen.runtime, store, clock), limiter),
                 embedder=build_embedder(denizen.runtime, store, clock),
             ),
@@ -237,6 +244,7 @@ def _server(
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeServices(
                 catalog=denizen.knowledge.catalog,
+                search=denizen.knowledge.search,
                 sync=denizen.knowledge.sync,
                 snapshots=denizen.knowledge.snapshots,
                 remote=lambda: denizen.runtime.current.knowledge.snapshot_remote,
@@ -246,6 +254,13 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            importer=SourceImporter(
+                denizen.runtime,
+                denizen.knowledge.catalog,
+                BilledCompletion(denizen.runtime, denizen.services.store, denizen.services.clock),
+                partial(parse_values, file=Path("list")),
+            ),
+            configuration=external.configuration,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             instance=external.instance,

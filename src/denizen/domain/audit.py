@@ -33,7 +33,7 @@ class AuditKind(StrEnum):
     SWITCH = "switch"
     """Somebody changed how Denizen guards itself."""
     SETTINGS = "settings"
-    """Somebody changed how an agent answers."""
+    """Somebody changed how an agent answers, or a file of the configuration."""
     REVIEW = "review"
     """Somebody decided about a proposed answer."""
     ACCOUNT = "account"

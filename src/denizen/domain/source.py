@@ -39,10 +39,14 @@ WEEK_MINUTES = 7 * 24 * 60
 SKIPPED = frozenset({"youtube_key_missing", "archive_not_connected"})
 """Codes of errors that say that a source cannot be read here and now, with nothing being wrong with it."""
 
+SYNC_REMINDER = timedelta(days=7)
+"""People are reminded of a sync when the last one is older."""
+
 READ_AS = "4"
 """Part of the fingerprint: raised when the same source would be kept differently."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_NO_ID = re.compile(r"[^a-z0-9._-]+")
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@-]{0,199}")
 _ROOTS = {SourceKind.YOUTUBE: "youtube", SourceKind.ARCHIVE: "archive"}
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -230,6 +234,12 @@ def check_source(source: Source) -> None:
         raise _refuse("The location is not in its full form.", "Write an address or an absolute path.", "location")
 
 
+def name_source(location: str) -> str:
+    """Returns an id from the last part of a location."""
+    last = PurePosixPath(re.split(r"[/:]", location.rstrip("/"))[-1]).name.lower()
+    return _NO_ID.sub("-", last.removesuffix(".git")).strip("-._")[:40] or "source"
+
+
 def is_branch(name: str) -> bool:
     """Whether it can be the name of a branch or tag, and is nothing else to git."""
     return _BRANCH.fullmatch(name) is not None and ".." not in name and not name.endswith(("/", ".lock", "."))
@@ -261,6 +271,11 @@ def describe_left_out(taken: SourceReading, *, most: int | None = None) -> str:
     more = taken.skipped - len(shown)
     named = "; ".join([*shown, *([f"{more} more"] if more and shown else [])])
     return f"{taken.skipped} left out{f': {named}' if named else ''}"
+
+
+def is_sync_due(last_sync_at: datetime | None, now: datetime) -> bool:
+    """Whether people are to be reminded of a sync: there was none yet, or the last one is older than a week."""
+    return last_sync_at is None or now - last_sync_at > SYNC_REMINDER
 
 
 def find_readme(names: list[str]) -> str | None:

@@ -20,6 +20,7 @@ from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.client_turns import ClientTurns
 from denizen.web.api.completions import CompletionRoutes
+from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
@@ -27,7 +28,7 @@ from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
-from denizen.web.api.sources import KnowledgeRoutes
+from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
@@ -86,6 +87,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
         *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
+        *(ConfigurationRoutes(deps.configuration).routes if deps.configuration is not None else ()),
+        *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),

@@ -66,6 +66,20 @@ async def kit(tmp_path: Path) -> AsyncIterator[SearchFixture]:
         yield kit
 
 
+async def test_what_was_found_is_explained_by_its_places_in_both_rankings(kit: SearchFixture) -> None:
+    await kit.publish(harbour=GUIDE, boats="Boats and vessels moor here.\n", prices="A night costs ten euros.\n")
+    await kit.indexing.embed_all()
+    explained = {each.found.path: each for each in await kit.search.explain("What does a berth cost?")}
+    both, meaning = explained["docs/guide/harbour.md"], explained["docs/guide/boats.md"]
+    assert (both.word_place, both.meaning_place) == (1, 1)
+    assert (meaning.word_place, meaning.coverage) == (0, 0)
+    assert meaning.meaning_place > 1
+    assert both.similarity > meaning.similarity > 0
+    assert [each.found for each in await kit.search.explain("What does a berth cost?")] == list(
+        await kit.search("What does a berth cost?")
+    )
+
+
 async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE)
     assert await kit.find("How much is a berth?") == ["docs/guide/harbour.md:1-5"]

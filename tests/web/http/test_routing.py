@@ -71,11 +71,12 @@ async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) 
 @pytest.mark.proves("T-http-auth", "TW3")
 async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path) -> None:
     async with open_full_web(tmp_path) as web, web.client() as client:
+        pages = {path for _, path, route in list_routes(web) if isinstance(route, SitePageRoute)}
         for method, path, route in list_routes(web):
             url = re.sub(r"{\w+(:\w+)?}", "x", path)
             if route.access not in (Access.PUBLIC, Access.SIGNED):
                 unknown = await client.request(method, url)
-                is_page = isinstance(route, SitePageRoute)
+                is_page = path in pages  # a form that is sent too late leads to the sign-in, too
                 assert unknown.status_code == (303 if is_page else 401), (method, path)
                 assert is_page or unknown.json()["error"]["code"] == "credentials_missing"
             for key, refused, code in (

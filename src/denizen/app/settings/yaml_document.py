@@ -23,7 +23,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.domain.json import Json
 from denizen.domain.record import record
 
@@ -103,25 +103,9 @@ class _Codec(Protocol):
 
 def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
     """Reads the text of a configuration file. The first fault of the syntax comes back as a problem."""
-    strange = next((index for index, char in enumerate(text) if ord(char) in _UNSHIELD), None)
-    if strange is not None:
-        line = text.count("\n", 0, strange) + 1
-        return ConfigProblem(
-            file=file, line=line, column=1, path=(), message="a private Unicode character.", fix="Take it out."
-        )
-    try:
-        root = cast("_Codec", _yaml()).load(_shield(text))
-    except MarkedYAMLError as error:
-        return explain_syntax(error, text, file)
-    except (YAMLError, RecursionError, ValueError):
-        return ConfigProblem(
-            file=file,
-            line=0,
-            column=0,
-            path=(),
-            message="this is not YAML.",
-            fix="Check for control characters and for deep nesting.",
-        )
+    root = _load(text, file)
+    if isinstance(root, ConfigProblem):
+        return root
     if root is None:
         root = CommentedMap()
     if not isinstance(root, CommentedMap):
@@ -139,6 +123,41 @@ def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
     if reader.problems:
         return reader.problems[0]
     return ConfigDocument(file, root, tree, reader.marks, _indentation(text))
+
+
+def parse_values(text: str, file: Path) -> Json:
+    """Returns the values in a YAML or JSON text of any shape, which people hand over. Raises InvalidInput."""
+    root = _load(text, file)
+    if isinstance(root, ConfigProblem):
+        raise config_error([root])
+    reader = _Reader(file)
+    values = reader.value(root, (), (1, 1))
+    if reader.problems:
+        raise config_error(reader.problems[:1])
+    return values
+
+
+def _load(text: str, file: Path) -> object | ConfigProblem:
+    """Returns ruamel's structure; the first fault of the syntax as a problem."""
+    strange = next((index for index, char in enumerate(text) if ord(char) in _UNSHIELD), None)
+    if strange is not None:
+        line = text.count("\n", 0, strange) + 1
+        return ConfigProblem(
+            file=file, line=line, column=1, path=(), message="a private Unicode character.", fix="Take it out."
+        )
+    try:
+        return cast("_Codec", _yaml()).load(_shield(text))
+    except MarkedYAMLError as error:
+        return explain_syntax(error, text, file)
+    except (YAMLError, RecursionError, ValueError):
+        return ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="this is not YAML.",
+            fix="Check for control characters and for deep nesting.",
+        )
 
 
 def find_value(tree: Json, path: KeyPath) -> Json:
@@ -208,10 +227,10 @@ class _Reader:
                 continue
             name = str(key).translate(_UNSHIELD)
             self.marks[*path, name] = mark
-            plain[name] = self._value(value, (*path, name), mark)
+            plain[name] = self.value(value, (*path, name), mark)
         return plain
 
-    def _value(self, node: object, path: KeyPath, mark: tuple[int, int]) -> Json:
+    def value(self, node: object, path: KeyPath, mark: tuple[int, int]) -> Json:
         self.nodes += 1
         if self.nodes > MAX_NODES or len(path) > MAX_DEPTH:
             if not self.problems:
@@ -234,7 +253,7 @@ class _Reader:
             place = places.get(index)
             mark = (place[0] + 1, place[1] + 1) if place else here
             self.marks[*path, index] = mark
-            plain.append(self._value(value, (*path, index), mark))
+            plain.append(self.value(value, (*path, index), mark))
         return plain
 
     def _scalar(self, node: object, path: KeyPath, mark: tuple[int, int]) -> Json:

@@ -16,6 +16,7 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
+from denizen.domain.citation import DocumentRef, citation_link
 from denizen.domain.clock import Clock
 from denizen.domain.embedding_progress import EmbeddingPace, EmbeddingProgress, estimate_progress
 from denizen.domain.errors import NotFound
@@ -306,6 +307,31 @@ PER_DOCUMENT = 3
 """A long document must not fill the answer: it has at most half of it, but so many passages in any case."""
 
 
+@record(kw_only=True)
+class ExplainedPassage:
+    """A passage that a search found, and why. Places count from 1, and 0 means that the passage is not in that ranking.
+    `coverage` is the share of the question's words that it has, `similarity` how near its meaning is. `link` leads to
+    it where its source can be linked to.
+    """
+
+    found: IndexedPassage
+    word_place: int
+    coverage: float
+    meaning_place: int
+    similarity: float
+    link: str
+
+
+@record
+class _Ranking:
+    """The two rankings and the passages of both, the best first. `known` tells of each source whether it is talk."""
+
+    by_words: Sequence[Match]
+    by_embedding: Sequence[Match]
+    found: Sequence[IndexedPassage]
+    known: Mapping[str, bool]
+
+
 class DocumentSearch:
     """One for a process. `similarity` is asked each time."""
 
@@ -325,11 +351,48 @@ class DocumentSearch:
         self, question: str, *, sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[IndexedPassage]:
         """The best first, PER_DOCUMENT or half of them of one document. Raises NotFound for an unknown source."""
+        ranking = await self._rank(question, sources)
+        return await self._spread(ranking.found, ranking.known, limit)
+
+    async def explain(
+        self, question: str, *, sources: Collection[str] = (), limit: int = 6
+    ) -> Sequence[ExplainedPassage]:
+        """Returns what a call does, each passage with its places in both rankings and a link. Raises as a call."""
+        ranking = await self._rank(question, sources)
+        words, meanings = (
+            {match.key: (place, match) for place, match in enumerate(matches, start=1)}
+            for matches in (ranking.by_words, ranking.by_embedding)
+        )
+        nothing = (0, Match("", 0.0))
+        explained: list[ExplainedPassage] = []
+        for each in await self._spread(ranking.found, ranking.known, limit):
+            document, passage = await self._library.find_document(each.path), each.passage
+            ref = DocumentRef(each.path, passage.first_line, passage.last_line)
+            word_place, word_match = words.get(each.key, nothing)
+            meaning_place, meaning_match = meanings.get(each.key, nothing)
+            explained.append(
+                ExplainedPassage(
+                    found=each,
+                    word_place=word_place,
+                    coverage=word_match.coverage,
+                    meaning_place=meaning_place,
+                    similarity=meaning_match.score,
+                    link=citation_link(document.part, ref) if document and document.part else "",
+                )
+            )
+        return explained
+
+    async def _rank(self, question: str, sources: Collection[str]) -> _Ranking:
         words, least = " ".join(telling_words(question)), self._similarity()
         asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
-            _check(sources, known)
+            if unknown := [each for each in sources if each not in known]:
+                raise NotFound(
+                    f"There is no source '{unknown[0]}'.",
+                    code="source_not_found",
+                    fix=f"Known sources: {', '.join(known) or 'none'}.",
+                )
             by_words = await work.documents.find_by_words(words, also=question, sources=sources, limit=RANKED)
             by_embedding: list[Match] = []
             if asked is not None:
@@ -337,9 +400,8 @@ class DocumentSearch:
                     PASSAGE_VECTORS, sources or list(known), asked.model, asked.vector, limit=RANKED
                 )
                 by_embedding = [Match(each.key, each.similarity) for each in near if each.similarity >= least]
-            ranked = fuse_matches(by_words, by_embedding, least=least)
-            found = await work.documents.list_passages(ranked)
-        return await self._spread([each for each in found if each.source_id in known], known, limit)
+            found = await work.documents.list_passages(fuse_matches(by_words, by_embedding, least=least))
+        return _Ranking(by_words, by_embedding, [each for each in found if each.source_id in known], known)
 
     async def _spread(
         self, found: Sequence[IndexedPassage], is_talk: Mapping[str, bool], limit: int
@@ -359,16 +421,6 @@ class DocumentSearch:
             of_documents[each.path] += 1
             chosen.append(each)
         return chosen
-
-
-def _check(sources: Collection[str], known: Collection[str]) -> None:
-    for each in sources:
-        if each not in known:
-            raise NotFound(
-                f"There is no source '{each}'.",
-                code="source_not_found",
-                fix=f"Known sources: {', '.join(known) or 'none'}.",
-            )
 
 
 def _plain(text: str) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
@@ -16,6 +14,7 @@ from denizen.domain.source import (
     SourceKind,
     SourceState,
     check_source,
+    name_source,
     plan_folders,
     read_location,
 )
@@ -23,8 +22,6 @@ from denizen.engine.archive.mirror import withheld_state
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.ports.source import SourceReader, SourceRepository
 from denizen.ports.store import Store
-
-_NO_ID = re.compile(r"[^a-z0-9._-]+")
 
 
 @record
@@ -65,7 +62,7 @@ class SourceCatalog:
         """
         kind, full = read_location(location, given.kind)
         now = self._clock.now()
-        plain = Source(id=source_id or name_after(full), kind=kind, location=full, created_at=now, updated_at=now)
+        plain = Source(id=source_id or name_source(full), kind=kind, location=full, created_at=now, updated_at=now)
         source = replace(given, location=None, kind=None).apply(plain)
         check_source(source)
         async with self._store.work() as work:
@@ -107,12 +104,6 @@ class SourceCatalog:
         for reader in self._readers.values():
             await reader.forget([source_id])
         await self._snapshots.publish()
-
-
-def name_after(location: str) -> str:
-    """An id from the last part of a location."""
-    last = PurePosixPath(re.split(r"[/:]", location.rstrip("/"))[-1]).name.lower()
-    return _NO_ID.sub("-", last.removesuffix(".git")).strip("-._")[:40] or "source"
 
 
 def source_not_found(source_id: str) -> NotFound:

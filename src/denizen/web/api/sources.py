@@ -18,6 +18,8 @@ from denizen.domain.location import is_on_this_machine
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SOURCE_SETTINGS, Source, SourceKind, is_branch, read_location
+from denizen.domain.source_list import ProposedSource
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceChange, SourceListing
 from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import KnowledgeServices
@@ -34,6 +36,8 @@ from denizen.web.http.request import (
 from denizen.web.http.routing import Access
 from denizen_sdk.knowledge import (
     EmbeddingInfo,
+    FoundSources,
+    ProposedSourceInfo,
     PublishedSnapshot,
     SnapshotInfo,
     SnapshotRemoteChange,
@@ -158,7 +162,7 @@ class KnowledgeRoutes:
     async def add(self, request: Request) -> Response:
         body = await read_object(request)
         check_field_names(body, _FIELDS)
-        _check_local(request, read_text(body, "location"), _kind(body))
+        check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
         return JSONResponse(self._source(source), status_code=201)
 
@@ -168,7 +172,7 @@ class KnowledgeRoutes:
         check_field_names(body, _ANSWERED_FIELDS)
         source = (await self._catalog.get(which)).source
         location = read_text(body, "location").strip() or source.location
-        _check_local(request, location, _kind(body))
+        check_local(request, location, _kind(body))
         return JSONResponse(self._source(await self._catalog.edit(which, _change(body))))
 
     async def remove(self, request: Request) -> Response:
@@ -198,8 +202,8 @@ class KnowledgeRoutes:
         """
         body, known = await read_object(request), self._remote()
         check_field_names(body, _ANSWERED_REMOTE_FIELDS)
-        remote = _read_remote(body, known)
-        _check_local(request, remote.location, SourceKind.GIT)
+        remote = read_remote(body, known)
+        check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
         change = SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
@@ -236,13 +240,58 @@ class KnowledgeRoutes:
         return self._source(source) | told | last
 
 
+class SourceImportRoutes:
+    """The route that finds sources in a list or a picture."""
+
+    def __init__(self, importer: SourceImporter) -> None:
+        self._importer = importer
+
+    @property
+    def routes(self) -> list[ApiRoute]:
+        return [
+            ApiRoute(
+                "POST",
+                "/api/sources/ocr",
+                self.find,
+                Access.ADMIN,
+                Operation(
+                    "Find sources in a list, or in a screenshot of one, to review them; none is added",
+                    object_schema(text=TEXT, image=TEXT),
+                    FoundSources,
+                ),
+            )
+        ]
+
+    async def find(self, request: Request) -> Response:
+        """`text` is YAML, JSON or lines with a place each, `image` a picture as a data URI."""
+        body = await read_object(request)
+        check_field_names(body, ("text", "image"))
+        text, image = read_text(body, "text"), read_text(body, "image")
+        if bool(text) == bool(image):
+            raise InvalidInput("Send either 'text' or 'image'.", code="field_invalid", fix="Leave the other one out.")
+        importer = self._importer
+        found = await (importer.read_text(text) if text else importer.read_picture(get_principal(request), image))
+        return JSONResponse(asdict(FoundSources(tuple(map(_proposal_to_wire, found)))))
+
+
+def _proposal_to_wire(proposal: ProposedSource) -> ProposedSourceInfo:
+    given = {name: getattr(proposal.given, name) for name in SOURCE_SETTINGS}
+    return ProposedSourceInfo(
+        id=proposal.id,
+        location=proposal.location,
+        settings=SourceSettings(kind=proposal.kind.value if proposal.kind else None, **given),
+        problem=proposal.problem,
+        ignored=proposal.ignored,
+    )
+
+
 def _embedding_to_wire(progress: EmbeddingProgress | None) -> EmbeddingInfo | None:
     if progress is None:
         return None
     return EmbeddingInfo(progress.done, progress.total, progress.left_s, progress.describe())
 
 
-def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
+def check_local(request: Request, location: str, kind: SourceKind | None) -> None:
     """Raises NotAllowed unless an owner names something of the server's own machine.
 
     That includes its services, of which `domain/location` allows addresses without TLS, and addresses over ssh, for
@@ -276,7 +325,7 @@ def _change(body: JsonBody) -> SourceChange:
     return SourceChange(location=read_text(body, "location") or None, kind=_kind(body), **settings)
 
 
-def _read_remote(body: JsonBody, known: RemoteRepository) -> RemoteRepository:
+def read_remote(body: JsonBody, known: RemoteRepository) -> RemoteRepository:
     """Returns the remote in a body.
 
     Raises InvalidInput, also for a `$`: the configuration would replace a variable, whose value could be a secret.

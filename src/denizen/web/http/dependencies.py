@@ -26,20 +26,24 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
+from denizen.engine.knowledge.index import DocumentSearch
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.registration import Registration
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
-    from denizen.engine.inspection.replay import ReplayResult
+    from denizen.domain.turn import TurnRequest
+    from denizen.engine.inspection.replay import PlannedRequest, ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -71,8 +75,8 @@ class EnabledChannels:
 @record(kw_only=True)
 class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
-    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `tasks` answers what
-    programs want beside conversations.
+    `replay` none that replay a turn, without `assistant` none that change how an agent answers. `plan_requests` returns
+    what a message would send to models, `tasks` answers what programs want beside conversations.
     """
 
     turns: TurnRunner
@@ -84,18 +88,20 @@ class EngineEntryPoints:
     calls: DirectCalls | None = None
     replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None
+    plan_requests: PlanRequests | None = None
     tasks: TaskCompletion | None = None
     embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
 
 
 @record(kw_only=True)
 class KnowledgeServices:
-    """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
-    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index,
-    `embedding` how many of its passages have an embedding.
+    """Sources, the search in what was read of them, syncs and snapshots. `remote` returns the repository that snapshots
+    are pushed to, which `change_remote` changes; `webhooks` returns the secrets of the sync webhooks by source;
+    `indexing` tells the progress of the index, `embedding` how many of its passages have an embedding.
     """
 
     catalog: SourceCatalog
+    search: DocumentSearch
     sync: KnowledgeSync
     snapshots: SnapshotPublisher
     remote: Callable[[], RemoteRepository]
@@ -132,6 +138,12 @@ class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
     async def __call__(self, turn_id: TurnId, *, agent: str = "", model: str = "") -> ReplayResult: ...
+
+
+class PlanRequests(Protocol):
+    """Returns the requests that a message would make, none of which is sent (`engine/inspection/replay.py`)."""
+
+    async def __call__(self, turn_request: TurnRequest, /) -> Sequence[PlannedRequest]: ...
 
 
 class Diagnose(Protocol):
@@ -171,9 +183,9 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge` or `gaps` there are no
-    routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
-    simulated platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
+    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
+    is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -186,6 +198,8 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    importer: SourceImporter | None = None
+    configuration: ConfigurationFiles | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)

@@ -24,27 +24,56 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_FOR_ALL = NavigationGroup("", (NavigationLink("Chat", "/"), NavigationLink("Settings", "/settings")))
+_CHAT = "/"
+_ASK = NavigationLink("Ask about this server", "/admin/ask")
+_FOR_ALL = NavigationGroup(
+    "", (NavigationLink("Chat", _CHAT), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+)
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Running",
         (
             NavigationLink("Overview", "/admin"),
-            NavigationLink("Ask about this server", "/admin/ask"),
+            _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),
     ),
-    NavigationGroup("Set-up", (NavigationLink("Tools", "/admin/tools"), NavigationLink("Usage", "/admin/usage"))),
+    NavigationGroup(
+        "Knowledge",
+        (
+            NavigationLink("Sources", "/admin/sources"),
+            NavigationLink("Snapshots", "/admin/snapshots"),
+            NavigationLink("Search", "/admin/search"),
+            NavigationLink("Shell", "/admin/shell"),
+            NavigationLink("Gaps", "/admin/gaps"),
+        ),
+    ),
+    NavigationGroup(
+        "Set-up",
+        (
+            NavigationLink("Assistant", "/admin/assistant"),
+            NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Usage", "/admin/usage"),
+            NavigationLink("Users", "/admin/users"),
+            NavigationLink("Keys", "/admin/keys"),
+            NavigationLink("Configuration", "/admin/config"),
+        ),
+    ),
 )
 
 
-def list_navigation(*, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
-    """Returns the groups of links for a member, or for an owner or admin."""
+def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
+    """Returns the groups of links on the page at `path`, for a member, or for an owner or admin. The chat, whose list
+    needs the room, has a link to the administration, and one to a chat about it.
+    """
     if not may_administrate:
         return (_FOR_ALL,)
+    if path == _CHAT:
+        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"), _ASK)),)
     return (
         _FOR_ALL,
         *(

@@ -47,13 +47,15 @@ def build_frame(request: HTTPConnection, deps: WebDependencies, *, path: str = "
     that is not its own address.
     """
     principal, token = find_principal(request), login_token(request.headers)
-    has_signed_in = principal is not None and bool(token)
+    has_signed_in, path = principal is not None and bool(token), path or request.url.path
+    navigation: Sequence[NavigationGroup] = ()
+    if principal is not None:
+        is_owner = RoleName.OWNER in principal.roles
+        navigation = list_navigation(path, may_administrate=may_see_all(principal), is_owner=is_owner)
     return Frame(
         version=deps.version,
-        path=path or request.url.path,
-        navigation=list_navigation(may_administrate=may_see_all(principal), is_owner=RoleName.OWNER in principal.roles)
-        if principal
-        else (),
+        path=path,
+        navigation=navigation,
         viewer=principal.name if principal else "",
         can_sign_out=has_signed_in,
         csrf_token=make_csrf_token(token) if has_signed_in else "",

@@ -8,9 +8,15 @@ from starlette.routing import BaseRoute
 
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
+from denizen.web.pages.agents import AgentPages
 from denizen.web.pages.approvals import ApprovalPages
+from denizen.web.pages.assistant import AssistantPages
 from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.configuration import ConfigPages
+from denizen.web.pages.documents import SearchPages, ShellPages
+from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
@@ -18,15 +24,34 @@ from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.sign_up import SignUpPages
+from denizen.web.pages.snapshots import SnapshotPages
+from denizen.web.pages.source_import import SourceImportPages
+from denizen.web.pages.sources import SourcePages
 from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
+from denizen.web.pages.users import UserPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
+    knowledge, importer, calls = deps.knowledge, deps.importer, deps.engine.calls
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
+        *HelpPages(deps).routes,
+        *(SourcePages(deps, knowledge).routes if knowledge is not None else ()),
+        *(SnapshotPages(deps, knowledge).routes if knowledge is not None else ()),
+        *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
+        *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
+        *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
+        *AgentPages(deps, deps.configuration).routes,
+        *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(ShellPages(deps, calls).routes if calls is not None else ()),
+        *(
+            SourceImportPages(deps, knowledge, importer).routes
+            if knowledge is not None and importer is not None
+            else ()
+        ),
         *OverviewPages(deps).routes,
         *ApprovalPages(deps).routes,
         *TurnPages(deps).routes,
@@ -37,5 +62,6 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *SignUpPages(deps).routes,
         *OAuthPages(deps).routes,
         *SettingsPages(deps).routes,
+        *UserPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]

@@ -1,0 +1,268 @@
+"""Changes of the configuration over the web (`denizen.ports.configuration`).
+
+A change is checked, written, and loaded at once. Where it cannot be loaded, the old text is written back, so that a
+restart finds what is in force. Accepted texts are kept in the home folder, to be brought back; they hold no secrets,
+since the configuration has references to those only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from denizen.app.build import Denizen
+from denizen.app.home.environment import read_environment
+from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.secrets import load_secrets
+from denizen.app.models import provider_spec
+from denizen.app.reload import AGENTS_FOLDER, Reloader
+from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
+from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
+from denizen.app.settings.load import examine, read_config
+from denizen.app.settings.problem import KeyPath, config_error, format_path
+from denizen.app.settings.yaml_document import find_value
+from denizen.builtin_skills import BUILTIN
+from denizen.domain.audit import AuditEvent, AuditKind, digest_text
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal
+from denizen.ports.configuration import (
+    ConfigurationChange,
+    ConfigurationFault,
+    ConfigurationText,
+    ConfiguredProvider,
+    KeptGeneration,
+    PersonaText,
+)
+
+HISTORY_FOLDER = "config-history"
+KEPT_TEXTS = 30
+_PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
+
+_log = logging.getLogger("denizen.app")
+
+
+class HomeConfiguration:
+    """The configuration of the open home folder. `reloader` loads what was written."""
+
+    def __init__(self, denizen: Denizen, reloader: Reloader) -> None:
+        self._denizen = denizen
+        self._home = denizen.home
+        self._reloader = reloader
+        self._lock = anyio.Lock()
+
+    async def read(self) -> ConfigurationText:
+        text = await to_thread.run_sync(read_config, self._home)
+        shown = self._denizen.mask(text)
+        return ConfigurationText(shown, _digest(text), is_masked=shown != text)
+
+    async def find_faults(self, text: str) -> Sequence[ConfigurationFault]:
+        return [
+            ConfigurationFault(
+                file=problem.file.name,
+                line=problem.line,
+                column=problem.column,
+                path=format_path(problem.path) if problem.path else "",
+                message=problem.message,
+                fix=problem.fix,
+            )
+            for problem in await to_thread.run_sync(partial(_find_problems, self._home, text))
+        ]
+
+    async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
+        return await self._change(by, lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
+
+    async def find_value(self, path: str) -> Json:
+        where = parse_path(path)
+        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
+        document = parse_config(text, self._home)
+        if not document.has(where):
+            raise no_such(where)
+        return find_value(document.tree, where)
+
+    async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
+        where = parse_path(path)
+        return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+
+    async def list_generations(self) -> Sequence[KeptGeneration]:
+        async with self._denizen.services.store.work(write=False) as work:
+            found = await work.generations.list_generations(limit=KEPT_TEXTS)
+        return [
+            KeptGeneration(each.number, each.source, each.accepted_at, has_text=self._kept_file(each.number).is_file())
+            for each in found
+        ]
+
+    async def read_kept(self, number: int) -> str:
+        try:
+            return await anyio.Path(self._kept_file(number)).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise NotFound(
+                f"The text of generation {number} is not kept.",
+                code="generation_not_kept",
+                why=f"The last {KEPT_TEXTS} that were in force while the server ran are.",
+                fix="Choose another.",
+            ) from None
+
+    async def reload_and_tell(self) -> None:
+        """Reloads for the watcher, and keeps what is in force then. Nothing is raised."""
+        await self._reloader.reload_and_tell()
+        await self._keep_text()
+
+    def list_providers(self) -> Sequence[ConfiguredProvider]:
+        settings = self._denizen.settings
+        return [
+            ConfiguredProvider(
+                name=name,
+                kind=section.kind,
+                base_url=section.base_url,
+                model=section.model,
+                key=settings.secrets.hint(section.api_key.name) if section.api_key else "",
+                key_name=section.api_key.name if section.api_key else "",
+            )
+            for name, section in settings.models.providers.items()
+        ]
+
+    async def list_provider_models(self, name: str) -> Sequence[str]:
+        from denizen.adapters.models.listing import list_served_models  # loads the HTTP client
+
+        settings = self._denizen.settings
+        section = settings.models.providers.get(name)
+        if section is None:
+            known = ", ".join(settings.models.providers) or "none"
+            raise NotFound(f"There is no provider '{name}'.", code="provider_unknown", fix=f"Configured: {known}.")
+        if section.kind == "embedded":
+            raise InvalidInput(
+                "The built-in provider has no list of models.",
+                code="provider_without_list",
+                fix="`denizen models` shows what it has.",
+            )
+        return await list_served_models(provider_spec(name, section, settings.secrets))
+
+    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
+        current = self._denizen.runtime.current
+        if name in current.agents:
+            raise Conflict(f"There is an agent '{name}' already.", code="agent_exists", fix="Choose another name.")
+        added: dict[KeyPath, Json] = {("agents", each): {} for each in current.agents}
+        added |= {("default_agent",): current.default_agent, ("agents", name): section}
+        return await self._change(by, partial(_add_missing, home=self._home, values=added), "")
+
+    async def list_persona(self, agent: str) -> Sequence[PersonaText]:
+        configured = self._denizen.runtime.current.agent(agent)
+        used = {name for name, _ in configured.instructions.persona}
+        return await to_thread.run_sync(partial(_read_persona, self._home / AGENTS_FOLDER / configured.name, used))
+
+    async def put_persona(self, by: Principal, agent: str, name: str, text: str) -> ConfigurationChange:
+        folder = self._home / AGENTS_FOLDER / self._denizen.runtime.current.agent(agent).name
+        if not _PERSONA_NAME.fullmatch(name):
+            raise InvalidInput("This cannot be a persona file.", code="persona_invalid", fix="Name it like RULES.md.")
+        file = folder / name
+        if folder.resolve() not in file.resolve().parents:
+            raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
+        async with self._lock:
+            return await self._write_and_load(by, file, text)
+
+    async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
+        async with self._lock:
+            old = await to_thread.run_sync(read_config, self._home)
+            if expected and expected != _digest(old):
+                raise Conflict(
+                    "The configuration was changed meanwhile.",
+                    code="configuration_changed",
+                    why="Somebody else, or another window of yours, has saved another text.",
+                    fix="Load it again, and make your change there.",
+                )
+            new = await to_thread.run_sync(edit, old)
+            problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
+            if problems:
+                raise config_error(problems)
+            return await self._write_and_load(by, self._home / CONFIG_FILE, new)
+
+    async def _write_and_load(self, by: Principal, file: Path, text: str) -> ConfigurationChange:
+        """Writes the file, or removes it with an empty text, and loads the configuration. Puts the old file back where
+        that fails, or is cancelled.
+        """
+        old = await to_thread.run_sync(_swap, self._home, file, text or None)
+        try:
+            done = await self._reloader.reload()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(_swap, self._home, file, old)
+            raise
+        await self._keep_text()
+        services, details = self._denizen.services, {"generation": done.generation, "text": digest_text(text)}
+        event = AuditEvent(
+            AuditKind.SETTINGS, services.clock.now(), by.key, file.relative_to(self._home).as_posix(), details
+        )
+        async with services.store.work() as work:
+            await work.audit.add([event])
+        return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
+
+    def _kept_file(self, number: int) -> Path:
+        return self._home / HISTORY_FOLDER / f"{number:06}.yaml"
+
+    async def _keep_text(self) -> None:
+        """Keeps the text in force under the number of its generation, unless the file says something else by now. What
+        goes wrong is logged: the configuration holds all the same.
+        """
+        tree, file = self._denizen.settings.document.tree, self._kept_file(self._denizen.runtime.current.number)
+        try:
+            await to_thread.run_sync(_keep_text, self._home, tree, file)
+        except (OSError, InvalidInput) as error:
+            _log.warning("the text of the configuration is not kept: %s", error)
+
+
+def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
+    text = read_config(home)
+    if parse_config(text, home).tree != tree:
+        return
+    write_whole(file, text, mode=SECRET_MODE)
+    for old in sorted(file.parent.glob("[0-9]*.yaml"))[:-KEPT_TEXTS]:
+        old.unlink(missing_ok=True)
+
+
+def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
+    return examine(home, text, load_secrets(home, read_environment()), BUILTIN).problems
+
+
+def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
+    document = parse_config(text, home)
+    return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+
+
+def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
+    """Returns the text with those values that it does not have yet."""
+    for path, value in values.items():
+        document = parse_config(text, home)
+        text = text if document.has(path) else splice_value(text, document, path, value)
+    return text
+
+
+def _swap(home: Path, file: Path, text: str | None) -> str | None:
+    """Writes the file, or removes it for None. Returns what was there, None for nothing."""
+    with edit_lock(home):
+        old = file.read_text(encoding="utf-8-sig") if file.exists() else None
+        if text is None:
+            file.unlink(missing_ok=True)
+        else:
+            write_whole(file, text)
+        return old
+
+
+def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
+    files = sorted(folder.glob("*.md")) if folder.is_dir() else []
+    return [
+        PersonaText(file.name, file.read_text(encoding="utf-8-sig", errors="replace"), is_used=file.name in used)
+        for file in files
+        if file.is_file() and _PERSONA_NAME.fullmatch(file.name) and folder.resolve() in file.resolve().parents
+    ]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

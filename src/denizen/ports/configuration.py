@@ -1,0 +1,139 @@
+"""The files of the configuration, for people who change it over the web: `denizen.yaml` and the persona files.
+
+What is written holds when the call returns, or nothing was written: a text that cannot be used is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal
+from denizen.domain.record import record
+
+
+@record
+class ConfigurationText:
+    """The text of `denizen.yaml`, and its digest. With `is_masked` secrets stood in it, which were replaced, so it must
+    not be written back.
+    """
+
+    text: str
+    digest: str
+    is_masked: bool = False
+
+
+@record(kw_only=True)
+class ConfigurationFault:
+    """Something that is wrong with the configuration. `line` and `column` count from 1; 0 is the file as a whole."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+    fix: str
+
+
+@record
+class ConfigurationChange:
+    """The result of a change. `needs_restart` names changed sections that hold from the next start only."""
+
+    generation: int
+    changed: bool
+    needs_restart: Sequence[str] = ()
+
+
+@record
+class KeptGeneration:
+    """An accepted configuration. With `has_text` its text is kept, and can be brought back."""
+
+    number: int
+    source: str
+    accepted_at: datetime
+    has_text: bool
+
+
+@record(kw_only=True)
+class ConfiguredProvider:
+    """A provider of models. `key` tells two keys apart and is no key; empty where none is set, or none is needed."""
+
+    name: str
+    kind: str
+    base_url: str
+    model: str
+    key: str
+    key_name: str
+
+
+@record
+class PersonaText:
+    """A Markdown file of an agent, by its name. With `is_used` it stands in the prompt as it is configured now."""
+
+    name: str
+    text: str
+    is_used: bool
+
+
+class ConfigurationFiles(Protocol):
+    """One for a process. Who changed something is in the audit log, without the words. Whoever does may give the digest
+    of the text that the change was made on; another text there raises Conflict.
+    """
+
+    async def read(self) -> ConfigurationText:
+        """Raises InvalidInput for a file that cannot be read."""
+        ...
+
+    async def find_faults(self, text: str) -> Sequence[ConfigurationFault]:
+        """Returns what is wrong with a text, as if it were the file; nothing is written."""
+        ...
+
+    async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
+        """Makes this the configuration. Raises InvalidInput (`config_invalid`, with `problems` in its context) and what
+        building a generation raises; the old text stays then, and what was in force too.
+        """
+        ...
+
+    async def find_value(self, path: str) -> Json:
+        """Returns what the file says at a path such as `agents.ada.model`, secrets masked. Raises NotFound, and
+        InvalidInput for what is no path.
+        """
+        ...
+
+    async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
+        """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
+        ...
+
+    async def list_generations(self) -> Sequence[KeptGeneration]:
+        """Returns the newest, the latest first."""
+        ...
+
+    async def read_kept(self, number: int) -> str:
+        """Returns the text of a generation. Raises NotFound where none is kept."""
+        ...
+
+    def list_providers(self) -> Sequence[ConfiguredProvider]: ...
+
+    async def list_provider_models(self, name: str) -> Sequence[str]:
+        """Asks a provider for the names of its models. Raises NotFound for an unknown one, InvalidInput for one that
+        has no list, and what asking raises.
+        """
+        ...
+
+    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
+        """Adds an agent to the file. The agents that only the defaults know are written down with it, and which one is
+        the default, so that both stay. Raises Conflict for one that is there, and as `replace`.
+        """
+        ...
+
+    async def list_persona(self, agent: str) -> Sequence[PersonaText]:
+        """Returns the Markdown files in an agent's own folder, by name."""
+        ...
+
+    async def put_persona(self, by: Principal, agent: str, name: str, text: str) -> ConfigurationChange:
+        """Writes one of them, or removes it with an empty text. Raises InvalidInput for a name that leads elsewhere,
+        and what building a generation raises; the old file stays then.
+        """
+        ...

@@ -1,0 +1,65 @@
+"""Pieces that pages with forms and lists share: what is wrong with a form, the way back after it, parts of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from denizen.domain.errors import DenizenError
+from denizen.domain.record import record
+from denizen.web.http.problems import describe_problem
+from denizen_sdk.errors import ProblemDetails
+
+T = TypeVar("T")
+
+MAX_PAGE_DIGITS = 6
+
+
+def find_problem(error: DenizenError | None) -> ProblemDetails | None:
+    """Returns the error as a page shows it, with the status of the answer; None without one."""
+    return None if error is None else describe_problem(error)
+
+
+def lead_to(path: str, **query: str) -> Response:
+    """Returns the answer to a form that was carried out: the browser asks for that page, whatever the form was."""
+    given = {name: value for name, value in query.items() if value}
+    return RedirectResponse(f"{path}?{urlencode(given)}" if given else path, status_code=303)
+
+
+@record
+class ListPart(Generic[T]):
+    """One part of a list. `number` counts from 1, and `back` and `onward` are the queries of the parts beside it, empty
+    where there are none.
+    """
+
+    rows: Sequence[T]
+    total: int
+    number: int
+    parts: int
+    back: str
+    onward: str
+
+
+def cut_list(request: Request, rows: Sequence[T], *, size: int) -> ListPart[T]:
+    """Returns the part that `?page=` asks for; the nearest for a number that there is none of."""
+    given = request.query_params.get("page", "")
+    parts = max(1, -(-len(rows) // size))
+    wanted = int(given) if given.isascii() and given.isdecimal() and len(given) <= MAX_PAGE_DIGITS else 1
+    number = min(max(1, wanted), parts)
+    rest = [(name, value) for name, value in request.query_params.multi_items() if name != "page"]
+
+    def query(page: int) -> str:
+        return urlencode([*rest, ("page", str(page))]) if 1 <= page <= parts else ""
+
+    return ListPart(
+        rows=rows[(number - 1) * size : number * size],
+        total=len(rows),
+        number=number,
+        parts=parts,
+        back=query(number - 1),
+        onward=query(number + 1),
+    )
