@@ -73,6 +73,13 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.DANGEROUS: "add_role",
     },
     "components": {Tier.SENSITIVE: "post_choices", Tier.DANGEROUS: "post_role_menu"},
+    "admin": {
+        Tier.LIMITED: (
+            "query_stats list_users list_sources query_chats get_agent_config run_sql query_logs log_stats query_errors"
+            " chart admin"
+        ),
+        Tier.DANGEROUS: "admin_change admin_create_agent",
+    },
 }
 """What was decided for every tool of every built-in skill: skill to tier to names, with spaces between."""
 
@@ -86,6 +93,8 @@ TOKENS: Mapping[str, int] = {
     "shell": 190,
     "reminders": 175,
     "web_search": 75,
+    # only in chats about the administration, in place of all others
+    "admin": 1500,
     # only where the owner enables them
     "files": 240,
     "system": 290,
@@ -104,6 +113,9 @@ TOKENS: Mapping[str, int] = {
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "chart": 300,
+    "query_logs": 190,
+    "admin_create_agent": 125,
     "search_archive": 140,
     "search_docs": 135,
     "draw_table": 130,

@@ -151,7 +151,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "S-prompt-admin",
         "2.4",
         "In admin mode the agent must query real data before it answers, and draw a chart when there is a time axis.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(
@@ -229,7 +229,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "SW8",
         "2.11",
         "Denizen does not have: admin queries that can read sessions, accounts or keys.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(

@@ -20,11 +20,13 @@ from anyio import to_thread
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
-from denizen.adapters.store import open_store
+from denizen.adapters.store import open_sql_reader, open_store
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.administration import ServerAdministration, ServerRecords
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
@@ -256,6 +258,9 @@ def _build_denizen(
     )
     platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
     restart = RestartSignal()
+    statistics = UsageStatistics(store, clock, runtime)
+    records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
+    administration = ServerAdministration(home, runtime, assistant, records)
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -265,6 +270,7 @@ def _build_denizen(
         open_reminders=platforms.reminders.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
+        administration=administration,
         ask_model=SideCompletion(runtime, consult),
         library=knowledge.library,
         search=knowledge.search,
@@ -289,7 +295,7 @@ def _build_denizen(
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
         queries=Queries(runtime, services, channels),
-        statistics=UsageStatistics(store, clock, runtime),
+        statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,

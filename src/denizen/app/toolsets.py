@@ -56,7 +56,7 @@ from denizen.skill.context import (
     SkillServices,
 )
 from denizen.skill.manifest import SkillPermission, restrict_services
-from denizen.skill.services import InstanceControl, SearchDocuments
+from denizen.skill.services import AdministrationAccess, InstanceControl, SearchDocuments
 from denizen.skill.toolset import SkillToolset
 
 SHELL_LOG = "denizen.app.shell"
@@ -83,6 +83,7 @@ class SkillDeps:
     open_reminders: OpenReminders
     memories: MemoryKeeper
     instance: InstanceControl
+    administration: AdministrationAccess
     ask_model: AskModelForScope
     library: Library
     search: SearchDocuments
@@ -138,7 +139,11 @@ def build_skill_services(
         download=fetcher.download,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         ask_model=deps.ask_model,
-        owner=OwnerServices(skill_editor=SkillFolderEditor(home, settings.skills), instance=deps.instance),
+        owner=OwnerServices(
+            skill_editor=SkillFolderEditor(home, settings.skills),
+            instance=deps.instance,
+            administration=deps.administration,
+        ),
     )
 
 

@@ -36,6 +36,7 @@ BUILTIN: tuple[str, ...] = (
     "members",
     "reminders",
     "web_search",
+    "admin",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 

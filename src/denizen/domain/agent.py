@@ -194,6 +194,9 @@ class HistorySettings:
 class ToolAccess:
     """The tools of an agent: names, or patterns such as `*_note`. Of more than fit a prompt, `pinned_tools` are
     always in it. `plan_temperature` is for the plans of an agent that plans.
+
+    `administration`: the turn belongs to a chat about the administration, so the agent has the tools for that, and none
+    of the others: what it reads there must not leave the chat.
     """
 
     tools: tuple[str, ...] = ("*",)
@@ -201,6 +204,7 @@ class ToolAccess:
     planning: ToolPlanning = ToolPlanning.AUTO
     plan_temperature: float = 0.0
     look_up: LookUp = LookUp.AUTO
+    administration: bool = False
 
 
 @record

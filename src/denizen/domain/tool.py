@@ -106,6 +106,8 @@ class ToolSpec:
     cache: CacheScope = CacheScope.NONE
     listed_only: bool = False
     """An agent has it only when its `tools` name it in full; no pattern brings it in."""
+    administration: bool = False
+    """It is offered, and runs, in turns of chats about the administration only, for owners and admins."""
 
 
 @record

@@ -71,11 +71,14 @@ class Sender:
 
 @record(kw_only=True)
 class RequestOptions:
-    """How a sender wants a message answered. `model` overrides the agent's model for this turn."""
+    """How a sender wants a message answered. `model` overrides the agent's model for this turn. `is_administration` is
+    set for chats about the administration, by those who checked that the sender may have one (`engine/chats`).
+    """
 
     instructions: str = ""
     model: str = ""
     max_output_tokens: int | None = None
+    is_administration: bool = False
     demands: AnswerDemands = field(default_factory=AnswerDemands)
 
 

@@ -71,8 +71,9 @@ class CallScope:
     """On whose behalf and where a tool runs.
 
     `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
-    community. `question` is what the turn answers. `taint` is what the turn has read so far that neither the owner nor
-    the asker wrote. `chain` names the tools from within which a skill makes the call, the outermost first.
+    community. `is_administration`: the turn belongs to a chat about the administration. `question` is what the turn
+    answers. `taint` is what the turn has read so far that neither the owner nor the asker wrote. `chain` names the
+    tools from within which a skill makes the call, the outermost first.
     """
 
     agent: AgentName
@@ -82,6 +83,7 @@ class CallScope:
     turn_id: TurnId
     account: AgentName | None = None
     guild: str = ""
+    is_administration: bool = False
     question: AskedText = field(default=AskedText(), compare=False)
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from denizen.domain.citation import DocumentRef
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
@@ -29,6 +30,7 @@ from denizen.domain.words import truncate
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
+from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
     ConversationHistory,
     HistoryMessage,
@@ -41,6 +43,7 @@ from denizen.skill.context import (
     run_in_thread,
 )
 from denizen.skill.services import (
+    AdministrationAccess,
     ArchiveCount,
     ArchivedEdits,
     ArchivedPost,
@@ -48,6 +51,7 @@ from denizen.skill.services import (
     ArchiveKey,
     ArchiveLookup,
     CacheUsage,
+    ErrorGrouping,
     FoundTalk,
     InstanceControl,
     MemoryAccess,
@@ -62,12 +66,14 @@ from denizen.skill.services import (
     SpendingSummary,
     TalkFilters,
     ToolCallLog,
+    UserOrder,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.toolset import SkillToolset
 
 __all__ = [
+    "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",
     "ArchiveLookup",
@@ -79,6 +85,7 @@ __all__ = [
     "DocumentRef",
     "DownloadedFile",
     "Effect",
+    "ErrorGrouping",
     "FetchedPage",
     "FoundTalk",
     "HistoryMessage",
@@ -87,6 +94,9 @@ __all__ = [
     "InvalidInput",
     "Json",
     "JsonObject",
+    "LogEntry",
+    "LogFilter",
+    "LogStatistics",
     "MemoryAccess",
     "MemoryItem",
     "NotAllowed",
@@ -95,6 +105,7 @@ __all__ = [
     "Param",
     "Passage",
     "PastToolCall",
+    "PathFigures",
     "PlannedReminder",
     "PlatformActions",
     "Principal",
@@ -110,6 +121,7 @@ __all__ = [
     "SkillServices",
     "SkillToolset",
     "SpendingSummary",
+    "SqlRows",
     "Taint",
     "TalkFilters",
     "Tier",
@@ -120,6 +132,7 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "Unavailable",
+    "UserOrder",
     "covers_question",
     "describe_reading",
     "parse_period",

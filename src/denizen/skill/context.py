@@ -22,6 +22,7 @@ from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import (
+    AdministrationAccess,
     ArchiveLookup,
     AskModel,
     Download,
@@ -199,6 +200,7 @@ class OwnerServices:
 
     skill_editor: SkillEditor | None = None
     instance: InstanceControl | None = None
+    administration: AdministrationAccess | None = None
 
 
 @record(kw_only=True)
@@ -390,6 +392,11 @@ class ToolContext:
     def instance(self) -> InstanceControl | None:
         """The running instance of Denizen; for built-in skills only."""
         return self._services.owner.instance
+
+    @property
+    def administration(self) -> AdministrationAccess | None:
+        """Records of the server, for owners and admins; for built-in skills, in turns about the administration."""
+        return self._services.owner.administration if self._scope.is_administration else None
 
 
 R = TypeVar("R")

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.log import LogEntry, LogFilter, LogStatistics
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
 from denizen.ports.sandbox import ShellResult
+from denizen.ports.sql import SqlRows
 
 
 class Download(Protocol):
@@ -159,6 +161,62 @@ class InstanceControl(Protocol):
         """Ends this process gracefully and starts it again with the same command line. Raises NotAllowed where
         nothing runs for long, such as for one question in a terminal.
         """
+        ...
+
+
+UserOrder = Literal["messages", "tokens", "recent"]
+ErrorGrouping = Literal["path", "error"]
+
+
+class AdministrationAccess(Protocol):
+    """The records of this server as owners and admins may read them, and its configuration.
+
+    Nothing of it tells secrets, or what other people wrote. Tools that use it are declared with `administration`, so
+    that the gate lets nobody else reach them.
+    """
+
+    async def sum_usage(self, days: int) -> JsonObject:
+        """Returns the usage of the last days: totals, the same before, by day, hour, model, source and user."""
+        ...
+
+    async def list_users(self, *, order: UserOrder, limit: int) -> SqlRows: ...
+
+    async def list_sources(self) -> SqlRows: ...
+
+    async def list_chats(self, *, user: str = "", limit: int) -> SqlRows:
+        """Returns the newest chats of the web, without their titles; `user` is a principal's key, or a name."""
+        ...
+
+    async def list_agent_settings(self) -> Sequence[JsonObject]:
+        """Returns the settings of each agent as they hold now."""
+        ...
+
+    async def run_sql(self, query: str) -> SqlRows:
+        """Runs one SELECT over views that hold no secrets. Raises InvalidInput, LimitExceeded or Unavailable."""
+        ...
+
+    def describe_views(self) -> str: ...
+
+    async def search_log(self, wanted: LogFilter, *, limit: int) -> Sequence[LogEntry]:
+        """Returns the newest entries first. Raises NotFound where no log is kept."""
+        ...
+
+    async def sum_log(self, wanted: LogFilter) -> LogStatistics: ...
+
+    async def read_configuration(self, section: str) -> str:
+        """Returns a section of the configuration in effect as YAML, without secrets; the names of the sections for an
+        empty one. Raises NotFound.
+        """
+        ...
+
+    async def change_configuration(self, path: str, value: Json) -> None:
+        """Sets one value of `denizen.yaml`. Raises NotAllowed for a key that is not on the list of those that may be
+        changed from a chat, InvalidInput for a value that it cannot have; nothing is written then.
+        """
+        ...
+
+    async def create_agent(self, name: str, *, description: str, model: str) -> None:
+        """Adds an agent without tools. Raises Conflict for a name that is taken, InvalidInput."""
         ...
 
 

@@ -39,6 +39,7 @@ class Tool:
     destructive: bool = False
     flow: DataFlow = field(default_factory=DataFlow)
     listed_only: bool = False
+    administration: bool = False
 
     @cached_property
     def signature(self) -> ToolSignature:
@@ -91,6 +92,7 @@ class Skill:
         destinations: Iterable[str] = (),
         statement: str = "",
         listed_only: bool = False,
+        administration: bool = False,
     ) -> Callable[[F], F]:
         """Makes the decorated function a tool; the function itself stays as it is.
 
@@ -102,7 +104,8 @@ class Skill:
         `effects` what it does: from these the gate knows what a stranger's text must not make it do. `destinations` are
         the parameters that say where the tool sends to, `statement` the one that a call without any other writes down
         about the user, for the user alone: what the user has just said need not be approved. A `listed_only` tool is
-        for agents whose `tools` name it in full.
+        for agents whose `tools` name it in full. One of the `administration` is there only in chats about that, for
+        owners and admins.
         """
 
         def declare(function: F) -> F:
@@ -117,6 +120,7 @@ class Skill:
                 destructive=destructive,
                 flow=DataFlow(frozenset(reads), frozenset(effects), tuple(destinations), statement=statement),
                 listed_only=listed_only,
+                administration=administration,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
             _check(tool.name not in self._tools, f"the skill {self.name} has two tools `{tool.name}`", "rename one")
@@ -142,6 +146,7 @@ class Skill:
                 destructive=tool.destructive,
                 flow=tool.flow,
                 listed_only=tool.listed_only,
+                administration=tool.administration,
             )
             for tool in self.tools
         )

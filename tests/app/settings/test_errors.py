@@ -18,7 +18,13 @@ USUAL = LAB + "  aliases: {balanced: lab/a}\n"
 # (what it is, text, line, what the error says, what the fix says)
 BAD = [
     ("unknown key near a known one", "server:\n  prot: 1\n", 2, "server.prot: this key is not known", "'port'"),
-    ("unknown key near none", "server:\n  zzzzzz: 1\n", 2, "server.zzzzzz", "Known keys: api_keys, cors_origins, host"),
+    (
+        "unknown key near none",
+        "server:\n  zzzzzz: 1\n",
+        2,
+        "server.zzzzzz",
+        "Known keys: admins, api_keys, cors_origins",
+    ),
     ("unknown section", "agent: {}\n", 1, "agent: this key is not known", "'agents'"),
     ("unknown key of an agent", "agents:\n  a:\n    modle: fast\n", 3, "agents.a.modle", "'model'"),
     ("unknown key of a rule", "gate:\n  rules:\n    - tool: a\n      actoin: deny\n", 4, "rules[0].actoin", "'action'"),
@@ -260,7 +266,8 @@ def test_the_problems_are_there_as_data_too(home: Home):
             "column": 10,
             "path": "server.prot",
             "message": "this key is not known.",
-            "fix": "Did you mean 'port'? Known keys: api_keys, cors_origins, host, port, trusted_proxies.",
+            "fix": "Did you mean 'port'? Known keys: admins, api_keys, cors_origins, host, limits, port, "
+            "public_url, registration, sign_in, trusted_proxies.",
         },
     )
 

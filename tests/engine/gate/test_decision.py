@@ -563,3 +563,19 @@ async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pat
     policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
     judged = await PolicyEngine().decide(spec(), call(args=args), scope(), policy)
     assert judged.decided_by in {"rule", "tier-0"}
+
+
+# --- the administration ----------------------------------------------------------------------------------------------
+
+
+async def test_tools_of_the_administration_are_for_admins_and_owners_in_turns_about_it_only() -> None:
+    gate_fixture, tool = GateFixture(), spec(tier=Tier.HARMLESS, administration=True)
+    admin = replace(ANA, roles=frozenset({"admin"}))
+    for who in (admin, OWNER):
+        assert (await gate_fixture.about(tool, at=scope(who, is_administration=True))).decision is Decision.APPROVE
+        elsewhere = await gate_fixture.about(tool, at=scope(who))
+        assert (elsewhere.decision, elsewhere.decided_by) == (Decision.DENY, "administration")
+    for at in (scope(ANA, is_administration=True), scope(ANA), scope(admin, chain=("other",))):
+        assert (await gate_fixture.about(tool, at=at)).decision is Decision.DENY
+    rule = GatePolicy(rules=(ToolRule("*", Decision.APPROVE),))
+    assert (await gate_fixture.about(tool, rule, at=scope(ANA, is_administration=True))).decision is Decision.DENY

@@ -1,8 +1,8 @@
 """The store on SQLite or Postgres: tables, repositories, migrations. Others open it and use it through its port.
 
-`open_store` is all that others need. Each module holds the tables of one topic and the repository over them. Read
-`database`, `transaction` and `connections` first, then `repository` (what repositories share) and any of them; `sqlite`
-and `postgres` hold what differs.
+`open_store` and `open_sql_reader` are all that others need. Each module holds the tables of one topic and the
+repository over them. Read `database`, `transaction` and `connections` first, then `repository` (what repositories
+share) and any of them; `sqlite` and `postgres` hold what differs; `sql_views` and `sql_reader` stand apart.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput
+from denizen.ports.sql import SqlReader
 from denizen.ports.store import Store
 
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import SqlDialect
 
-__all__ = ["open_store"]
+__all__ = ["open_sql_reader", "open_store"]
 
 MAX_CONNECTIONS = 10
 """The connections to Postgres by default: opened when needed, and kept."""
@@ -39,6 +40,13 @@ async def open_store(url: str, *, clock: Clock, max_connections: int = MAX_CONNE
     await anyio.to_thread.run_sync(migrate, dialect)
     await anyio.to_thread.run_sync(dialect.prepare)
     return SqlStore(dialect, clock)
+
+
+def open_sql_reader(url: str) -> SqlReader:
+    """Returns a reader for SQL of administrators on the same database. It opens nothing before its first query."""
+    from denizen.adapters.store.sql_reader import open_reader
+
+    return open_reader(url)
 
 
 def _choose(url: str, max_connections: int) -> SqlDialect:

@@ -183,11 +183,18 @@ class Chats:
 
     async def share(self, owner: str, chat_id: ChatId, *, is_public: bool) -> str:
         """Returns the token of a chat that is shared from now on, a new one each time; empty when the sharing has
-        ended. Raises NotFound.
+        ended. Raises NotFound, and NotAllowed for a chat about the administration.
         """
         token = secrets.token_urlsafe(24) if is_public else ""
         async with self._services.store.work() as work:
             chat = await _get_chat(work, owner, chat_id)
+            if is_public and chat.mode is ChatMode.ADMIN:
+                raise NotAllowed(
+                    "A chat about the administration cannot be shared.",
+                    code="admin_chat_private",
+                    why="it shows what other people do on this server",
+                    fix="Copy what others may read.",
+                )
             await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
         return token
 
@@ -343,8 +350,10 @@ class Chats:
     # --- messages ----------------------------------------------------------------------------------------------------
 
     async def submit(self, request: TurnRequest, *, mode: ChatMode = ChatMode.CHAT) -> Turn:
-        """Takes a message, and returns its turn, which runs. Raises what `TurnRunner.submit` raises."""
-        _check_mode(request.sender.principal, mode)
+        """Takes a message, and returns its turn, which runs. `mode` is that of a chat which begins with it. Raises what
+        `TurnRunner.submit` raises, and NotAllowed for somebody who may not have a chat in its mode.
+        """
+        request, mode = await self._set_mode(request, mode)
         await self._choose_agent(request)
         request = await self._choose_model(request)
         with self._keeping(request) as taken:
@@ -361,7 +370,7 @@ class Chats:
         Raises as `submit` does.
         """
         place = request.place.conversation_id
-        _check_mode(request.sender.principal, mode)
+        request, mode = await self._set_mode(request, mode)
         if not is_plain:
             await self._choose_agent(request)
         request = await self._choose_model(request)
@@ -455,6 +464,17 @@ class Chats:
         async with self._services.store.work(write=False) as work:
             model = await find_model_choice(work, request.sender.principal.key, self._runtime.current.models)
         return replace(request, options=replace(request.options, model=model)) if model else request
+
+    async def _set_mode(self, request: TurnRequest, mode: ChatMode) -> tuple[TurnRequest, ChatMode]:
+        """Returns the message as one of its chat's mode; a chat that is there keeps its own. Roles count as they are
+        now: somebody who is no admin any more goes on with none of the chats about the administration.
+        """
+        principal, name = request.sender.principal, request.place.thread
+        chat = await self.find(principal.key, ChatId(name)) if is_chat_id(name) else None
+        found = chat.mode if chat is not None else mode
+        _check_mode(principal, found)
+        options = replace(request.options, is_administration=found is ChatMode.ADMIN)
+        return replace(request, options=options), found
 
     async def _choose_agent(self, request: TurnRequest) -> None:
         """Lets the agent of the message go on with the chat."""

@@ -1,9 +1,9 @@
 """The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
-The policy engine asks these questions in order: depth of nesting, rules that deny, roles, destinations, rate limit,
-rules and modes that ask people, taint, the tier with its observer, and whether the call destroys something. The first
-no ends it. Whoever wants people to be asked adds a demand, and the strictest of these says who decides, so that nothing
-that is added makes a verdict milder.
+The policy engine asks these questions in order: tools of the administration elsewhere, depth of nesting, rules that
+deny, roles, destinations, rate limit, rules and modes that ask people, taint, the tier with its observer, and whether
+the call destroys something. The first no ends it. Whoever wants people to be asked adds a demand, and the strictest of
+these says who decides, so that nothing that is added makes a verdict milder.
 
 Cached verdicts are kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is
 part of the key.
@@ -23,6 +23,7 @@ from typing import Protocol
 
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
+from denizen.domain.principal import RoleName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.taint import describe_taint, find_risk, tells_own_fact
@@ -138,6 +139,9 @@ class PolicyEngine:
             )
 
     async def _decide(self, case: GateCase, policy: GatePolicy) -> Verdict:
+        if case.spec.administration and not _may_administrate(case.scope):
+            why = f"'{case.asked.tool}' is for owners and admins, in a chat about the administration"
+            return _deny(case, why, "administration")
         if case.scope.depth > MAX_DEPTH:
             return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
         rule = policy.find_rule(case.asked, case.scope)
@@ -193,6 +197,10 @@ class PolicyEngine:
             case ObserverVerdict.ESCALATE:
                 verdict = _ask(case, policy, opinion.reason, opinion.decided_by, rule=_surely(policy.owners))
                 return replace(verdict, alert=True)
+
+
+def _may_administrate(scope: CallScope) -> bool:
+    return scope.is_administration and any(has_role(scope.principal, role) for role in (RoleName.ADMIN, RoleName.OWNER))
 
 
 def _find_refusal(case: GateCase, policy: GatePolicy, foreign: str) -> Verdict | None:

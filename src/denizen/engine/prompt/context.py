@@ -27,7 +27,7 @@ from denizen.domain.taint import find_message_taint, find_part_taint, find_promp
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
-from denizen.engine.intake.opening import OpenTurn
+from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.caching import SHORT_S, pauses_between, plan_keep_s
 from denizen.engine.prompt.notes import (
@@ -175,6 +175,8 @@ async def build_context(
     transcripts that were read before; `keeper` is asked for what is remembered.
     """
     turn, usual = opened.turn, generation.agent(opened.turn.agent)
+    if ADMINISTRATION in turn.options:
+        usual = _for_administration(usual)
     max_steps = turn.route.max_steps if turn.route else usual.limits.steps
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
@@ -207,6 +209,7 @@ async def build_context(
             account=_choose_account(opened, agent),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
+            is_administration=agent.tool_access.administration,
             question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
         ),
         prompt=TurnPrompt(
@@ -222,6 +225,14 @@ async def build_context(
         overdue=talk.overdue,
     )
     return context, talk.messages
+
+
+def _for_administration(agent: Agent) -> Agent:
+    """Returns the agent as it speaks about the administration: with the tools for that instead of its own, and
+    bound to no sources: its documents say nothing about that.
+    """
+    instructions = replace(agent.instructions, answers_from=AnswersFrom.ANYTHING)
+    return replace(agent, tool_access=replace(agent.tool_access, administration=True), instructions=instructions)
 
 
 def _check_results(opened: OpenTurn, messages: Sequence[PromptMessage]) -> None:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import cast
@@ -206,22 +206,25 @@ class Toolbox:
         return replace(self, tools={name: tool for name, tool in self.tools.items() if name not in names})
 
 
-async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
-    """Every tool of every toolset. When two have the same name the earlier toolset keeps it."""
+async def list_all(
+    toolsets: Iterable[Toolset], *, of: Callable[[ToolSpec], bool] = lambda _: True
+) -> dict[str, BoundTool]:
+    """Every tool of every toolset, or those that `of` wants. Of two with the same name the earlier toolset keeps it."""
     tools: dict[str, BoundTool] = {}
     for toolset in toolsets:
-        for spec in await toolset.list_tools():
+        for spec in filter(of, await toolset.list_tools()):
             tools.setdefault(spec.name, BoundTool(replace(spec, source=toolset.name), toolset))
     return tools
 
 
 async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
     """Lists the tools that the agent may use, in the order of its patterns. A `listed_only` tool must be
-    named in full.
+    named in full. In a turn about the administration it has all tools for that, and no others; else none of them.
     """
-    everything = await list_all(toolsets)
+    is_administration = agent.tool_access.administration
+    everything = await list_all(toolsets, of=lambda spec: spec.administration is is_administration)
     found: dict[str, BoundTool] = {}
-    for pattern in agent.tool_access.tools:
+    for pattern in (*agent.tool_access.tools, "*") if is_administration else agent.tool_access.tools:
         for name, tool in everything.items():
             if name == pattern or (not tool.spec.listed_only and fnmatchcase(name, pattern)):
                 found.setdefault(name, tool)

@@ -40,12 +40,17 @@ class ChatPages:
         return [
             SitePageRoute("GET", "/", self.chat, Access.MEMBER),
             SitePageRoute("GET", "/c/{chat_id}", self.chat, Access.MEMBER),
+            SitePageRoute("GET", "/admin/ask", self.ask, Access.ADMIN),
             AccessRoute("GET", "/shared/{token}", self.shared, Access.PUBLIC),
         ]
 
     async def chat(self, request: Request) -> Response:
         shows_sources = self._deps.knowledge is not None and may_see_all(get_principal(request))
         return render("chat.html", ChatPage(build_frame(request, self._deps, path="/"), shows_sources))
+
+    async def ask(self, request: Request) -> Response:
+        """Shows the page of chats, whose script begins a chat about the administration there."""
+        return await self.chat(request)
 
     async def shared(self, _: Request) -> Response:
         """Answers alike for every token: the page asks for the chat itself."""

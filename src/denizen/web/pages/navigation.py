@@ -25,6 +25,7 @@ class NavigationGroup:
 
 
 _CHAT = "/"
+_ASK = NavigationLink("Ask about this server", "/admin/ask")
 _FOR_ALL = NavigationGroup(
     "", (NavigationLink("Chat", _CHAT), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
 )
@@ -33,6 +34,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
         "Running",
         (
             NavigationLink("Overview", "/admin"),
+            _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Logs", "/admin/logs"),
@@ -66,12 +68,12 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
 
 def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
     """Returns the groups of links on the page at `path`, for a member, or for an owner or admin. The chat, whose list
-    needs the room, has one link to the administration.
+    needs the room, has a link to the administration, and one to a chat about it.
     """
     if not may_administrate:
         return (_FOR_ALL,)
     if path == _CHAT:
-        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"))),)
+        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"), _ASK)),)
     return (
         _FOR_ALL,
         *(

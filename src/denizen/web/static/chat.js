@@ -462,6 +462,10 @@ async function start() {
   const wanted = localStorage.getItem("denizen.agent");
   if (agents.some((agent) => agent.name === wanted)) picker.value = wanted;
   models.replaceChildren(new Option("of the agent", ""), ...choices.map((model) => new Option(model.name, model.name)));
+  if (location.pathname === "/admin/ask") {
+    const begun = await send("POST", "/api/chats", { agent: picker.value, mode: "admin" });
+    history.replaceState(null, "", `/c/${begun.chat.id}`);
+  }
   list.load();
   await open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null);
 }
