@@ -49,15 +49,19 @@ async def test_admins_and_owners_have_no_limit(role: RoleName) -> None:
             assert [await ask(ann, number) for number in range(DAILY_MESSAGES + 1)] == [(200, None, None)] * 16
 
 
+@pytest.mark.proves("SW6")
 async def test_a_repeated_request_counts_once_and_a_first_message_of_a_chat_too() -> None:
-    async with open_web(make_hello_model(), timing=PATIENT) as web:
+    async with open_web(make_hello_model(), timing=PATIENT, titles=True) as web:
         await add_user(web, "owner")
         async with sign_in(web, await add_user(web, "ann")) as ann:
             assert await ask(ann, 1, key="k") == (200, "15", "14")
             assert await ask(ann, 1, key="k") == (200, "15", "14")
             assert await ask(ann, 2) == (200, "15", "13")
+            first = await ann.client.post("/api/chats/new", json={"message": "hi"})
+            assert first.headers["x-ratelimit-remaining"] == "12"
 
 
+@pytest.mark.proves("SW6")
 async def test_of_many_messages_at_once_no_more_than_fifteen_are_answered_and_none_is_lost() -> None:
     async with open_web(make_hello_model(), timing=PATIENT) as web:
         await add_user(web, "owner")

@@ -198,6 +198,7 @@ async def test_a_purge_deletes_exactly_what_the_count_said_by_date_and_level(log
     assert len(rest) == 10
 
 
+@pytest.mark.proves("S-admin-logs")
 async def test_the_page_shows_volume_requests_and_entries_and_goes_on_by_itself(logs: LogFiles) -> None:
     fill(logs)
     async with open_web(keys=[ADA], instance=instance(logs)) as web:
@@ -218,6 +219,7 @@ async def test_the_page_shows_volume_requests_and_entries_and_goes_on_by_itself(
     assert "level=problems" in str(live["hx-get"])
 
 
+@pytest.mark.proves("S-admin-logs")
 async def test_the_page_purges_only_after_a_preview_was_confirmed(logs: LogFiles) -> None:
     fill(logs)
     async with open_web(keys=[ADA, ANN], instance=instance(logs)) as web:

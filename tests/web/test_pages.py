@@ -189,7 +189,7 @@ PAGES: dict[str, object] = {
     ),
     "admin/logs.html": LogsPage(
         frame=FRAME,
-        rows=[LogRow(LogEntry(NOON, "error", "fault", {}, "Traceback"), "code=1")],
+        rows=[LogRow(LogEntry(NOON, "error", "fault", {}, "Traceback"), "code=1", "Investigate?")],
         statistics=sum_up_log([LogEntry(NOON, "info", "request", {"path": "/", "status": 500, "duration_ms": 1})]),
         size_bytes=1,
         levels=["error"],

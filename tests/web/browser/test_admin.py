@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +32,7 @@ expect.set_options(timeout=HANG_LIMIT_S * 1000)
 PAGES = ("Overview", "Approvals", "Turns", "Logs", "Audit", "Tools", "Users", "Keys", "Usage")
 
 
+@pytest.mark.proves("S-admin-logs")
 async def test_an_owner_walks_through_all_pages_and_decides_what_comes_in_meanwhile(tmp_path: Path) -> None:
     logs = LogFiles(tmp_path)
     logs.append([encode_entry(LogEntry(NOON - timedelta(hours=1), "error", "a fault of yesterday", {}, "Traceback"))])
@@ -82,6 +84,10 @@ async def test_an_owner_walks_through_all_pages_and_decides_what_comes_in_meanwh
         await page.get_by_role("link", name="Logs").click()
         logs.append([encode_entry(LogEntry(NOON, "info", "it goes on"))])
         await expect(page.get_by_text("it goes on")).to_be_visible()
+        await page.get_by_role("link", name="Investigate").click()
+        await expect(page.get_by_label("Message", exact=True)).to_have_value(re.compile("a fault of yesterday"))
+        [chat] = await (await page.request.get(f"{url}/api/chats")).json()
+        assert chat["mode"] == "admin"
 
 
 def _works() -> list[Diagnosis]:

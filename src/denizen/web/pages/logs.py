@@ -38,15 +38,17 @@ from denizen_sdk.errors import ProblemDetails
 PATH = "/admin/logs"
 SUMMED_EVERY_S = 30.0
 _FILTERS = (LEVEL, METHOD, STATUS, PATH_PART, SEARCH, HOURS, LIMIT)
+_FAULTS = frozenset({"error", "critical"})
 _DELETED = QueryParameter(name="deleted", default="-1", max_chars=9)
 
 
 @record
 class LogRow:
-    """An entry, with its fields as text."""
+    """An entry, with its fields as text. `question` is what to ask about a fault, empty for other entries."""
 
     entry: LogEntry
     fields: str
+    question: str = ""
 
 
 @record
@@ -126,7 +128,7 @@ class LogPages:
         deleted = _DELETED.read_text(request)
         page = LogsPage(
             frame=build_frame(request, self._deps, path=PATH),
-            rows=[LogRow(each, _show_fields(each)) for each in entries],
+            rows=[LogRow(each, _show_fields(each), _ask_about(each)) for each in entries],
             statistics=await self._sum_up(HOURS.read_number(request)),
             size_bytes=await self._logs.measure(),
             levels=(*LEVELS, ANY_PROBLEM),
@@ -138,6 +140,16 @@ class LogPages:
             problem=problem,
         )
         return render("admin/logs.html", page, status=problem.status if problem else 200)
+
+
+def _ask_about(entry: LogEntry) -> str:
+    """Returns what the chat about the server is asked about a fault."""
+    if entry.level not in _FAULTS:
+        return ""
+    return (
+        f"Investigate this {entry.level} of {entry.at:%Y-%m-%d %H:%M:%S} UTC: {entry.event[:300]}. "
+        "Read the errors and the log around that time. What happened, how often, and what should I do?"
+    )
 
 
 def _show_fields(entry: LogEntry) -> str:

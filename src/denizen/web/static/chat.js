@@ -462,12 +462,15 @@ async function start() {
   const wanted = localStorage.getItem("denizen.agent");
   if (agents.some((agent) => agent.name === wanted)) picker.value = wanted;
   models.replaceChildren(new Option("of the agent", ""), ...choices.map((model) => new Option(model.name, model.name)));
+  let draft = "";
   if (location.pathname === "/admin/ask") {
     const begun = await send("POST", "/api/chats", { agent: picker.value, mode: "admin" });
+    draft = new URLSearchParams(location.search).get("draft") ?? "";
     history.replaceState(null, "", `/c/${begun.chat.id}`);
   }
   list.load();
   await open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null);
+  if (draft) composer.fill(draft);
 }
 
 find("stop").addEventListener("click", stop);
