@@ -141,6 +141,9 @@ BASE_TABLES = (
     "SELECT public.users.password_hash FROM people",
 )
 CTES = (
+    "WITH a AS (SELECT email, password_hash FROM users), users AS (SELECT 1 AS x) SELECT * FROM a, people",
+    "WITH a AS (WITH users AS (SELECT 1 AS x) SELECT * FROM users) SELECT u.email FROM a, people p, users u",
+    'WITH "USERS" AS (SELECT 1 AS x) SELECT email FROM users, people',
     "WITH users AS (SELECT * FROM users) SELECT * FROM main.users",
     "WITH people AS (SELECT * FROM users) SELECT * FROM people",
     "WITH people AS (SELECT 1 AS password_hash) SELECT * FROM people",

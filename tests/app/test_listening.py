@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
-from denizen.app.serve import listen
+from denizen.app.serve import is_reachable, listen
+from denizen.app.settings.schema import ServerSection
 from denizen.domain.errors import NeedsAttention
 
 
@@ -33,3 +35,19 @@ def test_a_port_is_taken_from_the_beginning() -> None:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with pytest.raises(OSError, match="in use"):
             other.bind(taken.getsockname())
+
+
+@pytest.mark.parametrize(
+    ("host", "section", "reachable"),
+    [
+        ("127.0.0.1", {}, False),
+        ("127.0.0.1", {"public_url": "http://localhost:8650"}, False),
+        ("127.0.0.1", {"public_url": "https://denizen.example.org"}, True),
+        ("127.0.0.1", {"trusted_proxies": ["10.0.0.0/8"]}, True),
+        ("0.0.0.0", {}, True),
+    ],
+)
+def test_a_server_behind_a_proxy_is_open_to_nobody_on_trust(
+    host: str, section: dict[str, Any], reachable: bool
+) -> None:
+    assert is_reachable(ServerSection(**section), host) is reachable

@@ -162,7 +162,10 @@ async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_defa
     monkeypatch.setenv("ADA", "a.b.c")
     account = "channels: {discord: {accounts: {denizen: '${ADA}'}}}\n"
     async with open_home(home, f"{LAB}{account}tools: {{weather: {{enabled: false}}}}\n") as denizen:
-        tools = {tool.spec.name: tool.tier for tool in await denizen.queries.list_tools()}
+        tools = {
+            tool.spec.name: tool.tier
+            for tool in await denizen.queries.list_tools(denizen.runtime.current.default_agent)
+        }
         assert "weather" not in tools and {"calculator", "remind"} <= tools.keys()
         assert max(tools.values()) <= 1
     off = ", ".join(f"{name}: {{enabled: false}}" for name in BUILTIN)

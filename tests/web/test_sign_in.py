@@ -55,12 +55,12 @@ async def test_a_key_of_the_configuration_still_signs_in() -> None:
         assert (await client.get("/api/account")).json()["error"]["code"] == "account_missing"
 
 
-async def test_an_own_key_signs_in_as_its_person() -> None:
+async def test_the_key_of_a_person_signs_nobody_in_who_could_then_do_more_than_the_key() -> None:
     async with open_web() as web, open_browser(web) as client:
         ann = await add_user(web, "ann")
         text, _ = await web.users.accounts.create_key(ann.principal(ann.role), "laptop", user=ann)
-        assert (await client.post("/login", data={"key": text})).status_code == 303
-        assert (await client.get("/api/account")).json()["name"] == "Ann"
+        assert (await client.post("/login", data={"key": text})).status_code == 401
+        assert (await client.get("/api/account", headers={"x-api-key": text})).json()["name"] == "Ann"
 
 
 # --- who cannot misuse it --------------------------------------------------------------------------------------------

@@ -180,7 +180,12 @@ async def _tools(denizen: Denizen) -> CheckResult:
 
     tools = await denizen.queries.list_tools()
     policy, findings = denizen.runtime.current.policy, list[Diagnosis]()
-    bare = [tool.spec.name for tool in tools if tool.tier is Tier.DANGEROUS and not has_rules(tool.spec, policy)]
+    bare = [
+        tool.spec.name
+        for tool in tools
+        # Those for administrators are on offer to them alone, and only where an agent lists them.
+        if tool.tier is Tier.DANGEROUS and not tool.spec.administration and not has_rules(tool.spec, policy)
+    ]
     if bare:
         fix = (
             "Each of their calls needs the observer or people. Under gate, write rules, modes or roles for them; or "

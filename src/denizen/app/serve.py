@@ -10,6 +10,7 @@ from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -23,6 +24,7 @@ from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
@@ -121,7 +123,11 @@ async def serve(
         await answering.wait()
         await accounts.wait_until_tried()
         on_ready(url)
-        if denizen.settings.channels.web.enabled and not is_loopback(host) and not api_keys(denizen):
+        if (
+            denizen.settings.channels.web.enabled
+            and is_reachable(denizen.settings.server, host)
+            and not api_keys(denizen)
+        ):
             invitation = await users.registration.make_founder_link()
             if invitation:
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
@@ -186,6 +192,12 @@ async def _leave_turns(denizen: Denizen) -> None:
     await denizen.services.durable.aclose()
 
 
+def is_reachable(server: ServerSection, host: str) -> bool:
+    """Tells whether others than this machine reach the server: it listens for them, or a proxy is configured."""
+    public = urlsplit(server.public_url).hostname or ""
+    return not is_loopback(host) or bool(server.trusted_proxies) or bool(public and not is_loopback(public))
+
+
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     """Returns the API keys of the current configuration."""
     settings = denizen.settings
@@ -215,7 +227,8 @@ def _server(
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
     exposure = Exposure(
-        listens_beyond_loopback=not is_loopback(host), allowed_origins=frozenset(denizen.settings.server.cors_origins)
+        listens_beyond_loopback=is_reachable(denizen.settings.server, host),
+        allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)

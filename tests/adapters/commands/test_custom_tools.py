@@ -54,13 +54,13 @@ async def test_a_program_sees_none_of_the_secrets(tmp_path: Path) -> None:
 
 
 async def test_a_program_sees_the_variables_that_are_named_for_it_alone(tmp_path: Path) -> None:
-    tool = CustomTool("it", "It.", ("env",), env={"TOKEN": "t-1", "LANG": "de"})
+    tool = CustomTool("it", "It.", ("env",), env={"TOKEN": "token-of-it", "LANG": "de"})
     other = CustomTool("other", "Other.", ("env",))
     tools = CustomToolset([tool, other], cwd=tmp_path, environ={"PATH": os.environ["PATH"], "API_KEY": "sk-1"})
     seen = set((await run(tools)).text.splitlines())
-    assert seen == {f"PATH={os.environ['PATH']}", f"HOME={tmp_path}", "LANG=de", "TOKEN=t-1"}
-    assert "t-1" not in (await tools.call(ToolCall(CallId("1"), "other", {}), SCOPE)).text
-    assert "t-1" not in repr(tool)
+    assert seen == {f"PATH={os.environ['PATH']}", f"HOME={tmp_path}", "LANG=de", "TOKEN=token-of-it"}
+    assert "token-of-it" not in (await tools.call(ToolCall(CallId("1"), "other", {}), SCOPE)).text
+    assert "token-of-it" not in repr(tool)
 
 
 async def test_a_value_that_would_be_an_option_is_refused_unless_options_have_ended(tmp_path: Path) -> None:

@@ -156,3 +156,27 @@ async def test_invitations_of_somebody_who_is_demoted_end() -> None:
         await web.users.accounts.change_role(ann.principal(ann.role), ben.id, RoleName.MEMBER)
         async with web.client() as newcomer:
             assert (await newcomer.get(f"/sign-up?invite={text}")).status_code == 403
+
+
+async def test_admins_end_no_keys_and_invitations_of_owners() -> None:
+    async with open_web() as web:
+        owner, ada = await add_user(web, "olga"), await add_user(web, "ada", RoleName.ADMIN)
+        acting = owner.principal(owner.role)
+        _, key = await web.users.accounts.create_key(acting, "backup", role=RoleName.OWNER)
+        _, invitation = await web.users.registration.invite(acting, role=RoleName.OWNER)
+        async with sign_in(web, ada) as browser:
+            for path in (f"/api/admin/api-keys/{key.id}", f"/api/admin/invitations/{invitation.id}"):
+                assert (await browser.client.delete(path)).status_code == 403
+        assert [each.id for each in await web.users.accounts.list_keys(None)] == [key.id]
+        assert [each.id for each in await web.users.registration.list_invitations()] == [invitation.id]
+
+
+async def test_a_reset_password_ends_keys_and_links_too() -> None:
+    async with open_web() as web:
+        owner, ann = await add_user(web, "olga"), await add_user(web, "ann")
+        text, _ = await web.users.accounts.create_key(ann.principal(ann.role), "found", user=ann)
+        async with web.client(**{"x-api-key": text}) as intruder:
+            assert (await intruder.get("/api/account")).status_code == 200
+            await web.users.accounts.reset_password(owner.principal(owner.role), ann, "another good password")
+            assert (await intruder.get("/api/account")).status_code == 401
+        assert await web.users.accounts.list_identities(ann) == []

@@ -223,6 +223,7 @@ async def test_a_picture_is_dropped_shown_and_seen_by_the_model() -> None:
             {"name": "x.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
         )
         await expect(page.get_by_label("Files to send").locator(".bad")).to_contain_text("x.svg")
+        await page.get_by_role("button", name="Remove x.svg").click()
         await ask(page, "What is it?")
         await expect(page.locator(".message.assistant")).to_contain_text("A dot.")
         await page.reload()

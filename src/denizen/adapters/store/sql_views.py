@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from denizen.adapters.store.columns import metadata
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 
@@ -195,8 +196,9 @@ def _check_parts(statement: exp.Expr) -> frozenset[str]:
     if sum(isinstance(node, exp.DPipe | exp.Concat) for node in nodes) > MAX_CONCATENATIONS:
         raise _refuse(f"texts may be joined at most {MAX_CONCATENATIONS} times")
     own = {name for each in statement.find_all(exp.CTE) for name in [each.alias.lower()]}
-    if clash := own & VIEWS.keys():
-        raise _refuse(f"{min(clash)} is the name of a view already")
+    if clash := own & (VIEWS.keys() | {name.lower() for name in metadata.tables}):
+        # Where a query is not visible yet, its name would be that of the table behind the views.
+        raise _refuse(f"{min(clash)} is the name of a view or a table already")
     tables = list(_list_tables(statement))
     if len(tables) > MAX_TABLES:
         raise _refuse(f"it may name at most {MAX_TABLES} tables")

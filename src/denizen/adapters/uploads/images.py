@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from anyio import CapacityLimiter, to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.installation import build_install_command
 from denizen.domain.upload import MAX_IMAGE_EDGE, WEBP_QUALITY
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _encode(data: bytes) -> bytes:
             "This server cannot take pictures.",
             code="images_missing",
             why="Pillow is not installed, with which pictures are read",
-            fix="Install the extra: pip install 'denizen[images]'.",
+            fix=f"Run `{build_install_command('images')}`.",
         ) from error
     try:
         with warnings.catch_warnings():

@@ -414,6 +414,7 @@ class Chats:
                             yield key, event
                             for other in _take_ready(news, seen, waiting):
                                 yield other
+                    chat = await self.find(owner, chat_id) or chat  # what its own turn changed is no news
                 with anyio.move_on_after(LOOK_EVERY_S):
                     told = await news.receive()
                     if isinstance(told, MessageTaken):

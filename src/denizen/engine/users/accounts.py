@@ -118,11 +118,17 @@ class UserAccounts:
         await self._set_password(user.principal(user.role), user, new, keep_sign_in)
 
     async def reset_password(self, actor: Principal, user: User, new: str) -> None:
-        """Sets the password of who has forgotten it, and ends all sign-ins. Raises InvalidInput, and as `change_role`
-        does.
+        """Sets the password of who has forgotten it or fears an intruder: ends all sign-ins, keys and links to other
+        sites. Raises InvalidInput, and as `change_role` does.
         """
         check_may_change(actor, user)
         await self._set_password(actor, user, new)
+        async with self._store.work() as work:
+            for key in await work.user_keys.list_for(user.id):
+                await work.user_keys.remove(key.id)
+            for identity in await work.identities.list_for(user.id):
+                await work.identities.remove(identity.provider, user_id=user.id)
+        self._credentials.forget()
 
     async def _set_password(self, actor: Principal, user: User, new: str, keep_sign_in: str = "") -> None:
         check_password(new, email=user.email)
@@ -207,8 +213,15 @@ class UserAccounts:
         return text, key
 
     async def revoke_key(self, actor: Principal, key_id: str, *, user: User | None = None) -> None:
-        """Revokes a key; with a user only one of that user. Raises NotFound."""
+        """Revokes a key; with a user only one of that user. Raises NotFound; NotAllowed for keys of owners unless it is
+        an owner who does it.
+        """
         async with self._store.work() as work:
+            if user is None:
+                for key in await work.user_keys.list_all():
+                    if key.id == key_id:
+                        owner = await work.users.find(key.user_id) if key.user_id else None
+                        check_may_grant(actor.roles, owner.role if owner else key.role)
             if not await work.user_keys.remove(key_id, user_id=user.id if user else None):
                 raise NotFound("There is no such key.", code="key_not_found")
             await work.audit.add([_event(actor.key, key_id, self._clock.now(), {"act": "revoke key"})])

@@ -252,8 +252,11 @@ class Registration:
             return [each for each in await work.invitations.list_all() if not each.used_at and each.expires_at > now]
 
     async def withdraw(self, actor: Principal, invitation_id: str) -> None:
-        """Withdraws an invitation. Raises NotFound."""
+        """Withdraws an invitation. Raises NotFound; NotAllowed for one of an owner, unless an owner does it."""
         async with self._store.work() as work:
+            for invitation in await work.invitations.list_all():
+                if invitation.id == invitation_id:
+                    check_may_grant(actor.roles, invitation.role)
             if not await work.invitations.remove(invitation_id):
                 raise NotFound("There is no such invitation.", code="invitation_not_found")
             await work.audit.add([_event(actor.key, invitation_id, self._clock.now(), {"act": "withdraw"})])

@@ -20,7 +20,7 @@ export async function request(path, options = {}) {
   const response = await fetch(path, { ...options, headers }).catch((error) => {
     throw error.name === "AbortError" ? error : new ConnectionError("The server cannot be reached.");
   });
-  if (response.status === 401) location.assign("/login");
+  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));
     throw new ApiError(body.error ?? { message: `The server answered ${response.status}.` }, response.status);
@@ -74,7 +74,7 @@ export async function* streamTurn(path, body, key, onTurn) {
 export async function waitForTurn(id) {
   for (;;) {
     const turn = await getJson(`/api/turns/${id}`).catch((error) => {
-      if (error instanceof ApiError) throw error;
+      if (error instanceof ApiError && error.status < 500 && error.status !== 429) throw error;
     });
     if (turn && turn.status !== "open") return lastEvent(turn);
     await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -91,6 +91,14 @@ export function lastEvent(turn) {
 export async function* parseEvents(stream) {
   let rest = "";
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    yield* readEvents(reader, rest);
+  } finally {
+    reader.cancel().catch(() => {}); // whoever stops reading gives the connection back
+  }
+}
+
+async function* readEvents(reader, rest) {
   for (;;) {
     const { done, value } = await reader.read().catch((error) => {
       throw error.name === "AbortError" ? error : new ConnectionError("The connection broke.");

@@ -1,6 +1,6 @@
 // The chat page: shows a chat, sends messages, follows what happens in it, and what people do with answers.
 
-import { ConnectionError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
+import { ApiError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
 import { ChatList } from "./chat_list.js";
 import { CommandMenu, commandNote, fillNote, keepNotes, streamCommand } from "./command_menu.js";
 import { Composer } from "./composer.js";
@@ -15,6 +15,8 @@ import { showCitation, showWhy, watchPanel } from "./side_panel.js";
 const find = (id) => document.getElementById(id);
 const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
 const PAGE = 100;
+const MAX_SHOWN = 500;
+const hasKeyboard = matchMedia("(hover: hover) and (pointer: fine)").matches;
 const RECONNECT_MS = 3000;
 
 let agents = [];
@@ -55,12 +57,19 @@ async function makeChat() {
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
+let visit = 0; // counts what was opened: what belongs to an earlier visit touches the page no more
+
 async function go(id) {
+  document.body.classList.remove("menu-open");
+  if (id !== null && id === chat && details) return;
   history.pushState(null, "", id ? `/c/${id}` : "/");
   await open(id);
 }
 
 async function open(id) {
+  composer.leave();
+  visit += 1;
+  followed = null;
   watching?.abort();
   chat = id;
   details = null;
@@ -74,15 +83,16 @@ async function open(id) {
   list.select(id);
   composer.show();
   if (id) watch(id);
-  document.body.classList.remove("menu-open");
-  find("message").focus();
+  if (hasKeyboard) find("message").focus();
 }
 
-// Shows the chat as it is stored.
+// Shows the chat as it is stored. Not while a question is being edited, or when one was asked meanwhile.
 async function load() {
-  const asked = chat;
-  const now = await getJson(`/api/chats/${asked}?limit=${PAGE}`);
-  if (chat !== asked) return;
+  const own = visit;
+  const before = running;
+  const limit = Math.min(MAX_SHOWN, Math.max(PAGE, details?.messages.length ?? 0));
+  const now = await getJson(`/api/chats/${chat}?limit=${limit}`);
+  if (visit !== own || (before === null && running !== null) || log.querySelector("form.edit")) return;
   const isFirst = details === null;
   details = now;
   if (isFirst && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
@@ -94,16 +104,33 @@ async function load() {
   if (isFirst) scrollToEnd();
 }
 
+// The end stays in view until the reader scrolls up.
+let follows = true;
+let lastTop = 0;
+scroller.addEventListener("scroll", () => {
+  const gap = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+  if (gap < 4) follows = true;
+  else if (scroller.scrollTop < lastTop - 1) follows = false;
+  lastTop = scroller.scrollTop;
+}, { passive: true });
+
+function toEnd() {
+  if (follows) scroller.scrollTop = scroller.scrollHeight;
+}
+
 // Twice: what comes into view gets its real height only then.
 function scrollToEnd() {
-  scroller.scrollTop = scroller.scrollHeight;
-  requestAnimationFrame(() => requestAnimationFrame(() => { scroller.scrollTop = scroller.scrollHeight; }));
+  follows = true;
+  toEnd();
+  requestAnimationFrame(() => requestAnimationFrame(toEnd));
 }
 
 async function loadEarlier() {
+  const own = visit;
   const before = details.messages[0].sequence;
   const query = new URLSearchParams({ before, limit: PAGE, session: details.session_id });
   const earlier = await getJson(`/api/chats/${chat}?${query}`);
+  if (visit !== own || before !== details.messages[0].sequence) return;
   const height = scroller.scrollHeight;
   log.prepend(...itemsOf(earlier.messages));
   scroller.scrollTop += scroller.scrollHeight - height;
@@ -146,7 +173,8 @@ function fill(item, message) {
 function finish(item, message) {
   const turn = message.turn;
   const isAnswer = message.role === "assistant";
-  const more = isAnswer ? [] : turn.status === "failed" || turn.status === "refused" ? [messageItem("assistant", turn.agent)] : [];
+  const hasEndedBadly = ["failed", "refused", "cancelled"].includes(turn.status);
+  const more = !isAnswer && hasEndedBadly ? [messageItem("assistant", turn.agent)] : [];
   const target = isAnswer ? item : more[0];
   if (!target) return more;
   const { reasoning, images, cards } = turn.extras;
@@ -170,7 +198,7 @@ function questionTools(message) {
   const tools = element("div", "tools");
   tools.append(
     copyButton(() => message.text, "Copy the message"),
-    button("Edit", () => edit(message), "tiny"),
+    button("Edit", (event) => edit(message, event.currentTarget.closest(".message")), "tiny"),
     ...versions(message),
   );
   return tools;
@@ -246,14 +274,23 @@ async function activate(session) {
 
 // Asks a question again, or another in its place: what was said from there on stays as another version.
 async function branch(question, text) {
-  if (running !== null) return;
+  if (running !== null) {
+    setStatus("Wait for the answer, or stop it, first.");
+    return;
+  }
+  const own = visit;
+  setRunning("");
   try {
     await send("POST", `/api/chats/${chat}/branch`, { before_message_id: question.id });
+    if (visit !== own) return;
     await load();
-    await ask({ text, uploads: [] });
   } catch (error) {
+    if (visit !== own) return;
     complain(error);
+    setRunning(null);
+    return;
   }
+  if (visit === own) await ask({ text, uploads: question.uploads ?? [] });
 }
 
 function retry(turnId) {
@@ -261,8 +298,8 @@ function retry(turnId) {
   if (question) branch(question, question.text);
 }
 
-function edit(message) {
-  const item = [...log.querySelectorAll(".message.user")].find((each) => each.contains(document.activeElement));
+function edit(message, item) {
+  item.querySelector("form.edit")?.remove();
   const form = element("form", "edit");
   const box = Object.assign(element("textarea"), { value: message.text, rows: 3 });
   box.setAttribute("aria-label", "The message, to be changed");
@@ -274,7 +311,10 @@ function edit(message) {
   form.append(box, row);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (box.value.trim()) branch(message, box.value.trim());
+    const text = box.value.trim();
+    if (!text || running !== null) return;
+    form.remove();
+    branch(message, text);
   });
   item.append(form);
   box.focus();
@@ -287,6 +327,15 @@ async function ask({ text, uploads }) {
   const isFirst = chat === null || details === null;
   chat ??= newKey();
   const asked = chat;
+  const own = visit;
+  let isTaken = false;
+  const take = (turn) => {
+    isTaken = true;
+    if (isFirst) list.load();
+    if (visit !== own) return;
+    setRunning(turn);
+    if (isFirst) list.select(asked);
+  };
   if (isFirst) history.replaceState(null, "", `/c/${chat}`);
   const question = messageItem("user", "You");
   question.append(textBody(text));
@@ -300,21 +349,29 @@ async function ask({ text, uploads }) {
   const view = new TurnView(item, setStatus, following);
   const body = { message: text, agent: picker.value, model: models.value, uploads: uploads.map((each) => each.path) };
   try {
-    for await (const event of streamTurn(`/api/chats/${asked}`, body, newKey(), setRunning)) {
-      if (chat !== asked) return; // another chat is shown now; the turn goes on without this page
+    for await (const event of streamTurn(`/api/chats/${asked}`, body, newKey(), take)) {
+      if (visit !== own) return; // something else is shown now; the turn goes on without this page
       if (event.type === "title") {
         setTitle(event.title);
         list.rename(asked, event.title);
       } else {
         view.show(event);
-        if (event.type === "finished" || event.type === "error") endTurn(asked, isFirst);
+        if (event.type === "finished" || event.type === "error") endTurn(own, isFirst);
       }
     }
   } catch (error) {
-    if (chat !== asked) return;
+    if (visit !== own) {
+      if (!isTaken) composer.keepFor(asked, text);
+      return;
+    }
     following(() => item.append(problemBlock(describeError(error))));
-    composer.fill(text);
-    endTurn(asked, false);
+    if (isTaken) {
+      await endTurn(own, isFirst);
+      return;
+    }
+    composer.giveBack({ text, uploads }); // and what waited behind it: the reason holds for that, too
+    setStatus("");
+    setRunning(null);
   }
 }
 
@@ -322,7 +379,7 @@ async function ask({ text, uploads }) {
 async function give(text) {
   const isFirst = chat === null || details === null;
   chat ??= newKey();
-  const asked = chat;
+  const own = visit;
   const note = commandNote(text, log);
   let view = null;
   log.append(note);
@@ -331,8 +388,8 @@ async function give(text) {
   setRunning("");
   setStatus("Working…");
   try {
-    for await (const event of streamCommand({ input: text, chat: asked, agent: picker.value }, newKey())) {
-      if (chat !== asked) return;
+    for await (const event of streamCommand({ input: text, chat, agent: picker.value }, newKey())) {
+      if (visit !== own) return;
       if (event.type === "turn") {
         const item = messageItem("assistant", event.agent);
         following(() => log.append(item));
@@ -344,86 +401,88 @@ async function give(text) {
         if (event.agent) picker.value = event.agent;
       } else if (event.type === "title") {
         setTitle(event.title);
-        list.rename(asked, event.title);
+        list.rename(chat, event.title);
       } else {
         view?.show(event);
         if (!view && event.type === "error") following(() => note.append(problemBlock(event.error)));
       }
     }
   } catch (error) {
-    if (chat !== asked) return;
+    if (visit !== own) return;
     following(() => note.append(problemBlock(describeError(error))));
-    composer.fill(text);
+    if (!view) composer.giveBack({ text, uploads: [] });
   }
-  if (view) return endTurn(asked, isFirst);
+  if (visit !== own) return;
+  if (view) return endTurn(own, isFirst);
   setStatus("");
   if (!isFirst) await load().catch(complain);
-  if (chat === asked) setRunning(null);
+  if (visit === own) setRunning(null);
 }
 
 // Shows the chat as it is stored now: with durations, versions, and what people may do with the answer.
-async function endTurn(asked, isFirst) {
+async function endTurn(own, isFirst) {
+  if (visit !== own) return;
   setStatus("");
-  if (isFirst) list.select(asked);
+  if (isFirst) list.select(chat);
   if (isFirst) list.load();
   await load().catch(complain);
-  if (chat !== asked) return;
+  if (visit !== own) return;
   setRunning(null);
-  if (isFirst) watch(asked);
+  if (isFirst) watch(chat);
 }
 
 // Shows the chat, and follows what happens in it: a turn that runs already, and messages from another tab or client.
 // The server tells first that there is something to load, and each turn after the message that began it.
+let followed = null; // the view of a turn that this page did not begin
+
 async function watch(id) {
   watching?.abort();
   const own = (watching = new AbortController());
-  let view = null; // of a turn that this page did not begin
+  if (followed) followed = running = null; // its beginning is told again; the page stays busy
   try {
     const response = await request(`/api/events/chats/${id}`, { signal: own.signal });
     for await (const event of parseEvents(response.body)) {
       if (own.signal.aborted) return;
-      view = await follow(event, view);
+      await follow(event, own.signal);
     }
   } catch (error) {
     if (own.signal.aborted) return;
-    if (details === null) complain(error);
-    else if (error instanceof ConnectionError) setTimeout(() => chat === id && !own.signal.aborted && watch(id), RECONNECT_MS);
+    if (details === null && !log.querySelector(".problem")) complain(error);
+    if (error instanceof ApiError && error.status < 500 && error.status !== 429) return;
   }
+  setTimeout(() => !own.signal.aborted && watch(id), RECONNECT_MS);
 }
 
-// Takes one event and returns the view of the turn that it belongs to, if that is not this page's own.
-async function follow(event, view) {
+async function follow(event, signal) {
   if (event.type === "changed") {
-    if (event.removed) await go(null);
-    else if (running === null) await load();
-    return view;
-  }
-  if (event.type === "title") {
+    if (event.removed) return go(null);
+    if (running !== null) return;
+    await load();
+    if (!signal.aborted && running === null && !details?.running.length) setRunning(null); // it has ended meanwhile
+  } else if (event.type === "title") {
     setTitle(event.title);
     list.rename(chat, event.title);
-    return view;
-  }
-  if (event.type === "message") {
-    if (running !== null) return null; // this page shows it already
+  } else if (event.type === "message") {
+    if (running !== null) return; // this page shows it already
     await load();
+    if (signal.aborted || running !== null) return;
     const item = messageItem("assistant", picker.value);
     log.append(item);
     scrollToEnd();
     setRunning(event.turn_id);
     setStatus("Thinking…");
-    return new TurnView(item, setStatus, following);
+    followed = new TurnView(item, setStatus, following);
+  } else if (followed) {
+    followed.show(event);
+    if (event.type !== "finished" && event.type !== "error") return;
+    followed = null;
+    await endTurn(visit, false);
   }
-  view?.show(event);
-  if (!view || (event.type !== "finished" && event.type !== "error")) return view;
-  await endTurn(chat, false);
-  return null;
 }
 
-// Keeps the end in view unless the reader has scrolled up.
 function following(change) {
-  const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
   change();
-  if (atEnd) scrollToEnd();
+  if (follows) scrollToEnd();
 }
 
 function setStatus(text) {
@@ -434,6 +493,7 @@ function setRunning(turn) {
   running = turn;
   const isBusy = turn !== null;
   log.setAttribute("aria-busy", String(isBusy)); // screen readers wait for the whole answer
+  if (!isBusy && document.activeElement === find("stop")) find("message").focus();
   find("stop").hidden = !isBusy;
   find("stop").disabled = !turn;
   find("send").textContent = isBusy ? "Queue" : "Send";
@@ -454,6 +514,8 @@ function complain(error) {
 
 // --- the start -------------------------------------------------------------------------------------------------------
 
+const idInAddress = () => location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null;
+
 async function start() {
   watchPanel(log, () => details);
   const [known, choices] = await Promise.all([getJson("/api/agents"), getJson("/api/models")]);
@@ -465,11 +527,13 @@ async function start() {
   let draft = "";
   if (location.pathname === "/admin/ask") {
     const begun = await send("POST", "/api/chats", { agent: picker.value, mode: "admin" });
-    draft = new URLSearchParams(location.search).get("draft") ?? "";
+    // From our own pages only: else a link anywhere could put words into the mouth of an owner.
+    const isOwn = document.referrer.startsWith(`${location.origin}/`);
+    draft = isOwn ? new URLSearchParams(location.search).get("draft") ?? "" : "";
     history.replaceState(null, "", `/c/${begun.chat.id}`);
   }
   list.load();
-  await open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null);
+  await open(idInAddress());
   if (draft) composer.fill(draft);
 }
 
@@ -482,6 +546,13 @@ find("new").addEventListener("click", (event) => {
   go(null);
 });
 picker.addEventListener("change", () => localStorage.setItem("denizen.agent", picker.value));
-document.addEventListener("keydown", (event) => event.key === "Escape" && find("panel").hidden && stop());
-window.addEventListener("popstate", () => open(location.pathname.match(/^\/c\/([\w-]+)$/)?.[1] ?? null));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.isComposing || !find("panel").hidden) return;
+  if (document.querySelector("dialog[open]") || document.body.classList.contains("menu-open")) return;
+  if (event.target === find("message") || event.target === document.body || event.target.closest("#log, #scroll, #stop")) {
+    if (!event.target.closest("form.edit")) stop();
+  }
+});
+window.addEventListener("pagehide", () => composer.leave());
+window.addEventListener("popstate", () => idInAddress() !== chat && open(idInAddress()));
 start().catch(complain);

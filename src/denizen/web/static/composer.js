@@ -18,7 +18,7 @@ export class Composer {
       this.submit();
     });
     this.box.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
       event.preventDefault();
       this.submit();
     });
@@ -58,6 +58,30 @@ export class Composer {
     this.fit();
   }
 
+  // What waits goes back into the draft of the chat that is left.
+  leave() {
+    if (!this.isShown) return;
+    this.box.value = [...this.waiting.map((each) => each.text), this.box.value].filter(Boolean).join("\n\n");
+    this.waiting = [];
+    this.keepDraft();
+  }
+
+  // Takes back a message that was not sent, and those that waited behind it.
+  giveBack({ text, uploads }) {
+    const back = [{ text, uploads }, ...this.waiting];
+    this.waiting = [];
+    this.uploads = [...back.flatMap((each) => each.uploads), ...this.uploads];
+    this.drawFiles();
+    this.drawQueue();
+    this.fill([...back.map((each) => each.text), this.box.value].filter(Boolean).join("\n\n"));
+  }
+
+  // Keeps a message that was not sent for when its chat is shown again.
+  keepFor(chat, text) {
+    const key = `denizen.draft.${chat}`;
+    localStorage.setItem(key, [text, localStorage.getItem(key)].filter(Boolean).join("\n\n"));
+  }
+
   draftKey() {
     return `denizen.draft.${this.chatId() ?? "new"}`;
   }
@@ -78,7 +102,10 @@ export class Composer {
     const text = this.box.value.trim();
     const ready = this.uploads.filter((each) => each.path);
     if (!text && !ready.length) return;
-    if (this.uploads.some((each) => each.isLoading)) return;
+    if (this.uploads.some((each) => each.isLoading || each.problem)) {
+      find("status").textContent = "Wait for the files, or remove those that failed.";
+      return;
+    }
     this.box.value = "";
     this.keepDraft();
     this.uploads = [];
@@ -133,7 +160,7 @@ export class Composer {
     } catch (error) {
       entry.problem = describeError(error).message;
     }
-    if (this.draftKey() !== before) {
+    if (this.uploads.includes(entry) && this.draftKey() !== before) {
       localStorage.removeItem(before); // the chat has an id now
       this.keepDraft();
     }

@@ -157,14 +157,15 @@ export class TurnView {
     this.text = "";
     this.reasoning = "";
     this.body = null;
-    this.frame = 0;
+    this.timer = 0;
+    this.pause_ms = 50;
   }
 
   show(event) {
     switch (event.type) {
       case "text":
         this.text += event.text;
-        this.frame ||= requestAnimationFrame(() => this.onChange(() => this.draw()));
+        this.timer ||= setTimeout(() => this.onChange(() => this.draw()), this.pause_ms);
         break;
       case "retract":
         this.text = "";
@@ -217,7 +218,7 @@ export class TurnView {
     const [card, close] = approvalCard(approval);
     this.approvals.set(approval.id, close);
     this.item.append(card);
-    if (approval.may_decide) card.focus(); // not a button: a key that was meant for the message must not decide
+    if (approval.may_decide && !document.activeElement?.value) card.focus(); // not a button: a key that was meant for the message must not decide
   }
 
   finish(event) {
@@ -230,8 +231,9 @@ export class TurnView {
   }
 
   draw() {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
+    clearTimeout(this.timer);
+    this.timer = 0;
+    const began = performance.now();
     if (!this.text.trim()) {
       this.body?.remove();
       this.body = null;
@@ -241,5 +243,6 @@ export class TurnView {
     if (this.body) this.body.replaceWith(now);
     else this.item.append(now);
     this.body = now;
+    this.pause_ms = Math.max(50, 4 * (performance.now() - began)); // at most a fifth of the time goes into drawing
   }
 }
