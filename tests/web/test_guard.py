@@ -331,3 +331,13 @@ async def test_who_guesses_keys_from_one_address_after_another_of_an_ipv6_networ
             async with httpx2.AsyncClient(transport=transport, base_url=LOCAL) as client:
                 codes.append((await client.post("/login", data={"key": f"guess-{number}"})).status_code)
     assert codes == [401] * WRONG_KEYS.calls + [429]
+
+
+async def test_a_browser_that_asks_for_an_unknown_page_gets_a_page() -> None:
+    async with open_web() as web, web.client() as client:
+        page = await client.get("/admin/nowhere", headers={"accept": "text/html"})
+        answer = await client.get("/admin/nowhere")
+        api = await client.get("/api/nowhere", headers={"accept": "text/html"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "Look for it in the menu" in page.text
+    assert [each.json()["error"]["code"] for each in (answer, api)] == ["route_unknown"] * 2

@@ -536,7 +536,9 @@ def _check_mode(principal: Principal, mode: ChatMode) -> None:
 async def _get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:
     chat = await work.chats.find(owner, chat_id)
     if chat is None:
-        raise NotFound("You have no such chat.", code="chat_not_found", fix="GET /api/chats lists those you have.")
+        raise NotFound(
+            "You have no such chat.", code="chat_not_found", fix="It may be deleted: look at the list of your chats."
+        )
     return chat
 
 

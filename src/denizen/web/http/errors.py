@@ -21,6 +21,8 @@ from denizen.domain.ids import fresh
 from denizen.web.http.problems import BUG, describe_problem, fill_in
 from denizen_sdk.errors import ProblemDetails
 
+PROGRAM_PATHS = ("/api/", "/v1/")
+"""The beginnings of the paths that only programs ask for."""
 REPEATABLE = frozenset({429, 503})
 RETRY_AFTER_S = 5
 """The `Retry-After` of a 503 whose error names no time."""
@@ -75,10 +77,16 @@ def answer_http_exception(request: Request, error: Exception) -> Response:
     """Returns the answer to errors of the framework: unknown paths and methods, bodies that are too large."""
     if not isinstance(error, HTTPException):
         raise TypeError(f"not an HTTP exception: {error!r}")
+    if not request.url.path.startswith(PROGRAM_PATHS):
+        raise error  # for the boundary, which has a page for browsers
+    return error_response(request.url.path, _describe_http(request.scope, error), headers=error.headers)
+
+
+def _describe_http(scope: Scope, error: HTTPException) -> ProblemDetails:
     code = {404: "route_unknown", 405: "method_not_allowed", 413: "body_too_large"}.get(error.status_code, "http")
-    text = f"{request.method} {request.url.path}: {error.detail}."
-    problem = ProblemDetails(code, text, error.status_code, fix="See /api/openapi.json for what there is.")
-    return error_response(request.url.path, problem, headers=error.headers)
+    is_program = scope["path"].startswith(PROGRAM_PATHS)
+    fix = "See /api/openapi.json for what there is." if is_program else "Look for it in the menu, or begin at `/`."
+    return ProblemDetails(code, f"{scope['method']} {scope['path']}: {error.detail}.", error.status_code, fix=fix)
 
 
 class ErrorBoundary:
@@ -95,7 +103,7 @@ class ErrorBoundary:
     def _answer(self, scope: Scope, problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
         """Returns a page for a browser, and what programs expect for all else."""
         accepted = Headers(scope=scope).get("accept", "")
-        is_page = "text/html" in accepted and not scope["path"].startswith(("/api/", "/v1/"))
+        is_page = "text/html" in accepted and not scope["path"].startswith(PROGRAM_PATHS)
         if self._render_page is not None and is_page:
             return self._render_page(HTTPConnection(scope), fill_in(problem))
         return error_response(scope["path"], problem, headers=headers)
@@ -118,6 +126,8 @@ class ErrorBoundary:
             response = self._answer(scope, describe_problem(error), _retry_headers(error))
             if started:
                 _log.warning("answer broken off", extra={"path": scope["path"], **error.fields})
+        except HTTPException as error:
+            response = self._answer(scope, _describe_http(scope, error), error.headers)
         except ClientDisconnect:
             return  # before its body was complete
         except Exception:  # noqa: BLE001 - the boundary of a request
