@@ -89,3 +89,15 @@ async def test_own_keys_and_the_api_of_openai_clients_take_from_the_same_message
             body = {"model": "denizen", "messages": [{"role": "user", "content": "hi"}]}
             answer = await program.post("/v1/chat/completions", json=body)
             assert (answer.status_code, answer.headers["x-ratelimit-remaining"]) == (200, "13")
+
+
+async def test_a_summary_that_is_asked_for_takes_a_message_too() -> None:
+    async with open_web(make_hello_model(), timing=PATIENT) as web:
+        await add_user(web, "owner")
+        async with sign_in(web, await add_user(web, "ann")) as ann:
+            for number in range(DAILY_MESSAGES):
+                await ann.client.post("/api/chats/one", json={"message": f"hi {number}"})
+            asked = len(web.model.requests)
+            refused = await ann.client.post("/api/command", json={"input": "/compact", "chat": "one"})
+    assert "You have asked 15 times within the day." in refused.text
+    assert len(web.model.requests) == asked

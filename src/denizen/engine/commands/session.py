@@ -19,6 +19,7 @@ from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply
 from denizen.engine.configuration.choices import find_model_choice, put_reset
 from denizen.engine.inspection.queries import ContextShare, Queries
+from denizen.engine.intake.rate_limiter import RateLimiter, rate_error, turn_rate_key
 from denizen.engine.summaries.compaction import compact_session
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import UnitOfWork
@@ -94,6 +95,11 @@ async def _compact(context: CommandContext) -> CommandReply:
     async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
         key, room, asker = TurnId(fresh("compact")), context.command.room, context.caller.principal
         payer = Payer.at_place(key, context.agent.name, asker, room.place, room.guild, generation)
+        excess = await RateLimiter(context.services.store, context.services.clock).take(
+            turn_rate_key(asker), generation.policy.rate_limits.of(asker)
+        )
+        if excess is not None:  # it asks the model, as a question does
+            raise rate_error(excess)
         done = await compact_session(context.services, payer, context.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
     told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"
