@@ -60,7 +60,9 @@ async def test_a_user_changes_profile_and_password_and_ends_other_sign_ins() -> 
 @pytest.mark.proves("S-user-api-keys")
 async def test_a_user_makes_a_key_that_is_shown_once_and_revokes_it() -> None:
     async with open_web() as web, sign_in(web, await add_user(web, "ann")) as browser:
-        made = await browser.submit("/settings/api-keys", name="laptop")
+        refused = await browser.submit("/settings/api-keys", name="laptop", password="guessed")
+        assert (refused.status_code, "not your password" in refused.text) == (403, True)
+        made = await browser.submit("/settings/api-keys", name="laptop", password=PASSWORD)
         [text] = re.findall(r"dz_[\w-]+", made.text)
         page = await read_page(browser)
         assert ("laptop" in page, text in page) == (True, False)
@@ -69,7 +71,7 @@ async def test_a_user_makes_a_key_that_is_shown_once_and_revokes_it() -> None:
             [key] = await read_ids(browser, "/settings/api-keys/revoke")
             await browser.submit("/settings/api-keys/revoke", id=key)
             assert (await program.get("/api/account")).status_code == 401
-        unnamed = await browser.submit("/settings/api-keys", name=" ")
+        unnamed = await browser.submit("/settings/api-keys", name=" ", password=PASSWORD)
         assert (unnamed.status_code, 'role="alert"' in unnamed.text) == (400, True)
 
 
@@ -133,7 +135,7 @@ async def test_what_people_write_is_shown_as_text() -> None:
         evil = "<img src=x onerror=alert(1)>"
         async with sign_in(web, ann, agent=evil) as browser:
             await browser.submit("/settings/profile", name=evil, email=ann.email)
-            await browser.submit("/settings/api-keys", name=evil)
+            await browser.submit("/settings/api-keys", name=evil, password=PASSWORD)
             page = (await browser.client.get("/settings")).text
             assert page.count("&lt;img src=x onerror=alert(1)&gt;") >= 3
             assert "<img src=x" not in page

@@ -187,7 +187,7 @@ WRITES = [
     ("PATCH", "/api/account", {"name": "Eve"}),
     ("DELETE", "/api/account", {"password": PASSWORD}),
     ("PUT", "/api/account/password", {"old": PASSWORD, "new": "another password"}),
-    ("POST", "/api/account/api-keys", {"name": "eve"}),
+    ("POST", "/api/account/api-keys", {"name": "eve", "password": PASSWORD}),
     ("DELETE", "/api/account/sessions", {}),
     ("POST", "/api/admin/invitations", {"role": "owner"}),
     ("POST", "/api/admin/api-keys", {"name": "eve", "role": "owner"}),

@@ -91,7 +91,7 @@ class LinkedIdentity:
 @record(kw_only=True)
 class UserKey:
     """An API key that was made here. One of a person has the `user_id` and acts as that person, with whatever role the
-    person has by then; one for a program has no `user_id`, and its own `role`.
+    person has by then; one for a program has no `user_id`, and its own `role`. `created_by` is the key of a principal.
     """
 
     id: str
@@ -99,6 +99,7 @@ class UserKey:
     name: str
     user_id: str
     role: RoleName
+    created_by: str
     created_at: datetime
     used_at: datetime | None = None
 

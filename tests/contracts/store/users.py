@@ -58,6 +58,7 @@ def make_key(user: User | None, name: str) -> UserKey:
         name=name,
         user_id=user.id if user else "",
         role=RoleName.ADMIN,
+        created_by="local:local",
         created_at=NOON,
     )
 

@@ -17,7 +17,10 @@ NEW = "another good password"
 @pytest.mark.proves("S-user-api-keys")
 async def test_people_make_see_use_and_revoke_their_own_keys() -> None:
     async with open_web(make_hello_model()) as web, sign_in(web, await add_user(web, "ann")) as ann:
-        made = (await ann.client.post("/api/account/api-keys", json={"name": "laptop"})).json()
+        guessed = await ann.client.post("/api/account/api-keys", json={"name": "laptop", "password": "guessed"})
+        assert (guessed.status_code, guessed.json()["error"]["code"]) == (403, "password_wrong")
+        wanted = {"name": "laptop", "password": PASSWORD}
+        made = (await ann.client.post("/api/account/api-keys", json=wanted)).json()
         assert made["key"].startswith("dz_")
         listed = await ann.client.get("/api/account/api-keys")
         assert [key["name"] for key in listed.json()] == ["laptop"]
@@ -48,7 +51,7 @@ async def test_a_key_has_the_role_that_its_person_has_by_now() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", "/api/account/api-keys", {"name": "more"}),
+        ("POST", "/api/account/api-keys", {"name": "more", "password": PASSWORD}),
         ("PUT", "/api/account/password", {"old": PASSWORD, "new": NEW}),
         ("PATCH", "/api/account", {"email": "eve@example.org", "password": PASSWORD}),
         ("DELETE", "/api/account", {"password": PASSWORD}),

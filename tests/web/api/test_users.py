@@ -171,6 +171,18 @@ async def test_admins_end_no_keys_and_invitations_of_owners() -> None:
         assert [each.id for each in await web.users.registration.list_invitations()] == [invitation.id]
 
 
+async def test_keys_for_programs_do_not_outlive_the_rights_of_who_made_them() -> None:
+    async with open_web() as web:
+        owner, ada = await add_user(web, "olga"), await add_user(web, "ada", RoleName.ADMIN)
+        acting = ada.principal(ada.role)
+        for name, role in (("ci", RoleName.ADMIN), ("reader", RoleName.MEMBER)):
+            await web.users.accounts.create_key(acting, name, role=role)
+        await web.users.accounts.change_role(owner.principal(owner.role), ada.id, RoleName.MEMBER)
+        assert [each.name for each in await web.users.accounts.list_keys(None)] == ["reader"]
+        await web.users.accounts.delete(owner.principal(owner.role), ada.id)
+        assert await web.users.accounts.list_keys(None) == []
+
+
 async def test_a_reset_password_ends_keys_and_links_too() -> None:
     async with open_web() as web:
         owner, ann = await add_user(web, "olga"), await add_user(web, "ann")

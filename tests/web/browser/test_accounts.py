@@ -42,6 +42,7 @@ async def test_somebody_signs_up_changes_settings_and_signs_in_again() -> None:
 
         await page.get_by_role("link", name="Settings").click()
         await page.get_by_label("Name of a new key").fill("laptop")
+        await page.locator("#key-password").fill(PASSWORD)
         await page.get_by_role("button", name="Make a key").click()
         await expect(page.get_by_role("status").get_by_text(re.compile("dz_"))).to_be_visible()
         await page.get_by_role("button", name="Revoke laptop").click()

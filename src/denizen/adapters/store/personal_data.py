@@ -80,7 +80,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     invitations: invitations.c.created_by == _KEY,
     sign_ins: sign_ins.c.user_id == _USER,
     linked_identities: linked_identities.c.user_id == _USER,
-    user_keys: user_keys.c.user_id == _USER,
+    user_keys: sa.or_(user_keys.c.user_id == _USER, user_keys.c.created_by == _KEY),
     users: users.c.id == _USER,
 }
 """The rows that are of a person alone, what belongs to others before them. They are exported, and go."""

@@ -71,6 +71,7 @@ user_keys = sa.Table(
     *texts("name"),
     _user_column(nullable=True),
     sa.Column("role", EnumValue(RoleName), nullable=False),
+    *texts("created_by"),
     *times("created_at"),
     sa.Column("used_at", UtcTime()),
     sa.Index("ix_user_keys_user_id", "user_id"),

@@ -203,6 +203,7 @@ class UserAccounts:
             name=read_name(name),
             user_id=user.id if user else "",
             role=role,
+            created_by=actor.key,
             created_at=now,
         )
         async with self._store.work() as work:
@@ -242,6 +243,7 @@ class UserAccounts:
             await work.users.update(changed)
             if rank(role) < rank(target.role):  # what such a person may not give any more is not given later, either
                 await work.invitations.remove_made_by(target.key)
+                await _remove_program_keys(work, target, above=role)
             details: dict[str, Json] = {"act": "role", "from": target.role, "to": role}
             await work.audit.add([_event(actor.key, user_id, self._clock.now(), details)])
         self._credentials.forget()
@@ -267,6 +269,7 @@ class UserAccounts:
             await work.sign_ins.remove_all(user_id)
             for key in await work.user_keys.list_for(user_id):
                 await work.user_keys.remove(key.id)
+            await _remove_program_keys(work, target)
             turn_ids = await work.personal_data.list_turns(user_id)
         self._credentials.forget()
         # Chats and files go before the account: while one is left, there has to be somebody who can delete it.
@@ -288,6 +291,15 @@ class UserAccounts:
 
 def _tries(email: str) -> str:
     return f"password\x00{email}"
+
+
+async def _remove_program_keys(work: UnitOfWork, maker: User, *, above: RoleName | None = None) -> None:
+    """Removes the keys for programs that somebody made, whose text is known to that person; with a role only those that
+    may do more.
+    """
+    for key in await work.user_keys.list_for(""):
+        if key.created_by == maker.key and (above is None or rank(key.role) > rank(above)):
+            await work.user_keys.remove(key.id)
 
 
 async def _get(work: UnitOfWork, user_id: str) -> User:

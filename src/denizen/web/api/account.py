@@ -1,6 +1,7 @@
 """`/api/account`: the own account of a person, with its sign-ins, API keys and linked identities.
 
-What would let somebody take the account over needs a sign-in, not a key, and where there is a password the password.
+What would let somebody take the account over needs a sign-in, not a key, and where there is a password the password;
+to link another site the sign-in is enough.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class AccountRoutes:
                 self.create_key,
                 member,
                 Operation(
-                    "Make an own API key, whose text is told once", object_schema("name", name=TEXT), CreatedApiKey
+                    "Make an own API key, whose text is told once",
+                    object_schema("name", name=TEXT, password=TEXT),
+                    CreatedApiKey,
                 ),
             ),
             ApiRoute(
@@ -212,7 +215,8 @@ class AccountRoutes:
     async def create_key(self, request: Request) -> Response:
         user, _ = get_sign_in(request)
         body = await read_object(request)
-        check_field_names(body, ("name",))
+        check_field_names(body, ("name", "password"))
+        await self._users.accounts.confirm(user, read_text(body, "password"))
         text, key = await self._users.accounts.create_key(
             get_principal(request), read_text(body, "name"), user=user, role=RoleName.MEMBER
         )

@@ -101,8 +101,9 @@ class SettingsPages:
     async def create_key(self, request: Request) -> Response:
         (user, _), fields = get_sign_in(request), await read_form(request)
         try:
+            await self._accounts.confirm(user, fields.get("password", ""))
             text, _ = await self._accounts.create_key(get_principal(request), fields.get("name", ""), user=user)
-        except InvalidInput as error:
+        except (InvalidInput, NotAllowed, LimitExceeded) as error:
             return await self._render(request, error=error)
         return await self._render(request, new_key=text)
 

@@ -65,6 +65,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=True),
         sa.Column("role", sa.Text(), nullable=False),
+        sa.Column("created_by", sa.Text(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("used_at", TIME, nullable=True),
         sa.UniqueConstraint("digest", name="uq_user_keys_digest"),
