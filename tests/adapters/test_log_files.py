@@ -72,6 +72,14 @@ async def test_the_oldest_files_go_after_a_week_and_when_there_are_too_many(tmp_
     assert len(left) > 20
 
 
+def test_a_home_folder_that_was_moved_away_is_not_made_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    files = LogFiles(home / "logs")
+    with pytest.raises(FileNotFoundError):
+        files.append([line("too late")])
+    assert not home.exists()
+
+
 async def test_several_processes_write_at_once_and_one_purges_and_no_line_is_lost_or_torn(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in "ab"]
     files, old = LogFiles(tmp_path, file_bytes=20_000), LogFilter(levels=frozenset({"debug"}))

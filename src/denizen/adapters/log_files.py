@@ -66,7 +66,8 @@ class LogFiles:
 
     @contextmanager
     def _lock(self) -> Generator[None]:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Its parents are not made: a home folder that was moved away would come back empty and bar the way.
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
