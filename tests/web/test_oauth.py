@@ -126,6 +126,49 @@ async def test_users_on_the_list_are_admins_by_e_mail_or_by_their_name_at_that_s
             assert (await browser.get("/api/admin/users")).status_code == status
 
 
+async def test_a_name_on_the_list_that_somebody_else_takes_over_makes_no_admin(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.registration.policy = UserPolicy(is_open=True, admins=read_admins(["octo"]))
+        fixture.site.be("octo", subject=7, email="octo@example.org")
+        async with (
+            open_browser(fixture.web) as octo,
+            open_browser(fixture.web) as eve,
+            open_browser(fixture.web) as new,
+        ):
+            await go(octo)
+            assert (await octo.get("/api/admin/users")).status_code == 200
+            fixture.site.be("renamed", subject=7, email="octo@example.org")
+            await go(octo)
+            fixture.site.be("octo", subject=8, email="eve@example.org")
+            await go(eve)
+            assert (await eve.get("/api/admin/users")).status_code == 403
+            line = next(each.__dict__ for each in caplog.records if "list of admins" in each.getMessage())
+            assert (line["admin"], "on the page Users" in line["fix"]) == ("github:octo", True)
+            fixture.registration.policy = UserPolicy(admins=read_admins(["octo"]))
+            fixture.site.be("octo", subject=9, email="new@example.org")
+            assert (await go(new)).status_code == 403, "nor does it replace an invitation"
+            fixture.site.be("octo", subject=7, email="octo@example.org")
+            await go(octo)
+            assert (await octo.get("/api/admin/users")).status_code == 200, "it is still the first one's"
+
+
+async def test_a_name_that_comes_onto_the_list_belongs_to_who_has_it_then() -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.site.be("octo", subject=7, email="octo@example.org")
+        async with open_browser(fixture.web) as octo, open_browser(fixture.web) as eve:
+            await go(octo)
+            fixture.registration.policy = UserPolicy(is_open=True, admins=read_admins(["octo"]))
+            fixture.web.users.credentials.forget()
+            assert (await octo.get("/api/admin/users")).status_code == 200
+            fixture.site.be("octo", subject=8, email="eve@example.org")
+            await go(eve)
+            assert (await eve.get("/api/admin/users")).status_code == 403
+
+
 async def test_who_is_on_the_list_needs_no_invitation() -> None:
     async with open_oauth(is_open=False) as fixture:
         await add_user(fixture.web, "owner")

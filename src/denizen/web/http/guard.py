@@ -151,8 +151,8 @@ class AccessGuard:
         raise credentials_missing()
 
     def _is_link(self, scope: Scope, headers: Headers) -> bool:
-        """Tells whether somebody followed a link to a page, which its reader sees. One with parameters may ask for work,
-        such as a search, so it does not count.
+        """Tells whether somebody followed a link to a page. One with parameters may ask for work, such as a search, so
+        it does not count.
         """
         is_shown = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
         return is_shown and not scope["query_string"] and is_among(self._pages, scope)
