@@ -58,6 +58,7 @@ PROTECTED = [
     ("POST", "/settings/sessions/revoke"),
     ("POST", "/settings/api-keys"),
     ("POST", "/settings/api-keys/revoke"),
+    ("POST", "/settings/confirm"),
     ("POST", "/settings/identities/unlink"),
     ("POST", "/settings/delete"),
     ("GET", "/api/account"),
