@@ -32,6 +32,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
@@ -47,6 +48,8 @@ from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
+from denizen.engine.memory.browser import MemoryBrowser
+from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
@@ -63,6 +66,7 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
 from denizen.web.http.dependencies import (
+    CommunityServices,
     EngineEntryPoints,
     FindProblems,
     GapServices,
@@ -248,6 +252,7 @@ async def open_web(
         )
     )
     clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
+    channels = ConnectedAccounts()
     assistant = AgentSettingsOverlay(store, clock)
     folder = store.path.with_suffix(".uploads")
     uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
@@ -292,6 +297,7 @@ async def open_web(
         if knowledge is not None
         else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
+        community=CommunityServices(memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock))),
         mcp=mcp,
         configuration=configuration,
         hosting=hosting or NoRepositoryHosts(),

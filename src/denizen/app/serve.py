@@ -43,6 +43,7 @@ from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
 from denizen.web.http.dependencies import (
+    CommunityServices,
     EnabledChannels,
     EngineEntryPoints,
     GapServices,
@@ -269,6 +270,7 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            community=CommunityServices(memories=denizen.memories),
             importer=SourceImporter(
                 denizen.runtime,
                 denizen.knowledge.catalog,

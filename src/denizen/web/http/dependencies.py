@@ -32,6 +32,7 @@ from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
+from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
@@ -115,6 +116,13 @@ class KnowledgeServices:
 
 
 @record(kw_only=True)
+class CommunityServices:
+    """What is stored of people and communities, for those who look after it: memories."""
+
+    memories: MemoryBrowser
+
+
+@record(kw_only=True)
 class UserServices:
     """People with accounts. `providers` returns the other sites that people may sign in with, as they are configured
     now; `is_registration_open` tells whether everybody may sign up. `public_url` is the address under which people know
@@ -190,9 +198,9 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
-    is the address of a simulated platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
+    `importer` or `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the
+    guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -205,6 +213,7 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
     mcp: ASGIApp | None = None
