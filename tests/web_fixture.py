@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +34,9 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
@@ -162,6 +166,8 @@ class WebFixture:
     uploads: Path
     durable: MemoryDurable
     chats: Chats
+    channels: ConnectedAccounts
+    mirror: ArchiveMirror
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -230,14 +236,22 @@ async def open_web(
     registration: UserRegistration | None = None,
     titles: bool = False,
     commands: CustomCommandSet | None = None,
+    archive_tools: Sequence[Callable[[ArchiveLookups], Toolset]] = (),
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather. With `titles` the model makes the titles of chats, which takes a reply.
+    `more` are toolsets besides the weather, and `archive_tools` make those that look into the archive. With `titles`
+    the model makes the titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
     weather = Weather()
-    toolsets: tuple[Toolset, ...] = (weather, *more)
+    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
+    channels = ConnectedAccounts()
+    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
+    members = MemberDirectory(store, channels, clock)
+    search = ArchiveSearch(store, mirror, BudgetedEmbedder())
+    archive = ArchiveLookups(store, channels, mirror, search, clock=clock, members=members, zone_of=lambda _: UTC)
+    toolsets: tuple[Toolset, ...] = (weather, *more, *(make(archive) for make in archive_tools))
     runtime = Runtime()
     await runtime.swap(
         Generation(
@@ -251,12 +265,10 @@ async def open_web(
             budgets=budgets or BudgetPolicy(),
         )
     )
-    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
-    channels = ConnectedAccounts()
     assistant = AgentSettingsOverlay(store, clock)
     folder = store.path.with_suffix(".uploads")
     uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
-    services = build_services(runtime, store, durable, clock)
+    services = build_services(runtime, store, durable, clock, channels=channels)
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
@@ -306,7 +318,19 @@ async def open_web(
     await durable.start()
     try:
         yield WebFixture(
-            create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable, deps.engine.chats
+            create_app(deps),
+            model,
+            store,
+            clock,
+            allowed,
+            weather,
+            mcp,
+            users,
+            folder,
+            durable,
+            deps.engine.chats,
+            channels,
+            mirror,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

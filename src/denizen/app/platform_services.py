@@ -72,6 +72,7 @@ def build_platform_services(
             mirror,
             search,
             clock=clock,
+            members=services.members,
             zone_of=lambda agent: ZoneInfo(agent_timezone(runtime.current.agent(agent))),
         ),
         privacy=privacy,

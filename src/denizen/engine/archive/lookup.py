@@ -21,6 +21,7 @@ from denizen.domain.room import Post, Room
 from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.talk import list_authors, list_surroundings, read_question
 from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
@@ -207,6 +208,7 @@ class ArchiveLookups:
     mirror: ArchiveMirror
     search: ArchiveSearch
     clock: Clock
+    members: MemberDirectory
     zone_of: Callable[[AgentName], tzinfo]
     """The time zone in which an agent is told times, and people there name them."""
 
@@ -264,7 +266,7 @@ class _ScopedLookup:
         limit: int = 20,
     ) -> FoundTalk:
         view, lookups = await self._view(), self.lookups
-        asked = await read_question(lookups.store, view, self.scope, question, now=lookups.clock.now(), zone=self.zone)
+        asked = await read_question(lookups.store, view, question, now=lookups.clock.now(), zone=self.zone)
         if author.strip():
             asked = replace(asked, author="", author_name="")
         if room.strip():
@@ -360,7 +362,7 @@ class _ScopedLookup:
             if post is None or not view.sees(post):
                 raise not_found_here()
             versions = await work.archive.list_versions(view.platform, post_id)
-        if (versions or post.changes.deleted_at is not None) and not await _may_see_edits(view, self.scope, post):
+        if (versions or post.changes.deleted_at is not None) and not await _may_see_edits(view, post):
             if post.changes.deleted_at is not None:
                 raise not_found_here()
             raise NotAllowed(
@@ -380,11 +382,13 @@ class _ScopedLookup:
         return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
 
     async def _view(self) -> ArchiveView:
-        return await open_view(self.scope, self.lookups.store, self.lookups.channels, self.lookups.mirror)
+        return await open_view(
+            self.scope, self.lookups.store, self.lookups.channels, self.lookups.mirror, self.lookups.members
+        )
 
 
-async def _may_see_edits(view: ArchiveView, scope: CallScope, post: Post) -> bool:
-    who = scope.principal
+async def _may_see_edits(view: ArchiveView, post: Post) -> bool:
+    who = view.viewer
     if who.kind is PrincipalKind.PLATFORM_USER and who.id == f"{post.platform}:{post.author.id}":
         return True
     return view.channel is not None and await view.channel.may_moderate(post.room, who)

@@ -8,6 +8,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -37,6 +38,7 @@ class EngineServices:
     approvals: ApprovalQueue
     outbox: DeliveryOutbox
     clock: Clock
+    members: MemberDirectory
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
@@ -66,7 +68,8 @@ def build_services(
     live, channels = LiveEvents(), channels or ConnectedAccounts()
     outbox = DeliveryOutbox(runtime, store, clock, channels)
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
-    policy_engine, audit_log = PolicyEngine(RateLimiter(store, clock), observer), AuditLog(store, clock)
+    members, audit_log = MemberDirectory(store, channels, clock), AuditLog(store, clock)
+    policy_engine = PolicyEngine(RateLimiter(store, clock), observer, members)
     return EngineServices(
         store=store,
         durable=durable,
@@ -75,5 +78,6 @@ def build_services(
         approvals=approvals,
         outbox=outbox,
         clock=clock,
+        members=members,
         observer=observer,
     )
