@@ -35,8 +35,10 @@ from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
@@ -309,7 +311,11 @@ async def open_web(
         if knowledge is not None
         else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
-        community=CommunityServices(memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock))),
+        community=CommunityServices(
+            memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock)),
+            archive=ArchiveBrowser(store, clock, archive, members, ArchiveRemoval(mirror, clock)),
+            policy=lambda: runtime.current.archive,
+        ),
         mcp=mcp,
         configuration=configuration,
         hosting=hosting or NoRepositoryHosts(),

@@ -270,7 +270,11 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
-            community=CommunityServices(memories=denizen.memories),
+            community=CommunityServices(
+                memories=denizen.memories,
+                archive=denizen.platforms.browser,
+                policy=lambda: denizen.runtime.current.archive,
+            ),
             importer=SourceImporter(
                 denizen.runtime,
                 denizen.knowledge.catalog,

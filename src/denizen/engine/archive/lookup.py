@@ -21,10 +21,10 @@ from denizen.domain.room import Post, Room
 from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
-from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.accounts.members import MemberDirectory, PlatformMember
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.talk import list_authors, list_surroundings, read_question
-from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
+from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_member_view, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
 from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
@@ -215,6 +215,16 @@ class ArchiveLookups:
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
         return _ScopedLookup(self, scope)
+
+    async def search_as(self, member: PlatformMember, wanted: ArchiveQuery) -> tuple[int, Sequence[ArchivedPost]]:
+        """Returns how many rooms a member may read, and what they would find there. The platform is not asked for more.
+        Raises as a search does.
+        """
+        view = await open_member_view(member, self.store, self.mirror)
+        if wanted.words:
+            hits = await self.search(view, wanted)
+            return len(view.rooms), [_record(hit.post, view, text=hit.excerpt) for hit in hits]
+        return len(view.rooms), [_record(post, view) for post in await self.search.list_newest(view, wanted)]
 
     async def fetch_unknown(
         self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED

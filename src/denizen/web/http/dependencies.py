@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
@@ -16,6 +17,7 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
@@ -117,9 +119,13 @@ class KnowledgeServices:
 
 @record(kw_only=True)
 class CommunityServices:
-    """What is stored of people and communities, for those who look after it: memories."""
+    """What is stored of people and communities, for those who look after it: memories and the archive, whose `policy`
+    tells how long posts are kept.
+    """
 
     memories: MemoryBrowser
+    archive: ArchiveBrowser
+    policy: Callable[[], ArchivePolicy]
 
 
 @record(kw_only=True)

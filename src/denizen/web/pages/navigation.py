@@ -49,6 +49,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Search", "/admin/search"),
             NavigationLink("Shell", "/admin/shell"),
             NavigationLink("Gaps", "/admin/gaps"),
+            NavigationLink("Archive", "/admin/archive", for_owners=True),
             NavigationLink("Memory", "/admin/memory"),
         ),
     ),
