@@ -29,7 +29,7 @@ from tests.web_fixture import WebFixture, open_web
 pytestmark = pytest.mark.anyio
 
 SECRET = "The staff door code is 4711."
-RULES = (ToolRule("weather", Decision.DENY, roles=frozenset({"muted"}), reason="You are muted."),)
+RULES = (ToolRule("weather", Decision.DENY, roles=frozenset({"role:muted"}), reason="You are muted."),)
 
 
 @dataclass
@@ -184,14 +184,15 @@ async def test_while_roles_are_unknown_what_they_forbid_is_forbidden_and_what_th
 
 
 async def test_a_tool_for_a_role_of_the_platform_is_for_linked_members_who_have_it(tmp_path: Path) -> None:
-    policy = GatePolicy(roles=(("weather", frozenset({"sailor"})),))
+    policy = GatePolicy(roles=(("weather", frozenset({"role:sailor"})), ("search_archive", frozenset({"owner"}))))
     async with open_harbour(tmp_path) as harbour:
         runtime = harbour.web.chats._runtime
         await runtime.swap(replace(runtime.current, number=8, policy=policy))
         harbour.platform.add_person("bea", "Bea", roles=["sailor", "owner"])
-        assert "sailor only" in await harbour.ask(harbour.bea, "weather", city="Rome")
+        assert "role:sailor only" in await harbour.ask(harbour.bea, "weather", city="Rome")
         await harbour.link(harbour.bea, "bea")
         assert "Sunny" in await harbour.ask(harbour.bea, "weather", city="Rome")
+        assert "owner only" in await harbour.ask(harbour.bea)  # a platform's role of that name is none of this server
         harbour.account.fail("list_memberships", Unavailable("away"), times=1)
         harbour.web.clock.advance(KEPT_S + 1)
-        assert "sailor only" in await harbour.ask(harbour.bea, "weather", city="Rome")
+        assert "role:sailor only" in await harbour.ask(harbour.bea, "weather", city="Rome")

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 
 import anyio
 
+from denizen.domain.attention import name_roles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
-from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Channel, Membership, MembershipList
@@ -50,8 +51,8 @@ class PlatformMember:
 
     @property
     def roles(self) -> frozenset[str]:
-        """The platform's roles by id: never one of Denizen's own, whatever a platform calls its roles."""
-        return frozenset[str]().union(*(each.roles for each in self.communities)) - frozenset(RoleName)
+        """The platform's roles, as those of a principal: never one of Denizen's own."""
+        return frozenset[str]().union(*(name_roles(each.roles) for each in self.communities))
 
 
 class MemberDirectory:
