@@ -59,6 +59,7 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
@@ -167,6 +168,7 @@ class WebFixture:
     users: UserServices
     uploads: Path
     durable: MemoryDurable
+    runtime: Runtime
     chats: Chats
     channels: ConnectedAccounts
     mirror: ArchiveMirror
@@ -315,6 +317,7 @@ async def open_web(
             memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock)),
             archive=ArchiveBrowser(store, clock, archive, members, ArchiveRemoval(mirror, clock)),
             policy=lambda: runtime.current.archive,
+            guilds=ManagedGuilds(store, clock, runtime, members, services.guilds),
         ),
         mcp=mcp,
         configuration=configuration,
@@ -334,6 +337,7 @@ async def open_web(
             users,
             folder,
             durable,
+            runtime,
             deps.engine.chats,
             channels,
             mirror,

@@ -186,7 +186,7 @@ async def test_while_roles_are_unknown_what_they_forbid_is_forbidden_and_what_th
 async def test_a_tool_for_a_role_of_the_platform_is_for_linked_members_who_have_it(tmp_path: Path) -> None:
     policy = GatePolicy(roles=(("weather", frozenset({"role:sailor"})), ("search_archive", frozenset({"owner"}))))
     async with open_harbour(tmp_path) as harbour:
-        runtime = harbour.web.chats._runtime
+        runtime = harbour.web.runtime
         await runtime.swap(replace(runtime.current, number=8, policy=policy))
         harbour.platform.add_person("bea", "Bea", roles=["sailor", "owner"])
         assert "role:sailor only" in await harbour.ask(harbour.bea, "weather", city="Rome")

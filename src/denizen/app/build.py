@@ -249,7 +249,7 @@ def _build_denizen(
         assistant=assistant,
         load_upload=uploads.load_picture,
     )
-    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
+    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=home,

@@ -75,7 +75,7 @@ def build_platform_services(
         outbox=services.outbox,
         mirror=mirror,
         backfiller=backfiller,
-        retention=ArchiveRetention(store, policy, clock),
+        retention=ArchiveRetention(store, policy, clock, guilds=services.guilds),
         post_embedder=PostEmbedder(store, embedder, policy, clock),
         lookup=lookup,
         browser=ArchiveBrowser(store, clock, lookup, services.members, privacy),

@@ -12,6 +12,7 @@ from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
@@ -39,6 +40,7 @@ class EngineServices:
     outbox: DeliveryOutbox
     clock: Clock
     members: MemberDirectory
+    guilds: GuildSettingsOverlay
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
@@ -69,7 +71,8 @@ def build_services(
     outbox = DeliveryOutbox(runtime, store, clock, channels)
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
     members, audit_log = MemberDirectory(store, channels, clock), AuditLog(store, clock)
-    policy_engine = PolicyEngine(RateLimiter(store, clock), observer, members)
+    guilds = GuildSettingsOverlay(store, clock, runtime)
+    policy_engine = PolicyEngine(RateLimiter(store, clock), observer, members, guilds)
     return EngineServices(
         store=store,
         durable=durable,
@@ -79,5 +82,6 @@ def build_services(
         outbox=outbox,
         clock=clock,
         members=members,
+        guilds=guilds,
         observer=observer,
     )

@@ -38,6 +38,7 @@ from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
@@ -119,13 +120,14 @@ class KnowledgeServices:
 
 @record(kw_only=True)
 class CommunityServices:
-    """What is stored of people and communities, for those who look after it: memories and the archive, whose `policy`
-    tells how long posts are kept.
+    """What is stored of people and communities, for those who look after it: memories, the archive, whose `policy`
+    tells how long posts are kept, and the guilds that people manage.
     """
 
     memories: MemoryBrowser
     archive: ArchiveBrowser
     policy: Callable[[], ArchivePolicy]
+    guilds: ManagedGuilds
 
 
 @record(kw_only=True)

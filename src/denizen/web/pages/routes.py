@@ -17,6 +17,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.guilds import GuildPages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
 from denizen.web.pages.memory import MemoryPages
@@ -46,6 +47,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
         *(MemoryPages(deps, deps.community.memories).routes if deps.community is not None else ()),
+        *(GuildPages(deps, deps.community.guilds).routes if deps.community is not None else ()),
         *(ArchivePages(deps, deps.community).routes if deps.community is not None else ()),
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
