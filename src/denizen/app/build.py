@@ -243,7 +243,9 @@ def _build_denizen(
     observer = Observer(store, clock, consult)
     uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
-        build_services(runtime, store, adapters.durable, clock, channels=channels, observer=observer),
+        build_services(
+            runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
+        ),
         memories=memories,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,

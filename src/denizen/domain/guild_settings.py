@@ -1,4 +1,4 @@
-"""What those who manage a community (a guild) set for it, inside what the operator allows. Pure.
+"""Settings of a community (a guild), made by those who manage it, inside what the operator allows. Pure.
 
 Everything here narrows what the configuration says, or holds in that community alone: channels in which agents answer,
 tools that they do without, money for a day, days for which posts are kept, the language, and words for the prompt.
@@ -44,7 +44,7 @@ class GuildField(StrEnum):
 
 
 NARROWING = (GuildField.LANGUAGE, GuildField.CHANNELS, GuildField.TOOLS, GuildField.BUDGET, GuildField.RETENTION)
-"""What may be left to them without a thought: it gives nobody more than they had."""
+"""Those that may be left to communities without a thought: they give nobody more than they had."""
 
 
 @record(kw_only=True)
@@ -146,6 +146,18 @@ def read_settings(given: Mapping[GuildField, str], known_tools: Sequence[str]) -
         budget=_read_usd(given.get(GuildField.BUDGET, "").strip()),
         retention=_read_days(given.get(GuildField.RETENTION, "").strip()),
     )
+
+
+def write_settings(settings: GuildSettings) -> Mapping[GuildField, str]:
+    """Returns the settings as `read_settings` reads them."""
+    return {
+        GuildField.LANGUAGE: settings.language,
+        GuildField.PERSONA: settings.persona,
+        GuildField.CHANNELS: " ".join(settings.channels),
+        GuildField.TOOLS: "\n".join(settings.tools),
+        GuildField.BUDGET: "" if settings.budget is None else str(settings.budget),
+        GuildField.RETENTION: str(settings.retention or ""),
+    }
 
 
 def _read_usd(text: str) -> Decimal | None:

@@ -247,8 +247,8 @@ class MentionNames:
 
 @record(kw_only=True)
 class Membership:
-    """What somebody is in a community (a guild) at this moment: the ids of their roles and of the rooms that they may
-    read, and whether they manage the community, as its owner or by a right to change its settings.
+    """The standing of somebody in a community (a guild) at this moment: the ids of their roles and of the rooms that
+    they may read, and whether they manage the community, as its owner or by a right to change its settings.
     """
 
     community: str

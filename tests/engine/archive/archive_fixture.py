@@ -102,7 +102,7 @@ class ArchiveFixture:
             self.mirror,
             search,
             clock=self.clock,
-            members=MemberDirectory(using, self.channels, self.clock),
+            members=MemberDirectory(using, self.channels, self.clock, DISCORD),
             zone_of=lambda _: self.zone,
         )
 

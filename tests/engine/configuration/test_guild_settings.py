@@ -11,7 +11,14 @@ import pytest
 
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
-from denizen.domain.guild_settings import GuildField, GuildSettings, read_settings, settings_from_json, settings_to_json
+from denizen.domain.guild_settings import (
+    GuildField,
+    GuildSettings,
+    read_settings,
+    settings_from_json,
+    settings_to_json,
+    write_settings,
+)
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRetention
@@ -82,9 +89,7 @@ async def test_language_and_words_stand_in_the_prompt_there_and_nowhere_else() -
 
 
 async def test_a_tool_that_a_server_does_without_is_denied_there_whatever_else_allows_it() -> None:
-    model = ScriptedModel(
-        ScriptedReply(calls=[call(LOOK.name, q="here")]), otherwise=ScriptedReply("Hello.")
-    )
+    model = ScriptedModel(ScriptedReply(calls=[call(LOOK.name, q="here")]), otherwise=ScriptedReply("Hello."))
     async with open_platform(model=model) as fixture:
         await fixture.settled()
         await save(fixture, tools=(f"{LOOK.name[:2]}*",))
@@ -196,5 +201,6 @@ def test_settings_are_stored_and_read_back_as_they_were() -> None:
         retention=30,
     )
     assert settings_from_json({str(name): value for name, value in settings_to_json(settings).items()}) == settings
+    assert read_settings(write_settings(settings), ["ban", "lookup"]) == settings
     assert settings_from_json({}) == read_settings({}, []) == GuildSettings()
     assert set(GuildSettings.__dataclass_fields__) == set(GuildField)

@@ -23,8 +23,6 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Channel, Membership, MembershipList
 from denizen.ports.store import Store
 
-MEMBER_PLATFORM = "discord"
-"""The platform whose members have rights in rooms. Its name is that of the site which people link."""
 KEPT_S = 5.0
 PATIENCE_S = 5.0
 MAX_KEPT = 1000
@@ -56,9 +54,12 @@ class PlatformMember:
 
 
 class MemberDirectory:
-    """One for a process."""
+    """One for a process. `platform` is the one whose members have rights in rooms; its name is that of the site which
+    people link. Empty: nobody has any.
+    """
 
-    def __init__(self, store: Store, channels: ConnectedAccounts, clock: Clock) -> None:
+    def __init__(self, store: Store, channels: ConnectedAccounts, clock: Clock, platform: str) -> None:
+        self.platform = platform
         self._store = store
         self._channels = channels
         self._clock = clock
@@ -72,17 +73,17 @@ class MemberDirectory:
             return None
         async with self._store.work(write=False) as work:
             linked = await work.identities.list_for(principal.id)
-        identity = next((each for each in linked if each.provider == MEMBER_PLATFORM), None)
+        identity = next((each for each in linked if each.provider == self.platform), None)
         return None if identity is None else await self.load(identity.subject, principal.name, account)
 
     async def load(self, user_id: str, name: str, account: AgentName | None = None) -> PlatformMember:
         """Returns what is known of a user of the platform."""
-        channels = self._channels.list_platform(MEMBER_PLATFORM)
+        channels = self._channels.list_platform(self.platform)
         if account is not None:
             channels = [each for each in channels if each.agent == account]
         lists = [await self._ask(channel, user_id) for channel in channels]
         return PlatformMember(
-            principal=Principal(PrincipalKind.PLATFORM_USER, f"{MEMBER_PLATFORM}:{user_id}", name),
+            principal=Principal(PrincipalKind.PLATFORM_USER, f"{self.platform}:{user_id}", name),
             communities=_merge(each for one in lists for each in one.found),
             is_complete=bool(lists) and all(each.is_complete for each in lists),
             channel=channels[0] if channels else None,

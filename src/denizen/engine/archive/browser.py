@@ -15,7 +15,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
-from denizen.engine.accounts.members import MEMBER_PLATFORM, MemberDirectory
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveQuery
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.archive.view import get_author
@@ -50,10 +50,10 @@ class ArchiveBrowser:
         """Returns who is meant by an id or a name. Whoever has written nothing is known by id alone. Raises NotFound,
         and InvalidInput that lists the people who are meant alike.
         """
-        wanted = text.strip().removeprefix(f"{MEMBER_PLATFORM}:").strip('<@!>" ')
+        wanted = text.strip().removeprefix(f"{self._members.platform}:").strip('<@!>" ')
         async with self._store.work(write=False) as work:
-            rooms = [room.id for room in await work.archive.list_rooms(MEMBER_PLATFORM)]
-            authors = await work.archive.list_authors(MEMBER_PLATFORM, rooms=rooms)
+            rooms = [room.id for room in await work.archive.list_rooms(self._members.platform)]
+            authors = await work.archive.list_authors(self._members.platform, rooms=rooms)
         known = {author.id: author for author in authors}
         if wanted.isascii() and wanted.isdecimal():
             return known.get(wanted) or Author(wanted, wanted)
@@ -69,8 +69,8 @@ class ArchiveBrowser:
     async def count_stored(self, person_id: str) -> Mapping[str, int]:
         """Returns how much is stored of a person, by what it is: what `forget` removes, or takes the name out of."""
         async with self._store.work(write=False) as work:
-            written = await work.archive.count_author(MEMBER_PLATFORM, person_id)
-            counts = await work.personal_data.count_member(_key(person_id))
+            written = await work.archive.count_author(self._members.platform, person_id)
+            counts = await work.personal_data.count_member(self._key(person_id))
         return {"posts": written.posts, "messages": written.messages, **counts}
 
     async def forget(self, actor: Principal, person_id: str) -> int:
@@ -81,19 +81,18 @@ class ArchiveBrowser:
             raise InvalidInput(
                 f"'{person_id[:50]}' is no id of a person.", code="person_invalid", fix="Ids there are numbers."
             )
-        key, now = _key(person_id), self._clock.now()
+        key, now = self._key(person_id), self._clock.now()
         async with self._store.work() as work:
             for name in await work.user_settings.get(key):
                 await work.user_settings.put(key, name, None, now=now)
-        posts = await self._removal.forget_user(MEMBER_PLATFORM, person_id)
+        posts = await self._removal.forget_user(self._members.platform, person_id)
         await self._note(actor, person_id, {"act": "forget person", "posts": posts})
         return posts
 
     async def _note(self, actor: Principal, person_id: str, details: dict[str, Json]) -> None:
         async with self._store.work() as work:
-            event = AuditEvent(AuditKind.DATA, self._clock.now(), actor.key, _key(person_id), details)
+            event = AuditEvent(AuditKind.DATA, self._clock.now(), actor.key, self._key(person_id), details)
             await work.audit.add([event])
 
-
-def _key(person_id: str) -> str:
-    return Principal(PrincipalKind.PLATFORM_USER, f"{MEMBER_PLATFORM}:{person_id}", "").key
+    def _key(self, person_id: str) -> str:
+        return Principal(PrincipalKind.PLATFORM_USER, f"{self._members.platform}:{person_id}", "").key

@@ -36,7 +36,7 @@ class GuildSettingsOverlay:
 
     @property
     def allowed(self) -> frozenset[GuildField]:
-        """What the operator leaves to communities now."""
+        """The settings that the operator leaves to communities now."""
         return self._runtime.current.guild_fields
 
     async def load(self, platform: str, guild: str) -> GuildSettings:

@@ -61,7 +61,7 @@ class AccountContext:
     outbox: DeliveryOutbox
     bot_replies: BotReplyCounter
     guilds: GuildSettingsOverlay | None = None
-    """What those who manage a community set for it; None where nobody does."""
+    """The settings of communities; None where there are none."""
 
     @property
     def account(self) -> AgentName:

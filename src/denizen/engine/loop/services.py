@@ -63,14 +63,15 @@ def build_services(
     *,
     channels: ConnectedAccounts | None = None,
     observer: Observer | None = None,
+    member_platform: str = "",
 ) -> EngineServices:
     """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
-    same queue that pauses their turns.
+    same queue that pauses their turns. `member_platform` is the one whose members have their rights in the web, too.
     """
     live, channels = LiveEvents(), channels or ConnectedAccounts()
     outbox = DeliveryOutbox(runtime, store, clock, channels)
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
-    members, audit_log = MemberDirectory(store, channels, clock), AuditLog(store, clock)
+    members, audit_log = MemberDirectory(store, channels, clock, member_platform), AuditLog(store, clock)
     guilds = GuildSettingsOverlay(store, clock, runtime)
     policy_engine = PolicyEngine(RateLimiter(store, clock), observer, members, guilds)
     return EngineServices(

@@ -73,7 +73,9 @@ class MemoryBrowser:
             return old
         fields = {"id": fresh("mem")[:ID_CHARS], "text": text, "created_at": self._clock.now()}
         new = await self._keeper.add(replace(old, **fields), replaces=(old.id,))
-        await self._note(actor, old.id, {"act": "rewrite", "by": new.id, "text": digest_text(new.text)})
+        async with self._store.work() as work:
+            details: dict[str, Json] = {"act": "rewrite", "by": new.id, "text": digest_text(new.text)}
+            await work.audit.add([self._event(actor, old.id, details)])
         return new
 
     async def forget(self, actor: Principal, memory_id: str) -> int:
@@ -90,10 +92,6 @@ class MemoryBrowser:
             gone = await work.memories.forget_teller(teller)
             await work.audit.add([self._event(actor, teller, {"act": "forget", "texts": gone})])
         return gone
-
-    async def _note(self, actor: Principal, subject: str, details: dict[str, Json]) -> None:
-        async with self._store.work() as work:
-            await work.audit.add([self._event(actor, subject, details)])
 
     def _event(self, actor: Principal, subject: str, details: dict[str, Json]) -> AuditEvent:
         return AuditEvent(AuditKind.DATA, self._clock.now(), actor.key, subject, details)

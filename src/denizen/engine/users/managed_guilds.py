@@ -18,7 +18,7 @@ from denizen.domain.guild_settings import GuildField, GuildSettings, read_settin
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.accounts.members import MEMBER_PLATFORM, MemberDirectory
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.guild_settings import GuildSettingsOverlay, name_guild
 from denizen.ports.channel import Membership
@@ -44,7 +44,7 @@ class GuildCall:
 
 @record(kw_only=True)
 class GuildReport:
-    """What those who manage a community see of it. `channels` are those that they may read, by id and name. `days` are
+    """A community as those who manage it see it. `channels` are those that they may read, by id and name. `days` are
     requests and US dollars of each day, the newest first; `changes` who set what.
     """
 
@@ -97,27 +97,27 @@ class ManagedGuilds:
 
     async def load_report(self, viewer: Principal, guild: str) -> GuildReport:
         """Raises NotFound as `get` does."""
-        membership, now = await self.get(viewer, guild), self._clock.now()
-        scope = BudgetScope(BudgetScopeKind.GUILD, f"{MEMBER_PLATFORM}:{guild}")
+        membership, now, platform = await self.get(viewer, guild), self._clock.now(), self._members.platform
+        scope = BudgetScope(BudgetScopeKind.GUILD, f"{self._members.platform}:{guild}")
         async with self._store.work(write=False) as work:
-            known = await work.archive.list_rooms(MEMBER_PLATFORM, guild=guild)
+            known = await work.archive.list_rooms(self._members.platform, guild=guild)
             rooms = {room.id: room for room in known if _is_readable(room, membership)}
             spent = (await work.spending.read([scope], now=now)).get(scope, BudgetStatus())
             rows = await work.spending.list_spend(BudgetScopeKind.GUILD, since=now - PERIOD)
             gaps = await work.gaps.list_gaps(since=now - PERIOD, limit=MAX_GAPS)
             calls = await self._list_calls(work, rooms)
-            name = name_guild(MEMBER_PLATFORM, guild)
+            name = name_guild(self._members.platform, guild)
             changes = await work.audit.search(AuditSearch(kind=AuditKind.SETTINGS, words=name, limit=SHOWN_CHANGES))
         here = [
             gap
             for gap in gaps
             if not gap.is_private
-            and gap.place.platform == MEMBER_PLATFORM
+            and gap.place.platform == platform
             and (gap.place.thread or gap.place.channel) in rooms
         ]
         return GuildReport(
             membership=membership,
-            settings=await self._overlay.load(MEMBER_PLATFORM, guild),
+            settings=await self._overlay.load(self._members.platform, guild),
             allowed=self._overlay.allowed,
             channels=sorted(
                 ((room.id, room.name) for room in rooms.values() if not room.is_thread), key=lambda each: each[1]
@@ -136,14 +136,14 @@ class ManagedGuilds:
         Raises NotFound as `get` does, and InvalidInput.
         """
         membership = await self.get(viewer, guild)
-        old, tools = await self._overlay.load(MEMBER_PLATFORM, guild), await self._list_tools()
+        old, tools = await self._overlay.load(self._members.platform, guild), await self._list_tools()
         async with self._store.work(write=False) as work:
-            known = await work.archive.list_rooms(MEMBER_PLATFORM, guild=guild)
+            known = await work.archive.list_rooms(self._members.platform, guild=guild)
         visible = {room.id for room in known if _is_readable(room, membership)}
         chosen = [each for each in given.get(GuildField.CHANNELS, "").split() if each in visible]
         unseen = [each for each in old.channels if each not in visible]
         settings = read_settings({**given, GuildField.CHANNELS: " ".join([*chosen, *unseen])}, tools)
-        await self._overlay.save(viewer, MEMBER_PLATFORM, guild, settings)
+        await self._overlay.save(viewer, self._members.platform, guild, settings)
         return settings
 
     async def _list_tools(self) -> Sequence[str]:
@@ -154,7 +154,7 @@ class ManagedGuilds:
         found = [
             (agent, call)
             for agent in self._runtime.current.agents
-            for call in await work.turns.list_calls_in(agent, MEMBER_PLATFORM, list(rooms), limit=SHOWN_CALLS)
+            for call in await work.turns.list_calls_in(agent, self._members.platform, list(rooms), limit=SHOWN_CALLS)
         ]
         found.sort(key=lambda each: each[1].created_at, reverse=True)
         shown: list[GuildCall] = []

@@ -120,8 +120,8 @@ class KnowledgeServices:
 
 @record(kw_only=True)
 class CommunityServices:
-    """What is stored of people and communities, for those who look after it: memories, the archive, whose `policy`
-    tells how long posts are kept, and the guilds that people manage.
+    """Everything that is stored of people and communities, for those who look after it: memories, the archive, whose
+    `policy` tells how long posts are kept, and the guilds that people manage.
     """
 
     memories: MemoryBrowser

@@ -38,7 +38,7 @@ _UNTIL = QueryParameter(name="until", max_chars=50)
 
 @record(kw_only=True)
 class ArchiveForm:
-    """What was asked for, as it was written. `person` is whose eyes it is seen with."""
+    """The form as it was written. `person` is whose eyes it is seen with."""
 
     person: str = ""
     words: str = ""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.errors import InvalidInput
-from denizen.domain.guild_settings import MAX_PERSONA_CHARS, GuildField, GuildSettings
+from denizen.domain.guild_settings import MAX_PERSONA_CHARS, GuildField, write_settings
 from denizen.domain.record import record
 from denizen.engine.users.managed_guilds import GuildReport, ManagedGuilds
 from denizen.ports.channel import Membership
@@ -98,7 +98,7 @@ class GuildPages:
         self, request: Request, *, typed: Mapping[GuildField, str] | None = None, error: InvalidInput | None = None
     ) -> Response:
         report = await self._guilds.load_report(get_principal(request), request.path_params["guild"])
-        values, problem = typed or _write(report.settings), find_problem(error)
+        values, problem = typed or write_settings(report.settings), find_problem(error)
         page = GuildPage(
             frame=build_frame(request, self._deps, path=PATH),
             report=report,
@@ -109,15 +109,3 @@ class GuildPages:
             problem=problem,
         )
         return render("guild.html", page, status=problem.status if problem else 200)
-
-
-def _write(settings: GuildSettings) -> Mapping[GuildField, str]:
-    """Returns the settings as they stand in the form."""
-    return {
-        GuildField.LANGUAGE: settings.language,
-        GuildField.PERSONA: settings.persona,
-        GuildField.CHANNELS: " ".join(settings.channels),
-        GuildField.TOOLS: "\n".join(settings.tools),
-        GuildField.BUDGET: "" if settings.budget is None else str(settings.budget),
-        GuildField.RETENTION: str(settings.retention or ""),
-    }

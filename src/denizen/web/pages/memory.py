@@ -1,4 +1,4 @@
-"""What agents remember at `/admin/memory`: who told it, where it may come up, and correcting or deleting it."""
+"""The memories of agents at `/admin/memory`: who told it, where it may come up, and correcting or deleting it."""
 
 from __future__ import annotations
 
