@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from denizen.app.configuration import HomeConfiguration
+from denizen.app.reload import Reloader
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, MemoryOrigin
 from denizen.web.pages.archive import PATH
+from tests.app.home_folder import LAB, Home, open_home
 from tests.clock import NOON
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
@@ -119,6 +123,20 @@ async def test_a_person_is_forgotten_after_a_look_at_what_is_stored_and_nothing_
     assert list_posts(bea) == ["Which <b>door</b>?"]
     assert (newest.actor, newest.subject) == ("api_key:olga", BEA_KEY)
     assert newest.details == {"act": "forget person", "posts": 1}
+
+
+async def test_retention_is_set_in_the_configuration_by_owners(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    async with open_home(home, f"# Ours.\n{LAB}\n") as denizen:
+        files = HomeConfiguration(denizen, Reloader(denizen))
+        async with open_web(keys=[OWNER, ADA], configuration=files) as web:
+            for days in ("", "-1", "x", "1.5", "99999"):
+                assert (await ask(web, "olga", "POST", f"{PATH}/retention", days=days)).status_code == 400
+            assert (await ask(web, "ada", "POST", f"{PATH}/retention", days="9")).status_code == 403
+            done = await ask(web, "olga", "POST", f"{PATH}/retention", days="90")
+        assert (done.status_code, denizen.runtime.current.archive.retention_days) == (303, 90)
+    assert "# Ours." in home.config.read_text()
 
 
 async def test_only_owners_look_with_others_eyes_and_forget_people() -> None:
