@@ -21,6 +21,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
@@ -36,7 +37,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.registration import Registration
-from denizen.ports.configuration import ConfigurationFiles
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
 from denizen.ports.users import IdentityProvider
@@ -153,6 +154,12 @@ class PlanRequests(Protocol):
     ) -> Sequence[PlannedRequest]: ...
 
 
+class PlanPolicy(Protocol):
+    """Returns the policy of the gate as it would be after an edit of the configuration. Raises InvalidInput."""
+
+    async def __call__(self, edit: ConfigurationEdit, /) -> GatePolicy: ...
+
+
 class Diagnose(Protocol):
     """Examines everything that has to work. A thorough look asks models and platforms, which takes a while."""
 
@@ -191,7 +198,7 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
+    `configuration` there are no routes for them, and without `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator`
     is the address of a simulated platform's page, or empty.
     """
 
@@ -207,6 +214,7 @@ class WebDependencies:
     gaps: GapServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)

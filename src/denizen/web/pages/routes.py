@@ -16,6 +16,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.gate import GatePages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
 from denizen.web.pages.oauth import OAuthPages
@@ -57,6 +58,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
         *ToolPages(deps).routes,
+        *GatePages(deps).routes,
         *UsagePages(deps).routes,
         *(LogPages(deps, deps.instance.logs).routes if deps.instance.logs is not None else ()),
         *SignUpPages(deps).routes,
