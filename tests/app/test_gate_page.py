@@ -119,7 +119,7 @@ async def test_a_rule_is_tried_on_past_calls_and_used_with_the_comments_of_the_f
         page = PageText(tried.text)
         assert (tried.status_code, gate.text) == (200, TEXT + RULES)
         assert "2 of 3 past calls would come out otherwise" in page.text
-        assert "2 allowed now, denied then" in page.text
+        assert "2 allowed by the rules in force, denied by these" in page.text
         assert [row[2] for row in page.rows[:2]] == ['denied so "cold"'] * 2
         assert len(gate.web.weather.calls) == 3
         used = await ask(
@@ -194,5 +194,5 @@ async def test_what_the_observer_decided_is_listed_with_its_turn_and_kept_by_a_t
     assert [row[3] for row in rows] == ["deny it is <i>odd</i>", "approve it is asked for"]
     assert len({row[4] for row in rows}) == 2
     assert "1 of 2 past calls would come out otherwise" in PageText(tried.text).text
-    assert "1 denied now, allowed then" in PageText(tried.text).text
+    assert "1 denied by the rules in force, allowed by these" in PageText(tried.text).text
     assert "it is asked for" not in private.text

@@ -25,6 +25,7 @@ from denizen.app.models import provider_spec
 from denizen.app.reload import AGENTS_FOLDER, Reloader
 from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
 from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
+from denizen.app.settings.key_schema import config_schema, find_schema
 from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
@@ -39,6 +40,7 @@ from denizen.ports.configuration import (
     ConfigurationChange,
     ConfigurationEdit,
     ConfigurationFault,
+    ConfigurationPart,
     ConfigurationText,
     ConfiguredProvider,
     KeptGeneration,
@@ -84,6 +86,20 @@ class HomeConfiguration:
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         where = parse_path(path)
         return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+
+    async def describe(self, path: str) -> ConfigurationPart:
+        where = parse_path(path)
+        found = await to_thread.run_sync(find_schema, where)
+        text = await to_thread.run_sync(read_config, self._home)
+        document = parse_config(self._denizen.mask(text), self._home)
+        return ConfigurationPart(
+            path=format_path(where),
+            schema=found,
+            definitions=config_schema()["$defs"],
+            value=find_value(document.tree, where),
+            digest=_digest(text),
+            line=document.locate(where)[0],
+        )
 
     async def read_block(self, path: str) -> str:
         text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))

@@ -68,6 +68,20 @@ class PlannedChange:
     faults: Sequence[ConfigurationFault] = ()
 
 
+@record(kw_only=True)
+class ConfigurationPart:
+    """A part of the file, by its path: the JSON schema of what may stand there, whose references lead into
+    `definitions`, what does, secrets masked, and the digest of the text. `line` is where it begins, or would.
+    """
+
+    path: str
+    schema: JsonObject
+    definitions: JsonObject
+    value: Json
+    digest: str
+    line: int
+
+
 @record
 class KeptGeneration:
     """An accepted configuration. With `has_text` its text is kept, and can be brought back."""
@@ -126,6 +140,12 @@ class ConfigurationFiles(Protocol):
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
+        ...
+
+    async def describe(self, path: str) -> ConfigurationPart:
+        """Returns a part of the file and what may stand there. Raises NotFound for a path that no setting has, and
+        InvalidInput for what is no path.
+        """
         ...
 
     async def read_block(self, path: str) -> str:

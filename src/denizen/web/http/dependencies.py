@@ -198,8 +198,9 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them, and without `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator`
-    is the address of a simulated platform's page, or empty.
+    `configuration` there are no routes for them, and without `plan_policy` none that try rules of the gate. `mcp` is
+    the MCP server, which is called behind the guard. `simulator` is the address of a simulated platform's page, or
+    empty.
     """
 
     engine: EngineEntryPoints

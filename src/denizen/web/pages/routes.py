@@ -13,6 +13,7 @@ from denizen.web.pages.approvals import ApprovalPages
 from denizen.web.pages.assistant import AssistantPages
 from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.config_sections import ConfigSectionPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
@@ -47,6 +48,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(ConfigSectionPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
