@@ -178,6 +178,7 @@ PAGES: dict[str, object] = {
         frame=FRAME,
         usage=overview_to_wire(USAGE),
         agents=[AgentUse("denizen", Usage())],
+        budgets=[BudgetUse(BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(2)), Decimal(1))],
         sources=["web"],
         models=["m1"],
         chosen={"days": "30", "source": "web", "model": ""},

@@ -34,7 +34,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.exchange import load_exchange, restore_calls
-from denizen.engine.inspection.overview import SystemOverview, load_overview
+from denizen.engine.inspection.overview import BudgetUse, SystemOverview, list_budgets, load_overview
 from denizen.engine.inspection.past_calls import PastCalls
 from denizen.engine.inspection.rooms import RoomInspection
 from denizen.engine.intake.opening import find_reply_target
@@ -287,6 +287,11 @@ class Queries:
 
     async def load_overview(self) -> SystemOverview:
         return await load_overview(self._services.store, self._runtime, self._services.clock)
+
+    async def list_budgets(self) -> Sequence[BudgetUse]:
+        """Returns the limits of the server and of agents, with what is spent of them."""
+        async with self._services.store.work(write=False) as work:
+            return (await list_budgets(work, self._runtime, self._services.clock))[1]
 
     async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
         """Those of an agent, or of all, among the `limit` newest; newest first."""
