@@ -42,7 +42,7 @@ from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gate import GatePage, RuleRow, RulesTrial, TierGroup
 from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
-from denizen.web.pages.overview import KnowledgeState, OverviewPage
+from denizen.web.pages.overview import Finding, KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
@@ -261,12 +261,13 @@ PAGES: dict[str, object] = {
         running=[TURN],
         failed=[TURN],
         hidden=1,
+        queued=frozenset({TURN.id}),
         mine=1,
         today=USAGE,
         trend=-50.0,
         is_examined=True,
         problems={"disk": "It is full."},
-        findings=[Diagnosis(Severity.WARNING, "It leaks.", "Mend it.")],
+        findings=[Finding(Diagnosis(Severity.WARNING, "It leaks.", "Mend it."), ("Gate", "/admin/config"))],
         working=[Diagnosis(Severity.OK, "It works.")],
         accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),

@@ -169,10 +169,4 @@ async def test_costs_stand_against_budgets_on_the_page_in_the_chart_and_in_the_a
     assert ["everything", "day", "$0.25", "$2.00", "12 %"] in page.rows
     assert ["denizen", "month", "$0.25", "$5.00", "5 %"] in page.rows
     assert (points["day_budget_usd"], own["budgets"]) == ("2", None)
-    assert api["budgets"][0] == {
-        "scope": "server",
-        "key": "",
-        "period": "day",
-        "limit_usd": "2",
-        "spent_usd": "0.25",
-    }
+    assert api["budgets"][0] == {"scope": "server", "key": "", "period": "day", "limit_usd": "2", "spent_usd": "0.25"}

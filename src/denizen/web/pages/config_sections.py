@@ -64,6 +64,7 @@ SECTIONS: Mapping[str, str] = {
     "logging": "Logging",
 }
 """The sections that have a link, with what people call them."""
+_SETTING = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, SECTIONS))})(?:\.[a-z_]+)+")
 _NAME = QueryParameter(name="name", max_chars=100)
 _PART = re.compile(r'"[^"]*"|[^.\[\]"]+|\[\d+\]')
 _NOTICES = {
@@ -198,6 +199,15 @@ class ConfigSectionPages:
 
 def address(path: str) -> str:
     return f"{SECTION}/{quote(path)}" if path else CONFIG
+
+
+def find_setting(text: str) -> tuple[str, str] | None:
+    """Returns what to call, and where to find, the form of the first setting that a text for people names."""
+    found = _SETTING.search(text)
+    if found is None:
+        return None
+    section = found[1]
+    return SECTIONS[section], f"{address(section)}#{found[0]}"
 
 
 def _read_faults(error: DenizenError) -> list[ConfigurationFault]:
