@@ -41,6 +41,23 @@ class Vote(StrEnum):
     NEGATIVE = "negative"
 
 
+@record
+class VoteCount:
+    """How many answers people found good, and how many they did not."""
+
+    positive: int = 0
+    negative: int = 0
+
+    def __add__(self, other: VoteCount) -> VoteCount:
+        return VoteCount(self.positive + other.positive, self.negative + other.negative)
+
+    @property
+    def score(self) -> float | None:
+        """The share of good ones, from 0 to 1; None without votes."""
+        total = self.positive + self.negative
+        return self.positive / total if total else None
+
+
 @record(kw_only=True)
 class Chat:
     """`owner` is the key of a principal; nobody else reads the chat, unless it has a `share_token`, which opens it to
