@@ -240,7 +240,9 @@ async def test_a_message_is_answered_as_an_event_stream_that_carries_the_title()
         ("???", "What is Rome"),
     ],
 )
-async def test_a_title_has_at_most_thirty_characters_and_no_punctuation_but_inside_of_words(said: str, title: str) -> None:
+async def test_a_title_has_at_most_thirty_characters_and_no_punctuation_but_inside_of_words(
+    said: str, title: str
+) -> None:
     async with open_web(titled(ScriptedReply(said)), titles=True) as web, web.client() as client:
         await say(client, "c", "What is Rome?")
         [row] = (await client.get("/api/chats")).json()
