@@ -54,6 +54,7 @@ from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.ports.users import IdentityProvider
@@ -221,6 +222,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    setup: ServerSetup | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
@@ -294,6 +296,7 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         configuration=configuration,
+        setup=setup,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )

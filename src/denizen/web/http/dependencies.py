@@ -39,6 +39,7 @@ from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.setup import ServerSetup
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -191,8 +192,8 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
-    is the address of a simulated platform's page, or empty.
+    `configuration` there are no routes for them, without `setup` no pages for first steps. `mcp` is the MCP server,
+    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -207,6 +208,7 @@ class WebDependencies:
     gaps: GapServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    setup: ServerSetup | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)
