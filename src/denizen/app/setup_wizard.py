@@ -20,6 +20,7 @@ from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.models import ChosenModel, build_catalog, verify_model
 from denizen.app.settings import SetupAnswers, preview_setup
+from denizen.app.settings.agents import BUILT_IN_PERSONA
 from denizen.app.settings.checks import BUILTIN as BUILTIN_PROVIDER
 from denizen.app.settings.checks import DEFAULT_AGENT
 from denizen.app.settings.discord import build_endpoints, build_logins, discord_variable
@@ -39,6 +40,7 @@ from denizen.app.setup_steps import (
 )
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal
 from denizen.ports.setup import (
     DiscordChecklist,
@@ -241,13 +243,9 @@ class SetupWizard:
     def _agent_state(self) -> StepState:
         """The agent that comes with Denizen counts once somebody has given it a character."""
         agents = self._denizen.runtime.current.agents
-        first = agents.get(DEFAULT_AGENT)  # pyright: ignore[reportArgumentType] - an agent's name is a text
-        texts = {name: text.strip() for name, text in PERSONA_TEMPLATES.items()}
-        is_own = (
-            len(agents) > 1
-            or first is None
-            or any(text.strip() != texts.get(name) for name, text in first.instructions.persona)
-        )
+        first = agents.get(AgentName(DEFAULT_AGENT))
+        persona = first.instructions.persona if first is not None else ()
+        is_own = first is None or len(agents) > 1 or any(not _comes_along(name, text) for name, text in persona)
         told = ", ".join(agents) if is_own else f"{DEFAULT_AGENT}, as it came"
         return StepState(step=SetupStep.AGENT, is_done=is_own, told=told)
 
@@ -260,6 +258,11 @@ class SetupWizard:
         if not self._denizen.restart.is_possible:
             raise Conflict("The server cannot restart itself.", code="restart_impossible", fix="Restart it by hand.")
         self._denizen.restart.wanted.set()
+
+
+def _comes_along(name: str, text: str) -> bool:
+    """Whether a persona text is as Denizen brings it."""
+    return name == BUILT_IN_PERSONA or text.strip() == PERSONA_TEMPLATES.get(name, "").strip()
 
 
 def _check_not_shadowed(variable: str, typed: str, keys: KnownKeys) -> None:

@@ -19,7 +19,7 @@ from denizen.domain.record import record
 DISCORD_STEPS: Sequence[str] = (
     "At https://discord.com/developers/applications make a New Application.",
     "Under Bot: Reset Token, and copy the token. It is shown only once.",
-    "Under Bot, Privileged Gateway Intents: switch on Message Content Intent. Without it the agent reads mentions only.",
+    "Under Bot, Privileged Gateway Intents: switch on Message Content Intent. Without it, it reads mentions only.",
     "Switch on Server Members Intent there, too. With it, the agent knows whom an @Name means.",
 )
 """What people do on Discord before they have a token."""
