@@ -122,8 +122,8 @@ class DiscordChecklist:
                     fix="Try again.",
                 )
             case _ if wrong:
-                fix = "Do what the list says, and look again. Or connect it all the same."
-                return Conflict("The bot lacks something.", code="discord_incomplete", why=why, fix=fix)
+                fix = "Do what the list says, and check again. Or connect it all the same."
+                return Conflict("The bot still lacks something.", code="discord_incomplete", fix=fix)
             case _:
                 return None
 

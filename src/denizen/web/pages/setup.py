@@ -79,7 +79,9 @@ class SetupModelPage:
 
 @record(kw_only=True)
 class SetupDiscordPage:
-    """The context of `setup_discord.html`. With `may_connect` the token is good although something is lacking."""
+    """The context of `setup_discord.html`. `checklist` is that of a good token; with `may_connect` the token was typed,
+    and something is lacking.
+    """
 
     frame: Frame
     steps: Sequence[StepState]
@@ -260,6 +262,7 @@ class SetupPages:
     ) -> Response:
         steps = await self._setup.list_steps()
         has_token = bool(self._tokens.get(get_principal(request).key))
+        shown = checklist if checklist is not None and checklist.token is TokenState.GOOD else None
         page = SetupDiscordPage(
             frame=self._frame(request),
             steps=steps,
@@ -268,8 +271,8 @@ class SetupPages:
             has_typed_token=has_token,
             accounts=[each for each in self._deps.instance.list_accounts() if each.platform == "discord"],
             restart=self._setup.find_restart_reason(),
-            checklist=checklist,
-            may_connect=has_token and checklist is not None and checklist.token is TokenState.GOOD,
+            checklist=shown,
+            may_connect=has_token and shown is not None,
             notice=_read_notice(request),
             problem=find_problem(error),
         )
