@@ -55,6 +55,7 @@ async def test_a_key_that_the_provider_refuses_is_told_at_its_step_and_what_was_
         setup.models.script(FailedAnswer(401), ModelAnswer(text="OK"))
         refused = await setup.send("/model", **model_form(setup, api_key=MISTYPED))
         assert (refused.status_code, "refused the key" in shown(refused.text)) == (400, True)
+        assert "Correct the key." in shown(refused.text)
         assert (field_value(refused.text, "base_url"), field_value(refused.text, "model")) == (
             setup.models.openai_url,
             "tiny",

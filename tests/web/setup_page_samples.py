@@ -34,6 +34,7 @@ def list_setup_pages(frame: Frame) -> Mapping[str, object]:
             steps=STEPS,
             options=[ProviderOption(kind="embedded", label="small", is_in_use=True), OPENAI],
             chosen=OPENAI,
+            is_choosing=True,
             base_url="",
             model="gpt",
             has_typed_key=True,

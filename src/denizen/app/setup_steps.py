@@ -6,17 +6,19 @@ is checked here, and nothing is written (`app/settings/setup.py` does that).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from denizen.adapters.discord.client.settings import DiscordAccountSettings, DiscordEndpoints
+from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
 from denizen.adapters.models.providers import PROVIDERS, ProviderSpec
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets
 from denizen.app.settings.checks import DEFAULT_MODEL
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.setup import SetupAnswers
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 from denizen.ports.setup import DiscordChecklist, TokenState
@@ -24,6 +26,9 @@ from denizen.ports.setup import DiscordChecklist, TokenState
 KINDS = ("embedded", *(kind for kind in PROVIDERS if kind != "embedded"))
 """The kinds of providers as people are asked for them, the simplest first."""
 USUAL_ADDRESS = "http://127.0.0.1:11434/v1"
+
+_REMEDIES = {KEY_REFUSED: "Correct the key.", UNREACHABLE: "Correct the address, or check the network."}
+"""What to do about errors while the answers are at hand: no variable and no setting has to be named then."""
 
 CheckAccount = Callable[[DiscordAccountSettings], Awaitable[DiscordChecklist]]
 
@@ -85,6 +90,16 @@ async def list_models(answers: SetupAnswers, keys: KnownKeys) -> list[str]:
     key = answers.api_key or keys.find(answers.variable)
     spec = ProviderSpec(name=answers.provider, kind=answers.kind, base_url=answers.base_url, api_key=lambda: key)
     return await list_served_models(spec)
+
+
+@contextmanager
+def fixing_answers() -> Generator[None]:
+    """Lets errors of a provider say what to do about the answers that caused them."""
+    try:
+        yield
+    except DenizenError as error:
+        error.fix = _REMEDIES.get(error.code, error.fix)
+        raise
 
 
 def plan_model_name(answers: SetupAnswers, settings: Settings) -> str:

@@ -34,6 +34,7 @@ from denizen.app.setup_steps import (
     check_discord,
     check_provider,
     clean_token,
+    fixing_answers,
     list_models,
     load_known_keys,
     plan_model_name,
@@ -110,7 +111,8 @@ class SetupWizard:
 
     async def list_models(self, answers: ModelAnswers) -> Sequence[str]:
         given, keys = await to_thread.run_sync(self._read, answers)
-        return await list_models(given, keys)
+        with fixing_answers():
+            return await list_models(given, keys)
 
     async def connect_model(self, by: Principal, answers: ModelAnswers) -> ModelConnection:
         given, _ = await to_thread.run_sync(self._read, answers)
@@ -131,7 +133,7 @@ class SetupWizard:
         settings = await to_thread.run_sync(preview)
         catalog = build_catalog(settings, ChosenModel(None, ""), self._denizen.generation_deps.embedded_runtimes)
         try:
-            with anyio.fail_after(ANSWER_DEADLINE_S):
+            with fixing_answers(), anyio.fail_after(ANSWER_DEADLINE_S):
                 answered = await verify_model(catalog, plan_model_name(answers, settings))
         except TimeoutError:
             raise Unavailable(

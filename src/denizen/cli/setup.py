@@ -138,9 +138,8 @@ def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> 
     """Asks until the model answers, or until what was typed is to be written all the same; None to give up. A model
     whose key is to be set later is not asked.
     """
-    from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
     from denizen.app.home.environment import read_environment
-    from denizen.app.setup_steps import load_known_keys
+    from denizen.app.setup_steps import fixing_answers, load_known_keys
     from denizen.cli.setup_questions import ask_discord, ask_model
 
     keys = load_known_keys(home, read_environment())
@@ -149,11 +148,10 @@ def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> 
     answers = answers if answers.discord_token_env else ask_discord(answers, check)
     while not no_verify and not keys.lack(answers):
         try:
-            anyio.run(_verify, home, answers, force)
+            with fixing_answers():
+                anyio.run(_verify, home, answers, force)
         except DenizenError as error:
-            is_asked_again = error.code in (KEY_REFUSED, UNREACHABLE)  # then no variable or setting has to be named
-            said = f"{error.message}\nwhy: {error.why}" if is_asked_again else error.explain()
-            echo(f"error: {said}", err=True)
+            echo(f"error: {error.explain()}", err=True)
         else:
             break
         click.echo("Nothing is written yet.")

@@ -61,14 +61,15 @@ class SetupPage:
 
 @record(kw_only=True)
 class SetupModelPage:
-    """The context of `setup_model.html`. `models` are those that the provider listed; with `has_typed_key` a key that
-    was typed is kept on the server.
+    """The context of `setup_model.html`. While the owner `is_choosing`, all providers are shown. `models` are those
+    that the provider listed; with `has_typed_key` a key that was typed is kept on the server.
     """
 
     frame: Frame
     steps: Sequence[StepState]
     options: Sequence[ProviderOption]
     chosen: ProviderOption
+    is_choosing: bool
     base_url: str
     model: str
     has_typed_key: bool
@@ -227,6 +228,7 @@ class SetupPages:
             steps=await self._setup.list_steps(),
             options=options,
             chosen=chosen,
+            is_choosing=not kind,
             base_url=typed.base_url if typed else chosen.configured,
             model=typed.model if typed else chosen.model,
             has_typed_key=bool(typed and typed.api_key),
