@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Generator
 
+import httpx2
 import psutil
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -17,7 +18,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult, RunningProcess
 from tests.e2e.provider import Provider
 from tests.local_server import Exchange, serve
-from tests.timing import wait_until
+from tests.timing import HANG_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -345,3 +346,25 @@ def test_nobody_is_asked_where_nobody_is(home: Home) -> None:
         "error: There is nobody to ask: standard input is no terminal.\n"
         "fix: Add --non-interactive, with --provider and --model.\n"
     )
+
+
+def test_a_server_with_a_simulated_discord_takes_a_real_bot_in_the_browser_and_logs_it_in_after_a_restart(
+    home: Home, discord: DiscordServer
+) -> None:
+    bot = find_bot(discord)
+    assert home.do("setup", "--non-interactive", "--no-verify").code == 0
+    with home.start("run", "--port", "0", "--simulate") as running:
+        url = running.err.await_text(r"Denizen is ready: (http://\S+)$")[1]
+        assert running.err.await_text(r"First steps, in the browser: (\S+)$")[1] == f"{url}/admin/setup"
+        with httpx2.Client(base_url=url, timeout=HANG_LIMIT_S) as browser:
+            connected = browser.post("/admin/setup/discord", data={"token": bot.token})
+            assert connected.headers["location"] == "/admin/setup/source?done=discord", connected.text
+            assert "Discord is simulated until the next start" in browser.get("/admin/setup").text
+            assert bot.user.id not in {each.application.user.id for each in discord.sessions.all}
+            assert browser.post("/admin/setup/restart").status_code == 303
+        url = running.err.await_text(r"Restarting\.\n(?:.*\n)*?Denizen is ready: (http://\S+)\n")[1]
+        assert discord.get_session("Ada").application is bot
+        with httpx2.Client(base_url=url) as browser:
+            wait_until(lambda: ">listening<" in browser.get("/admin/setup/discord").text)
+            assert "Restart the server" not in browser.get("/admin/setup").text
+        assert "First steps, in" not in running.err.text.partition("Restarting.")[2], "the first step is taken"
