@@ -85,30 +85,23 @@ async def open_setup(home: Home, monkeypatch: pytest.MonkeyPatch, text: str = FR
         async with open_home(home, text) as denizen:
             files = HomeConfiguration(denizen, Reloader(denizen))
             wizard = SetupWizard(denizen, files)
-            services = _knowledge(denizen)
+            parts = denizen.knowledge
+
+            def make_knowledge(*_: object) -> KnowledgeServices:
+                return KnowledgeServices(
+                    catalog=parts.catalog,
+                    search=parts.search,
+                    sync=parts.sync,
+                    snapshots=parts.snapshots,
+                    remote=lambda: RemoteRepository(""),
+                    change_remote=parts.remote.claim,
+                    webhooks=dict,
+                    indexing=lambda: None,
+                    embedding=parts.indexing.find_embedding_progress,
+                )
+
             async with (
-                open_web(
-                    keys=[OWNER, ADA], configuration=files, setup=wizard, make_knowledge=lambda *_: services
-                ) as web,
+                open_web(keys=[OWNER, ADA], configuration=files, setup=wizard, make_knowledge=make_knowledge) as web,
                 web.client() as client,
             ):
                 yield SetupFixture(home, denizen, wizard, web, client, models, build_discord_fixture(discord))
-
-
-def _knowledge(denizen: Denizen) -> KnowledgeServices:
-    parts = denizen.knowledge
-
-    async def change(_: RemoteRepository) -> None:
-        raise AssertionError
-
-    return KnowledgeServices(
-        catalog=parts.catalog,
-        search=parts.search,
-        sync=parts.sync,
-        snapshots=parts.snapshots,
-        remote=lambda: RemoteRepository(""),
-        change_remote=change,
-        webhooks=dict,
-        indexing=lambda: None,
-        embedding=parts.indexing.find_embedding_progress,
-    )

@@ -28,7 +28,7 @@ KINDS = ("embedded", *(kind for kind in PROVIDERS if kind != "embedded"))
 USUAL_ADDRESS = "http://127.0.0.1:11434/v1"
 
 _REMEDIES = {KEY_REFUSED: "Correct the key.", UNREACHABLE: "Correct the address, or check the network."}
-"""What to do about errors while the answers are at hand: no variable and no setting has to be named then."""
+"""Remedies while the answers are at hand: no variable and no setting has to be named then."""
 
 CheckAccount = Callable[[DiscordAccountSettings], Awaitable[DiscordChecklist]]
 

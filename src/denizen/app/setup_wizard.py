@@ -44,7 +44,6 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal
 from denizen.ports.setup import (
-    DiscordChecklist,
     DiscordConnection,
     ModelAnswers,
     ModelConnection,
@@ -110,12 +109,12 @@ class SetupWizard:
         return options
 
     async def list_models(self, answers: ModelAnswers) -> Sequence[str]:
-        given, keys = await to_thread.run_sync(self._read, answers)
+        given, keys = await self._read(answers)
         with fixing_answers():
             return await list_models(given, keys)
 
     async def connect_model(self, by: Principal, answers: ModelAnswers) -> ModelConnection:
-        given, _ = await to_thread.run_sync(self._read, answers)
+        given, _ = await self._read(answers)
         if given.kind != "embedded" and not given.model:
             raise InvalidInput(
                 f"Which model of {given.provider} should answer?",
@@ -146,9 +145,9 @@ class SetupWizard:
             await catalog.aclose()
         return ModelConnection(model=answered.model, duration_s=answered.duration_s)
 
-    def _read(self, answers: ModelAnswers) -> tuple[SetupAnswers, KnownKeys]:
+    async def _read(self, answers: ModelAnswers) -> tuple[SetupAnswers, KnownKeys]:
         """Returns the answers as set-up knows them, with the keys that are known."""
-        keys = load_known_keys(self._home, read_environment())
+        keys = await to_thread.run_sync(load_known_keys, self._home, read_environment())
         if answers.kind not in KINDS:
             raise InvalidInput(
                 "There is no such provider.", code="provider_unknown", fix=f"One of: {', '.join(KINDS)}."
@@ -188,22 +187,18 @@ class SetupWizard:
 
     # --- Discord -----------------------------------------------------------------------------------------------------
 
-    async def check_discord(self, token: str = "") -> DiscordChecklist:
-        settings = self._denizen.settings
-        token = clean_token(token) if token else self._find_token()
-        if not token:
+    async def connect_discord(self, by: Principal, token: str = "", *, despite_gaps: bool = False) -> DiscordConnection:
+        settings, typed = self._denizen.settings, clean_token(token) if token else ""
+        if typed:
+            await self._check_token_is_free(typed)
+        asked = typed or self._find_token()
+        if not asked:
             raise NotFound("There is no token yet.", code="discord_token_missing", fix="Paste the token of a bot.")
         endpoints = build_endpoints(settings.channels.discord, settings.secrets)
-        return await check_discord(token, settings.default_agent, endpoints, self._check_account)
-
-    async def connect_discord(self, by: Principal, token: str = "", *, despite_gaps: bool = False) -> DiscordConnection:
-        token = clean_token(token) if token else ""
-        if token:
-            await self._check_token_is_free(token)
-        checklist = await self.check_discord(token)
+        checklist = await check_discord(asked, settings.default_agent, endpoints, self._check_account)
         is_saved = checklist.is_complete or (despite_gaps and checklist.token is TokenState.GOOD)
-        if is_saved and token:
-            await self._configuration.write_setup(by, SetupAnswers(discord_token=token, replaces=True))
+        if is_saved and typed:
+            await self._configuration.write_setup(by, SetupAnswers(discord_token=typed, replaces=True))
         return DiscordConnection(checklist=checklist, is_saved=is_saved)
 
     async def _check_token_is_free(self, token: str) -> None:
@@ -247,7 +242,8 @@ class SetupWizard:
         agents = self._denizen.runtime.current.agents
         first = agents.get(AgentName(DEFAULT_AGENT))
         persona = first.instructions.persona if first is not None else ()
-        is_own = first is None or len(agents) > 1 or any(not _comes_along(name, text) for name, text in persona)
+        changed = [name for name, text in persona if text.strip() != PERSONA_TEMPLATES.get(name, "").strip()]
+        is_own = first is None or len(agents) > 1 or bool(set(changed) - {BUILT_IN_PERSONA})
         told = ", ".join(agents) if is_own else f"{DEFAULT_AGENT}, as it came"
         return StepState(step=SetupStep.AGENT, is_done=is_own, told=told)
 
@@ -260,11 +256,6 @@ class SetupWizard:
         if not self._denizen.restart.is_possible:
             raise Conflict("The server cannot restart itself.", code="restart_impossible", fix="Restart it by hand.")
         self._denizen.restart.wanted.set()
-
-
-def _comes_along(name: str, text: str) -> bool:
-    """Whether a persona text is as Denizen brings it."""
-    return name == BUILT_IN_PERSONA or text.strip() == PERSONA_TEMPLATES.get(name, "").strip()
 
 
 def _check_not_shadowed(variable: str, typed: str, keys: KnownKeys) -> None:

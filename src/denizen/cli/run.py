@@ -15,7 +15,7 @@ import click
 from denizen.domain.record import record
 
 if TYPE_CHECKING:
-    from denizen.app.settings import Settings, Simulation
+    from denizen.app.settings import Simulation
 
 
 @click.command()
@@ -60,6 +60,7 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
+    from denizen.app.settings.checks import BUILTIN
     from denizen.cli.log import choose_level
     from denizen.cli.terminal import show_weights_progress
 
@@ -86,7 +87,8 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
             starting.close()
             moved = f" (port {port} is taken)" if may_move and not url.endswith(f":{port}") else ""
             click.echo(f"Denizen is ready: {url}{moved}", err=True)
-            if _is_fresh(settings):
+            has_accounts = bool(settings.channels.discord.accounts)
+            if settings.channels.web.enabled and not has_accounts and set(settings.models.providers) <= {BUILTIN}:
                 click.echo(f"First steps, in the browser: {url}/admin/setup", err=True)
             if simulation is not None:
                 click.echo(f"A Discord server to try: {simulation.page}", err=True)
@@ -119,14 +121,6 @@ def _tell_if_another_runs(home: Path) -> None:
         f"fix: If only one is to run, stop the other{f': kill {process}' if process else '.'}",
         err=True,
     )
-
-
-def _is_fresh(settings: Settings) -> bool:
-    """Whether nobody has connected a model or Discord yet, and there is a page for that."""
-    from denizen.app.settings.checks import BUILTIN
-
-    has_accounts = bool(settings.channels.discord.accounts)
-    return settings.channels.web.enabled and not has_accounts and set(settings.models.providers) <= {BUILTIN}
 
 
 async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:

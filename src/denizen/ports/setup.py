@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from enum import StrEnum
+from enum import StrEnum, auto
 from typing import Protocol
 
 from denizen.domain.diagnosis import Diagnosis, Severity
@@ -22,16 +22,16 @@ DISCORD_STEPS: Sequence[str] = (
     "Under Bot, Privileged Gateway Intents: switch on Message Content Intent. Without it, it reads mentions only.",
     "Switch on Server Members Intent there, too. With it, the agent knows whom an @Name means.",
 )
-"""What people do on Discord before they have a token."""
+"""The work on Discord before there is a token."""
 
 
 class SetupStep(StrEnum):
     """The steps, in their order."""
 
-    MODEL = "model"
-    DISCORD = "discord"
-    SOURCE = "source"
-    AGENT = "agent"
+    MODEL = auto()
+    DISCORD = auto()
+    SOURCE = auto()
+    AGENT = auto()
 
 
 @record(kw_only=True)
@@ -85,7 +85,7 @@ class ModelConnection:
 
 
 class TokenState(StrEnum):
-    """What Discord says of a token."""
+    """Whether Discord takes a token."""
 
     GOOD = "good"
     REFUSED = "refused"
@@ -95,7 +95,7 @@ class TokenState(StrEnum):
 
 @record(kw_only=True)
 class DiscordChecklist:
-    """What Discord says about a token: the findings in reading order, and the link that invites the bot."""
+    """The answer of Discord about a token: findings in reading order, and the link that invites the bot."""
 
     token: TokenState
     findings: Sequence[Diagnosis]
@@ -159,13 +159,10 @@ class ServerSetup(Protocol):
         """
         ...
 
-    async def check_discord(self, token: str = "") -> DiscordChecklist:
-        """Asks Discord about a token, or about that of the configuration. Raises NotFound without one."""
-        ...
-
     async def connect_discord(self, by: Principal, token: str = "", *, despite_gaps: bool = False) -> DiscordConnection:
-        """Asks Discord about a token, and writes an account of the default agent where it is complete; `despite_gaps`
-        also where the token is good alone. Raises InvalidInput and Conflict for a token that cannot be used here.
+        """Asks Discord about a token, or about that of the configuration, and writes an account of the default agent
+        where it is complete; `despite_gaps` also where the token is good alone. Raises NotFound without a token,
+        InvalidInput and Conflict for one that cannot be used here.
         """
         ...
 

@@ -63,7 +63,7 @@ class AgentsPage:
 
 @record
 class AgentForm:
-    """What was typed of a new agent, and the models that it may have."""
+    """The fields of a new agent as they were typed, and the models that it may have."""
 
     values: Mapping[str, str]
     models: Sequence[str]

@@ -361,7 +361,7 @@ def _read_notice(request: Request) -> str:
 
 
 def _render(template: str, page: object, error: DenizenError | None) -> Response:
-    """What the owner typed is wrong where else the server would be: a key that a provider refuses, say."""
+    """Returns the page. Where an operator has to act, the answers are wrong and not the server: a refused key, say."""
     problem = find_problem(error)
     status = 400 if isinstance(error, NeedsAttention) else problem.status if problem else 200
     return render(template, page, status=status)
