@@ -44,7 +44,6 @@ async def check_kept(page: Page, **fields: str) -> None:
     assert await find_violations(page) == []
 
 
-@pytest.mark.proves("V1")
 async def test_an_owner_goes_from_the_first_sign_up_through_all_four_steps(tmp_path: Path) -> None:
     home, notes = Home(tmp_path / "home"), tmp_path / "notes"
     notes.mkdir()
