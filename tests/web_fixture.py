@@ -63,6 +63,7 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
 from denizen.web.http.dependencies import (
+    ComponentServices,
     EngineEntryPoints,
     FindProblems,
     GapServices,
@@ -221,6 +222,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    components: ComponentServices | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
@@ -294,6 +296,7 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         configuration=configuration,
+        components=components,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 from anyio import to_thread
@@ -20,12 +21,11 @@ from anyio import to_thread
 from denizen.app.build import Denizen
 from denizen.app.home.environment import read_environment
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
-from denizen.app.home.secrets import load_secrets
-from denizen.app.models import provider_spec
+from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.reload import AGENTS_FOLDER, Reloader
-from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
+from denizen.app.settings import CONFIG_FILE, Settings, parse_path, render_settings
 from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
-from denizen.app.settings.load import examine, read_config
+from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.builtin_skills import BUILTIN
@@ -37,13 +37,13 @@ from denizen.ports.configuration import (
     ConfigurationChange,
     ConfigurationFault,
     ConfigurationText,
-    ConfiguredProvider,
     KeptGeneration,
     PersonaText,
 )
 
 HISTORY_FOLDER = "config-history"
 KEPT_TEXTS = 30
+NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 _PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
 
 _log = logging.getLogger("denizen.app")
@@ -73,7 +73,7 @@ class HomeConfiguration:
                 message=problem.message,
                 fix=problem.fix,
             )
-            for problem in await to_thread.run_sync(partial(_find_problems, self._home, text))
+            for problem in (await to_thread.run_sync(partial(_examine, self._home, text))).problems
         ]
 
     async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
@@ -88,8 +88,28 @@ class HomeConfiguration:
         return find_value(document.tree, where)
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
-        where = parse_path(path)
-        return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+        values = {parse_path(path): value}
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), expected)
+
+    async def put_values(
+        self, by: Principal, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
+        """Sets several values in one step, or removes them with None, and writes `secrets` into `secrets.env` with
+        them. Raises as `put_value`, and Conflict for a secret that the environment sets to something else.
+        """
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), "", secrets)
+
+    async def preview(self, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS) -> Settings:
+        """Returns the settings that `put_values` would bring about, and writes nothing. Raises as that does."""
+        old = await to_thread.run_sync(read_config, self._home)
+        new = await to_thread.run_sync(partial(_edit_all, old, home=self._home, values=values))
+        result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+        if result.settings is None:
+            raise config_error(result.problems)
+        return result.settings
+
+    async def read_effective(self) -> str:
+        return self._denizen.mask(render_settings(self._denizen.settings))
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
         async with self._denizen.services.store.work(write=False) as work:
@@ -115,36 +135,6 @@ class HomeConfiguration:
         await self._reloader.reload_and_tell()
         await self._keep_text()
 
-    def list_providers(self) -> Sequence[ConfiguredProvider]:
-        settings = self._denizen.settings
-        return [
-            ConfiguredProvider(
-                name=name,
-                kind=section.kind,
-                base_url=section.base_url,
-                model=section.model,
-                key=settings.secrets.hint(section.api_key.name) if section.api_key else "",
-                key_name=section.api_key.name if section.api_key else "",
-            )
-            for name, section in settings.models.providers.items()
-        ]
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        from denizen.adapters.models.listing import list_served_models  # loads the HTTP client
-
-        settings = self._denizen.settings
-        section = settings.models.providers.get(name)
-        if section is None:
-            known = ", ".join(settings.models.providers) or "none"
-            raise NotFound(f"There is no provider '{name}'.", code="provider_unknown", fix=f"Configured: {known}.")
-        if section.kind == "embedded":
-            raise InvalidInput(
-                "The built-in provider has no list of models.",
-                code="provider_without_list",
-                fix="`denizen models` shows what it has.",
-            )
-        return await list_served_models(provider_spec(name, section, settings.secrets))
-
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
         current = self._denizen.runtime.current
         if name in current.agents:
@@ -166,9 +156,11 @@ class HomeConfiguration:
         if folder.resolve() not in file.resolve().parents:
             raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
         async with self._lock:
-            return await self._write_and_load(by, file, text)
+            return await self._write_and_load(by, {file: text})
 
-    async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
+    async def _change(
+        self, by: Principal, edit: Callable[[str], str], expected: str, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
         async with self._lock:
             old = await to_thread.run_sync(read_config, self._home)
             if expected and expected != _digest(old):
@@ -179,30 +171,42 @@ class HomeConfiguration:
                     fix="Load it again, and make your change there.",
                 )
             new = await to_thread.run_sync(edit, old)
-            problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
-            if problems:
-                raise config_error(problems)
-            return await self._write_and_load(by, self._home / CONFIG_FILE, new)
+            result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+            if result.problems:
+                raise config_error(result.problems)
+            files = {self._home / CONFIG_FILE: new}
+            if secrets:
+                file = self._home / SECRETS_FILE
+                stored = await anyio.Path(file).read_text(encoding="utf-8-sig") if file.exists() else ""
+                for name, value in secrets.items():
+                    stored = put_secret(stored, name, value)
+                files = {file: stored, **files}
+            return await self._write_and_load(by, files)
 
-    async def _write_and_load(self, by: Principal, file: Path, text: str) -> ConfigurationChange:
-        """Writes the file, or removes it with an empty text, and loads the configuration. Puts the old file back where
-        that fails, or is cancelled.
+    async def _write_and_load(self, by: Principal, files: Mapping[Path, str]) -> ConfigurationChange:
+        """Writes the files, or removes them with an empty text, and loads the configuration. Puts the old files back
+        where that fails, or is cancelled.
         """
-        old = await to_thread.run_sync(_swap, self._home, file, text or None)
+        new = {file: text or None for file, text in files.items()}
+        old = await to_thread.run_sync(_swap, self._home, new)
         try:
             done = await self._reloader.reload()
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(_swap, self._home, file, old)
+                await to_thread.run_sync(_swap, self._home, old)
             raise
         await self._keep_text()
-        services, details = self._denizen.services, {"generation": done.generation, "text": digest_text(text)}
-        event = AuditEvent(
-            AuditKind.SETTINGS, services.clock.now(), by.key, file.relative_to(self._home).as_posix(), details
-        )
-        async with services.store.work() as work:
-            await work.audit.add([event])
-        return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
+        now = self._denizen.services.clock.now()
+        events: list[AuditEvent] = []
+        for file, text in files.items():
+            details: JsonObject = {"generation": done.generation}
+            if file.name != SECRETS_FILE:
+                details = {**details, "text": digest_text(text)}
+            name = file.relative_to(self._home).as_posix()
+            events.append(AuditEvent(AuditKind.SETTINGS, now, by.key, name, details))
+        async with self._denizen.services.store.work() as work:
+            await work.audit.add(events)
+        return ConfigurationChange(done.generation, old != new, done.needs_restart)
 
     def _kept_file(self, number: int) -> Path:
         return self._home / HISTORY_FOLDER / f"{number:06}.yaml"
@@ -227,13 +231,25 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
-    return examine(home, text, load_secrets(home, read_environment()), BUILTIN).problems
+def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> ConfigResult:
+    """Returns how the configuration reads with these secrets besides those that are there."""
+    environment = read_environment()
+    for name, value in secrets.items():
+        if environment.get(name, value) != value:
+            raise Conflict(
+                f"{name} is set in the environment of Denizen, which counts more than {SECRETS_FILE}.",
+                code="secret_in_environment",
+                fix="Change it where Denizen is started, or name another variable.",
+            )
+        put_secret("", name, value)  # raises for what fits on no line
+    return examine(home, text, load_secrets(home, {**environment, **secrets}), BUILTIN)
 
 
-def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
-    document = parse_config(text, home)
-    return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+def _edit_all(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
+    for path, value in values.items():
+        document = parse_config(text, home)
+        text = splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+    return text
 
 
 def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
@@ -244,14 +260,15 @@ def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> st
     return text
 
 
-def _swap(home: Path, file: Path, text: str | None) -> str | None:
-    """Writes the file, or removes it for None. Returns what was there, None for nothing."""
+def _swap(home: Path, files: Mapping[Path, str | None]) -> Mapping[Path, str | None]:
+    """Writes the files, or removes those with None. Returns what was there, None for nothing."""
     with edit_lock(home):
-        old = file.read_text(encoding="utf-8-sig") if file.exists() else None
-        if text is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_whole(file, text)
+        old = {file: file.read_text(encoding="utf-8-sig") if file.exists() else None for file in files}
+        for file, text in files.items():
+            if text is None:
+                file.unlink(missing_ok=True)
+            else:
+                write_whole(file, text, mode=SECRET_MODE if file.name == SECRETS_FILE else None)
         return old
 
 

@@ -19,6 +19,7 @@ from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
@@ -276,6 +277,7 @@ def _server(
                 partial(parse_values, file=Path("list")),
             ),
             configuration=external.configuration,
+            components=build_components(denizen, external.configuration),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             instance=external.instance,

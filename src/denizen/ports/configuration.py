@@ -56,18 +56,6 @@ class KeptGeneration:
     has_text: bool
 
 
-@record(kw_only=True)
-class ConfiguredProvider:
-    """A provider of models. `key` tells two keys apart and is no key; empty where none is set, or none is needed."""
-
-    name: str
-    kind: str
-    base_url: str
-    model: str
-    key: str
-    key_name: str
-
-
 @record
 class PersonaText:
     """A Markdown file of an agent, by its name. With `is_used` it stands in the prompt as it is configured now."""
@@ -106,20 +94,16 @@ class ConfigurationFiles(Protocol):
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
+    async def read_effective(self) -> str:
+        """Returns every setting in force as YAML, those that the file does not have too. Secrets stay references."""
+        ...
+
     async def list_generations(self) -> Sequence[KeptGeneration]:
         """Returns the newest, the latest first."""
         ...
 
     async def read_kept(self, number: int) -> str:
         """Returns the text of a generation. Raises NotFound where none is kept."""
-        ...
-
-    def list_providers(self) -> Sequence[ConfiguredProvider]: ...
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        """Asks a provider for the names of its models. Raises NotFound for an unknown one, InvalidInput for one that
-        has no list, and what asking raises.
-        """
         ...
 
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:

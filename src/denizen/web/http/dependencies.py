@@ -39,6 +39,7 @@ from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.model_configuration import ModelConfiguration
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -137,6 +138,13 @@ class GapServices:
     learning: ProposalReviews
 
 
+@record(kw_only=True)
+class ComponentServices:
+    """What the configuration adds to this server: models, for those who look after them."""
+
+    models: ModelConfiguration
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -190,9 +198,9 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
-    is the address of a simulated platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer`,
+    `configuration` or `components` there are no routes for them. `mcp` is the MCP server, which is called behind the
+    guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -207,6 +215,7 @@ class WebDependencies:
     gaps: GapServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    components: ComponentServices | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)

@@ -56,6 +56,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
         (
             NavigationLink("Assistant", "/admin/assistant"),
             NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Models", "/admin/models"),
             NavigationLink("Tools", "/admin/tools"),
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),

@@ -18,6 +18,7 @@ from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
+from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
@@ -46,6 +47,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(ModelPages(deps, deps.components.models).routes if deps.components is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
