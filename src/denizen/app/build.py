@@ -120,6 +120,7 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    administration: ServerAdministration
     restart: RestartSignal
 
     @property
@@ -260,7 +261,7 @@ def _build_denizen(
     restart = RestartSignal()
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
-    administration = ServerAdministration(home, runtime, assistant, records)
+    administration = ServerAdministration(runtime, assistant, records)
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -299,6 +300,7 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        administration=administration,
         restart=restart,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -27,7 +28,7 @@ from denizen.app.settings import CONFIG_FILE, Settings, parse_path, render_setti
 from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
 from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
-from denizen.app.settings.yaml_document import find_value
+from denizen.app.settings.yaml_document import find_value, parse_values
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.audit import AuditEvent, AuditKind, digest_text
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
@@ -108,8 +109,10 @@ class HomeConfiguration:
             raise config_error(result.problems)
         return result.settings
 
-    async def read_effective(self) -> str:
-        return self._denizen.mask(render_settings(self._denizen.settings))
+    def list_effective(self) -> JsonObject:
+        settings = self._denizen.settings
+        values = parse_values(render_settings(settings), self._home / CONFIG_FILE)
+        return cast("JsonObject", _mask_texts(values, settings.secrets.mask))
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
         async with self._denizen.services.store.work(write=False) as work:
@@ -279,6 +282,14 @@ def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
         for file in files
         if file.is_file() and _PERSONA_NAME.fullmatch(file.name) and folder.resolve() in file.resolve().parents
     ]
+
+
+def _mask_texts(node: Json, mask: Callable[[str], str]) -> Json:
+    if isinstance(node, Mapping):
+        return {key: _mask_texts(value, mask) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_mask_texts(value, mask) for value in node]
+    return mask(node) if isinstance(node, str) else node
 
 
 def _digest(text: str) -> str:

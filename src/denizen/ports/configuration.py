@@ -94,8 +94,8 @@ class ConfigurationFiles(Protocol):
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
-    async def read_effective(self) -> str:
-        """Returns every setting in force as YAML, those that the file does not have too. Secrets stay references."""
+    def list_effective(self) -> JsonObject:
+        """Returns every setting in force, those that the file does not have too, with secrets masked."""
         ...
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
