@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
+from denizen.domain.tool import Tier
 from denizen.domain.usage import TokenPrice, Usage
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.ports.model_configuration import (
@@ -16,14 +17,26 @@ from denizen.ports.model_configuration import (
     PricedModel,
     ProviderKindInfo,
 )
+from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
+from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
 from denizen_sdk.errors import ProblemDetails
+from tests.clock import NOON
 
 PROBLEM = ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.")
 PRICE = TokenPrice(input_usd=Decimal(3), output_usd=Decimal(15), cached_input_usd=Decimal("0.3"))
 PROVIDER = ConfiguredProvider(
     name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY", key_origin=""
+)
+SKILL = SkillState(
+    name="dice",
+    origin="the folder skills/dice",
+    state="failed",
+    tools=[SkillToolInfo("dice_roll", Tier.HARMLESS)],
+    why="It broke.",
+    fix="Mend it.",
+    trace="skill.py:1 in x: y",
 )
 MODEL = PricedModel(ModelInfo("lab/one", "lab", ("balanced",), (), Capabilities()), PRICE, PRICE)
 
@@ -53,6 +66,26 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             values=dict.fromkeys(("name", "kind", "base_url", "model", "key_name"), "x"),
             served=["one"],
             list_problem=PROBLEM,
+            problem=PROBLEM,
+        ),
+        "admin/skills.html": SkillsPage(
+            frame=frame, may_edit=True, waiting=[SKILL], own=[SKILL], built_in=[SKILL], notice="Done.", problem=PROBLEM
+        ),
+        "admin/skill.html": SkillPage(
+            frame=frame,
+            may_edit=True,
+            review=SkillReview(
+                state=SKILL,
+                sha256="a1",
+                changes=[],
+                permissions=["network"],
+                problems=["skill.py:1: it is wrong"],
+                events=[SkillEvent(NOON, SkillEventKind.WRITTEN, "a1", "ada for olga")],
+                is_compared=True,
+                refusal="Delete it",
+            ),
+            diffs=[ShownDiff(name="skill.py", lines=["-a", "+b", " c"])],
+            is_cut=True,
             problem=PROBLEM,
         ),
     }

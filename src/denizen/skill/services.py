@@ -114,13 +114,13 @@ class SkillEditor(Protocol):
         """Returns its files by path; of a binary file only the size."""
         ...
 
-    async def create(self, name: str, files: Mapping[str, str]) -> Sequence[str]:
-        """Writes a new skill. Returns what the check found; none of the skill's code runs. Raises Conflict for a
-        name that is taken.
+    async def create(self, name: str, files: Mapping[str, str], *, by: str) -> Sequence[str]:
+        """Writes a new skill; `by` tells its owner who did. Returns what the check found; none of the skill's code
+        runs. Raises Conflict for a name that is taken.
         """
         ...
 
-    async def edit(self, name: str, file: str, text: str) -> Sequence[str]:
+    async def edit(self, name: str, file: str, text: str, *, by: str) -> Sequence[str]:
         """Writes one file. Returns what the check found, as `create` does."""
         ...
 

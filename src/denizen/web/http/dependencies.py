@@ -40,6 +40,7 @@ from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
 from denizen.ports.model_configuration import ModelConfiguration
+from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -140,9 +141,10 @@ class GapServices:
 
 @record(kw_only=True)
 class ComponentServices:
-    """What the configuration adds to this server: models, for those who look after them."""
+    """What the configuration adds to this server: models and skills, for those who look after them."""
 
     models: ModelConfiguration
+    skills: SkillConfiguration
 
 
 class ReplayTurn(Protocol):

@@ -58,6 +58,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Agents", "/admin/agents"),
             NavigationLink("Models", "/admin/models"),
             NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Skills", "/admin/skills"),
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),
             NavigationLink("Keys", "/admin/keys"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from starlette.routing import BaseRoute
 
-from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.dependencies import ComponentServices, WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.agents import AgentPages
 from denizen.web.pages.approvals import ApprovalPages
@@ -25,6 +25,7 @@ from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.sign_up import SignUpPages
+from denizen.web.pages.skills import SkillPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
@@ -47,7 +48,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
-        *(ModelPages(deps, deps.components.models).routes if deps.components is not None else ()),
+        *(_list_component_pages(deps, deps.components) if deps.components is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
@@ -67,3 +68,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *UserPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
     ]
+
+
+def _list_component_pages(deps: WebDependencies, components: ComponentServices) -> Sequence[BaseRoute]:
+    return [*ModelPages(deps, components.models).routes, *SkillPages(deps, components.skills).routes]
