@@ -9,6 +9,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier
 from denizen.domain.usage import TokenPrice, Usage
+from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.ports.model_configuration import (
     ConfiguredAlias,
@@ -18,6 +19,7 @@ from denizen.ports.model_configuration import (
     ProviderKindInfo,
 )
 from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
+from denizen.web.pages.mcp_servers import McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
 from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
@@ -37,6 +39,19 @@ SKILL = SkillState(
     why="It broke.",
     fix="Mend it.",
     trace="skill.py:1 in x: y",
+)
+SERVER = McpServerInfo(
+    name="time",
+    address="mcp-server-time",
+    variables={"TZ": "***"},
+    is_trusted=True,
+    phase="up",
+    since=NOON,
+    failure="It fell.",
+    failed_at=NOON,
+    tools=[McpToolInfo("time_now", Tier.LIMITED, "Tells the time.")],
+    left_out={"x": "y"},
+    output=[McpOutputLine(NOON, "begun")],
 )
 MODEL = PricedModel(ModelInfo("lab/one", "lab", ("balanced",), (), Capabilities()), PRICE, PRICE)
 
@@ -87,5 +102,12 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             diffs=[ShownDiff(name="skill.py", lines=["-a", "+b", " c"])],
             is_cut=True,
             problem=PROBLEM,
+        ),
+        "admin/mcp_servers.html": McpServersPage(
+            frame=frame, may_edit=True, servers=[SERVER], notice="Done.", problem=PROBLEM
+        ),
+        "admin/mcp_server.html": McpServerPage(frame=frame, may_edit=True, server=SERVER, notice="Done."),
+        "admin/mcp_server_new.html": McpServerFormPage(
+            frame=frame, values=dict.fromkeys(("name", "command", "url", "variables", "trusted"), "x"), problem=PROBLEM
         ),
     }

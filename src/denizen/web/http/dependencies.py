@@ -39,6 +39,7 @@ from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.mcp_configuration import McpConfiguration
 from denizen.ports.model_configuration import ModelConfiguration
 from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
@@ -141,10 +142,11 @@ class GapServices:
 
 @record(kw_only=True)
 class ComponentServices:
-    """What the configuration adds to this server: models and skills, for those who look after them."""
+    """What the configuration adds to this server: models, skills and MCP servers, for those who look after them."""
 
     models: ModelConfiguration
     skills: SkillConfiguration
+    mcp: McpConfiguration
 
 
 class ReplayTurn(Protocol):

@@ -59,6 +59,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Models", "/admin/models"),
             NavigationLink("Tools", "/admin/tools"),
             NavigationLink("Skills", "/admin/skills"),
+            NavigationLink("MCP servers", "/admin/mcp"),
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),
             NavigationLink("Keys", "/admin/keys"),

@@ -18,6 +18,7 @@ from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
+from denizen.web.pages.mcp_servers import McpServerPages
 from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
@@ -71,4 +72,8 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
 
 
 def _list_component_pages(deps: WebDependencies, components: ComponentServices) -> Sequence[BaseRoute]:
-    return [*ModelPages(deps, components.models).routes, *SkillPages(deps, components.skills).routes]
+    return [
+        *ModelPages(deps, components.models).routes,
+        *SkillPages(deps, components.skills).routes,
+        *McpServerPages(deps, components.mcp).routes,
+    ]
