@@ -321,6 +321,20 @@ async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home)
             assert changed.headers["location"] == "/admin/agents/ada?done=changed"
             now = denizen.runtime.current.agent("ada")
             assert (now.description, now.tool_access.tools) == ("The best", ("weather", "calculator"))
+            number = denizen.runtime.current.number
+            texts = {"style.response": "friendly", "style.language": "de", "style.extra_instructions": "Name\r\ncats."}
+            bounds = {"limits.max_steps": "7", "limits.turn_timeout_s": "90", "limits.max_tools": "40"}
+            same = {"description": "The first", "model": "balanced", "tools": "*"}
+            await olga.send("/admin/agents/ada", **same, **texts, **bounds)
+            now = denizen.runtime.current.agent("ada")
+            style, limits = now.instructions.style, now.limits
+            assert (style.response, style.language, style.extra_instructions) == ("friendly", "de", "Name\ncats.")
+            assert (limits.max_steps, limits.turn_timeout_s) == (7, 90)
+            assert denizen.runtime.current.number == number + 1  # all of it is one change
+            assert "max_tools" not in home.config.read_text()  # what is as before is not written down
+            for wrong in ("many", "0", "-1", ""):
+                refused = await olga.send("/admin/agents/ada", **same, **{"limits.max_steps": wrong})
+                assert (refused.status_code, "max_steps" in refused.text) == (400, True)
             assert "# never forget" in home.config.read_text()
             await olga.send("/admin/agents/ada/files", file="IDENTITY.md", text="x", remove="yes")
             assert not (home.path / "agents/ada/IDENTITY.md").exists()

@@ -17,7 +17,15 @@ from denizen.ports.configuration import ConfigurationFault, KeptGeneration, Pers
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
-from denizen.web.pages.agents import AgentFormPage, AgentPage, AgentRow, AgentsPage, PromptPart, PromptPreview
+from denizen.web.pages.agents import (
+    AgentFormPage,
+    AgentLimit,
+    AgentPage,
+    AgentRow,
+    AgentsPage,
+    PromptPart,
+    PromptPreview,
+)
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
 from denizen.web.pages.configuration import ConfigPage
 from denizen.web.pages.documents import SearchPage, ShellPage
@@ -205,8 +213,20 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             frame=frame,
             row=AGENT_ROW,
             tools=[],
-            limits=[("Steps", "20")],
-            values=dict.fromkeys(("description", "model", "tools"), "x"),
+            limits=[AgentLimit("limits.max_steps", "Steps", "20")],
+            styles=["concise"],
+            values=dict.fromkeys(
+                (
+                    "description",
+                    "model",
+                    "tools",
+                    "style.response",
+                    "style.language",
+                    "style.extra_instructions",
+                    "limits.max_steps",
+                ),
+                "x",
+            ),
             models=["auto"],
             files=[PersonaText("RULES.md", "Be kind.", is_used=True)],
             edited=PersonaText("RULES.md", "Be kind.", is_used=True),

@@ -5,13 +5,16 @@ What is written holds when the call returns, or nothing was written: a text that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
+
+KeyParts = tuple[str | int, ...]
+"""The keys from the root of the file to a value, such as ("agents", "ada", "model")."""
 
 
 @record
@@ -92,6 +95,12 @@ class ConfigurationFiles(Protocol):
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
+        ...
+
+    async def put_values(self, by: Principal, values: Mapping[KeyParts, Json]) -> ConfigurationChange:
+        """Sets several values in one step, by the keys that lead to each, or removes those with None. Raises as
+        `put_value`.
+        """
         ...
 
     def list_effective(self) -> JsonObject:
