@@ -14,7 +14,7 @@ from denizen.app.reload import Reloader
 from tests.app.home_folder import Home, open_home
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
-from tests.web_fixture import ADA, ANN, WebFixture, open_web
+from tests.web_fixture import ADA, ANN, WebFixture, make_hello_model, open_web
 
 
 @dataclass
@@ -38,7 +38,7 @@ async def open_components(home: Home, text: str) -> AsyncGenerator[ComponentWebF
         files = HomeConfiguration(denizen, Reloader(denizen))
         components = build_components(denizen, files)
         async with (
-            open_web(keys=[OWNER, ADA, ANN], configuration=files, components=components) as web,
+            open_web(make_hello_model(), keys=[OWNER, ADA, ANN], configuration=files, components=components) as web,
             web.client() as client,
         ):
             olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")

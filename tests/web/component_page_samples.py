@@ -81,6 +81,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             values=dict.fromkeys(("name", "kind", "base_url", "model", "key_name"), "x"),
             served=["one"],
             list_problem=PROBLEM,
+            notice="Done.",
             problem=PROBLEM,
         ),
         "admin/skills.html": SkillsPage(

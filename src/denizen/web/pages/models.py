@@ -83,6 +83,7 @@ class ProviderPage:
     values: Mapping[str, str]
     served: Sequence[str] = ()
     list_problem: ProblemDetails | None = None
+    notice: str = ""
     problem: ProblemDetails | None = None
 
 
@@ -245,6 +246,7 @@ class ModelPages:
             values={**values, **{name: value for name, value in typed.items() if name in values}},
             served=served,
             list_problem=list_problem,
+            notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
         )
         return render("admin/provider.html", page, status=problem.status if problem else 200)
