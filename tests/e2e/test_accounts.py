@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
@@ -28,6 +29,21 @@ def test_a_server_for_others_starts_closed_and_prints_the_link_for_its_owner(hom
             assert browser.get("/api/agents").status_code == 200
             assert httpx2.get(f"http://127.0.0.1:{url}/api/agents").status_code == 401
         assert "ann@example.org  Ann" in home.do("users").out
+
+
+@pytest.mark.proves("S-auth-sign-in")
+def test_a_server_with_an_application_at_github_sends_people_there(home: Home) -> None:
+    site = 'sign_in: {github: {client_id: abc, client_secret: "${GITHUB_SECRET}"}}'
+    home.configure("http://127.0.0.1:9/v1", rest=f'server: {{api_keys: [{{name: ada, key: "${{KEY}}"}}], {site}}}\n')
+    home.variables |= {"GITHUB_SECRET": "s3cret", "KEY": "a-long-key-of-ada"}
+    with home.serve() as server, httpx2.Client(base_url=server.url) as browser:
+        assert "/login/github" in browser.get("/login").text
+        there = urlsplit(browser.get("/login/github").headers["location"])
+    assert (there.netloc, there.path) == ("github.com", "/login/oauth/authorize")
+    asked = parse_qs(there.query)
+    assert asked["client_id"] == ["abc"]
+    assert asked["redirect_uri"] == [f"{server.url}/login/github/callback"]
+    assert "s3cret" not in there.query
 
 
 def test_without_pages_nobody_can_sign_in_and_it_does_not_start_for_others(home: Home) -> None:

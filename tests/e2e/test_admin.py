@@ -9,9 +9,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from denizen.testing.model_server import ModelAnswer
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from denizen_sdk import ApiError, DenizenClient
+from denizen_sdk.chats import NewChat
 from denizen_sdk.knowledge import SnapshotRemoteInfo, SourceSettings
+from denizen_sdk.turns import TurnFinishedEvent
 from denizen_sdk.usage import TokenCounts
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -115,6 +117,34 @@ async def test_settings_are_in_effect_at_once_and_usage_is_counted(url: str, pro
         assert mine.totals == everybody.totals
         assert {row.key: row.messages for row in mine.by_source} == {"web": 1, "ci": 1}
         assert (await admin.compute_statistics()).date < everybody.last_day
+
+
+@pytest.mark.proves("S-admin-tool-query-chats", "S-admin-tool-query-logs", "S-admin-tool-run-sql")
+async def test_an_admin_chat_looks_into_chats_log_and_store(url: str, provider: Provider) -> None:
+    calls = [
+        ModelCall("query_chats", {"user": "api_key:ann"}),
+        ModelCall("query_logs", {"path": "/api/agents"}),
+        ModelCall("run_sql", {"query": "SELECT count(*) AS turns FROM all_turns"}),
+        ModelCall("run_sql", {"query": "DELETE FROM turns"}),
+    ]
+    provider.script(ModelAnswer(text="Hello."), ModelAnswer(calls=calls), ModelAnswer(text="One."))
+    async with DenizenClient(url, KEYS["admin"]) as admin, DenizenClient(url, KEYS["member"]) as member:
+        for client, chat in ((member, NewChat(id="anns")), (admin, NewChat(id="adas", mode="admin"))):
+            await client.create_chat(chat)
+            await client.change_chat(chat.id, title="Use")  # else the model would be asked for a title, too
+        await member.list_agents()
+        headers = {"x-api-key": KEYS["admin"]}
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as browser:
+            await poll(lambda: _find_request(browser, "/api/agents"))
+        assert [event async for event in member.send_to_chat("anns", "hi")]
+        events = [event async for event in admin.send_to_chat("adas", "How is it going?")]
+    assert isinstance(events[-1], TurnFinishedEvent) and events[-1].reply == "One."
+    told = [each["content"] for each in provider.server.bodies[-1]["messages"] if each["role"] == "tool"]
+    chats, log, turns, refused = told
+    assert "api_key:ann" in chats and "api_key:ada" not in chats
+    assert "method=GET path=/api/agents status=200" in log
+    assert "[2]" in turns
+    assert "may not run" in refused
 
 
 async def test_a_running_server_tells_what_works_and_keeps_its_log_without_secrets(url: str, home: Home) -> None:

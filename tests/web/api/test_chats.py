@@ -57,7 +57,7 @@ def texts(details: dict[str, Any]) -> list[str]:
 # --- listing and reading ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("S-http-chats-get")
+@pytest.mark.proves("S-http-chats-get", "S-data-chats")
 async def test_a_person_lists_own_chats_the_one_with_the_newest_message_first_and_nobody_elses() -> None:
     async with (
         open_web(make_hello_model(), keys=[ANN, BEN]) as web,
@@ -102,7 +102,7 @@ async def test_a_list_goes_on_before_the_last_chat_of_the_page_and_pinned_chats_
     assert [row["id"] for row in rest] == ["c2", "c1"]
 
 
-@pytest.mark.proves("S-http-chats-id-get", "S-data-messages")
+@pytest.mark.proves("S-http-chats-id-get", "S-data-messages", "S-data-chats")
 async def test_the_owner_reads_a_chat_with_its_messages_and_anybody_else_gets_404() -> None:
     model = ScriptedModel(
         ScriptedReply("Let me look.", calls=[call("weather", city="Rome")]), ScriptedReply("Sunny in Rome.")
@@ -158,7 +158,7 @@ async def test_sessions_of_the_plain_route_are_chats_too_but_not_questions_that_
 # --- creating and sending ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("S-http-chats-post")
+@pytest.mark.proves("S-http-chats-post", "S-data-chats")
 async def test_a_person_creates_a_chat_with_an_id_a_first_message_and_a_mode() -> None:
     async with open_web(make_hello_model(), keys=[ADA, ANN]) as web, web.client(**{"x-api-key": "key-of-ada"}) as ada:
         body = {"id": "mine", "message": "How many users?", "mode": "admin", "agent": "scribe"}
@@ -282,7 +282,7 @@ async def test_a_title_counts_as_no_message_and_offers_no_tools() -> None:
 # --- sharing ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("S-http-chats-id-share-patch")
+@pytest.mark.proves("S-http-chats-id-share-patch", "S-data-chats")
 async def test_sharing_gives_a_new_random_token_each_time_and_unsharing_removes_it() -> None:
     async with open_web(make_hello_model()) as web, web.client() as client:
         await say(client, "c", "hi")
