@@ -147,6 +147,14 @@ async def test_a_skill_that_cannot_work_is_not_enabled_and_every_problem_is_told
         assert "skills:" not in server.text
 
 
+async def test_no_name_leads_out_of_the_folder_of_skills(home: Home) -> None:
+    async with open_components(home, LAB) as server:
+        for name in ("..%2f..%2fetc", "%2e%2e", "nothing"):
+            for decision in ("enable", "refuse", "switch"):
+                answer = await server.olga.send(f"/admin/skills/{name}/{decision}", sha256="x")
+                assert answer.status_code == 404, (name, decision)
+
+
 async def test_characters_that_hide_code_are_shown_and_markup_is_escaped(home: Home) -> None:
     async with open_components(home, LAB) as server:
         write_skill(home, "echo", code=CODE + "# \u202e }if<script>alert(1)</script>\u200b\n")

@@ -6,7 +6,6 @@ think of them: by the views of the SQL reader, and by `mask_configuration`.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from typing import cast
 
 from denizen.app.settings import CONFIG_FILE, parse_path
 from denizen.app.settings.problem import KeyPath
-from denizen.app.settings.yaml_document import find_value
+from denizen.app.settings.yaml_document import find_value, write_document
 from denizen.domain.agent_settings import find_active_set
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
@@ -185,7 +184,7 @@ class ConfigurationDesk:
             raise NotFound(
                 f"There is no section {section[:100]}.", code="section_unknown", fix=f"There are: {', '.join(tree)}."
             )
-        text = _write(node)
+        text = write_document(node, (2, 2)).removesuffix("...\n")
         return text if len(text) <= MAX_CONFIGURATION_CHARS else f"{text[:MAX_CONFIGURATION_CHARS]}\n[cut]"
 
     async def change(self, by: Principal, path: str, value: Json) -> None:
@@ -249,16 +248,6 @@ def mask_configuration(node: Json, key: str = "") -> Json:
     if isinstance(node, str) and node and is_secret and not _REFERENCE.fullmatch(node):
         return "***"
     return _USER_INFO.sub("***@", node) if isinstance(node, str) else node
-
-
-def _write(node: Json) -> str:
-    from ruamel.yaml import YAML
-
-    stream = io.StringIO()
-    yaml = YAML(typ="safe")
-    yaml.default_flow_style = False
-    yaml.dump(node, stream)  # pyright: ignore[reportUnknownMemberType] - of ruamel
-    return stream.getvalue().removesuffix("...\n")
 
 
 def _totals(found: UsageTotals) -> JsonObject:

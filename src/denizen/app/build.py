@@ -120,7 +120,6 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
-    administration: ServerAdministration
     restart: RestartSignal
 
     @property
@@ -300,7 +299,6 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
-        administration=administration,
         restart=restart,
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
+import anyio
 from anyio import to_thread
 
 from denizen.adapters.models.providers import PROVIDERS
@@ -18,7 +18,7 @@ from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.models import ProviderSection
 from denizen.app.settings.problem import KeyPath
 from denizen.app.settings.yaml_document import find_value
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.routing import USUAL
@@ -37,6 +37,7 @@ from denizen.ports.model_configuration import (
 _PROVIDERS: KeyPath = ("models", "providers")
 _ALIASES: KeyPath = ("models", "aliases")
 _OVERRIDES: KeyPath = ("models", "overrides")
+TRIAL_TIMEOUT_S = 120.0
 _DEFAULT: KeyPath = ("agent_defaults", "model")
 
 
@@ -96,8 +97,16 @@ class HomeModels:
         return written if isinstance(written, str) and written else USUAL
 
     async def try_model(self, name: str) -> ModelTrial:
-        async with self._denizen.runtime.lease() as generation:
-            done = await verify_model(generation.models, name)
+        try:
+            async with self._denizen.runtime.lease() as generation:
+                with anyio.fail_after(TRIAL_TIMEOUT_S):
+                    done = await verify_model(generation.models, name)
+        except TimeoutError:
+            raise Unavailable(
+                f"The model '{name}' did not answer within {TRIAL_TIMEOUT_S:g} s.",
+                code="model_timeout",
+                fix="Look at its server. The built-in model fetches its weights at first: `denizen models pull`.",
+            ) from None
         return ModelTrial(done.model, done.duration_s, done.usage)
 
     async def put_provider(self, by: Principal, draft: ProviderDraft) -> ConfigurationChange:
@@ -137,7 +146,11 @@ class HomeModels:
             is_last = isinstance(others, Mapping) and set(others) == {"price"}
             return await self._configuration.put_values(by, {path if is_last else (*path, "price"): None})
         fields = {"input": price.input_usd, "output": price.output_usd, "cached_input": price.cached_input_usd}
-        value = {name: _shorten(usd) for name, usd in fields.items() if usd is not None}
+        value: dict[str, Json] = {
+            name: int(usd) if usd == usd.to_integral_value() else float(usd)
+            for name, usd in fields.items()
+            if usd is not None
+        }
         return await self._configuration.put_values(by, {(*path, "price"): value})
 
     def _describe(self, name: str, section: ProviderSection) -> ConfiguredProvider:
@@ -190,7 +203,3 @@ class HomeModels:
         providers = self._denizen.settings.models.providers.items()
         taken = {each.api_key.name for name, each in providers if each.api_key and name != draft.name}
         return usual if usual and usual not in taken else as_variable(f"{draft.name}_api_key")
-
-
-def _shorten(usd: Decimal) -> int | float:
-    return int(usd) if usd == usd.to_integral_value() else float(usd)

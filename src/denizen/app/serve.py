@@ -231,7 +231,7 @@ def _server(
         listens_beyond_loopback=is_reachable(denizen.settings.server, host),
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
-    denizen.administration.open_configuration(external.configuration)
+    denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(

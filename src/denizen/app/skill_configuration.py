@@ -72,6 +72,7 @@ class HomeSkills:
             await self._configuration.put_values(by, {("skills", name, "enabled"): False})
 
     async def enable(self, by: Principal, name: str, sha256: str) -> None:
+        await self._find(name)
         settings = self._denizen.settings
         taken = await to_thread.run_sync(find_taken, settings, name)
         plan = await plan_enabling(settings, name, sha256, taken)

@@ -73,7 +73,9 @@ class McpServerDraft:
 
 
 class McpConfiguration(Protocol):
-    """One for a process. Changes raise as `ConfigurationFiles.replace`, and are in the audit log."""
+    """Shows and changes the MCP servers; one for a process. Changes raise as
+    `ConfigurationFiles.replace`, and are in the audit log.
+    """
 
     def list_servers(self) -> Sequence[McpServerInfo]: ...
 

@@ -87,7 +87,9 @@ class ProviderDraft:
 
 
 class ModelConfiguration(Protocol):
-    """One for a process. Changes raise as `ConfigurationFiles.replace`, and are in the audit log."""
+    """Shows and changes the models; one for a process. Changes raise as
+    `ConfigurationFiles.replace`, and are in the audit log.
+    """
 
     def list_kinds(self) -> Sequence[ProviderKindInfo]: ...
 

@@ -16,6 +16,8 @@ from denizen.domain.tool import Tier
 
 
 class SkillEventKind(StrEnum):
+    """The things that are done to a skill."""
+
     WRITTEN = "written"
     ENABLED = "enabled"
     REFUSED = "refused"
@@ -87,7 +89,9 @@ class SkillReview:
 
 
 class SkillConfiguration(Protocol):
-    """One for a process. Changes raise as `ConfigurationFiles.replace`, and are in the audit log."""
+    """Shows and changes the skills; one for a process. Changes raise as
+    `ConfigurationFiles.replace`, and are in the audit log.
+    """
 
     async def list_skills(self) -> Sequence[SkillState]:
         """Returns the built-in skills, then those of the owner."""

@@ -83,7 +83,7 @@ class AliasSection(Section):
 
 
 class PriceSection(Section):
-    """What a model costs, in USD for a million tokens. It counts in place of the list of prices that Denizen ships."""
+    """The price of a model, in USD for a million tokens. It counts in place of the list that Denizen ships."""
 
     input: Decimal = Field(ge=0, le=_MILLION, description="Tokens of the prompt.")
     output: Decimal = Field(ge=0, le=_MILLION, description="Tokens of the answer.")

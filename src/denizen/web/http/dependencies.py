@@ -142,7 +142,7 @@ class GapServices:
 
 @record(kw_only=True)
 class ComponentServices:
-    """What the configuration adds to this server: models, skills and MCP servers, for those who look after them."""
+    """The models, skills and MCP servers of this server, for those who look after them."""
 
     models: ModelConfiguration
     skills: SkillConfiguration

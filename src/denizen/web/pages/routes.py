@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from starlette.routing import BaseRoute
 
-from denizen.web.http.dependencies import ComponentServices, WebDependencies
+from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.routing import PublicMount
 from denizen.web.pages.agents import AgentPages
 from denizen.web.pages.approvals import ApprovalPages
@@ -38,6 +38,7 @@ from denizen.web.pages.users import UserPages
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
     knowledge, importer, calls = deps.knowledge, deps.importer, deps.engine.calls
+    components = deps.components
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
@@ -49,7 +50,9 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
-        *(_list_component_pages(deps, deps.components) if deps.components is not None else ()),
+        *(ModelPages(deps, components.models).routes if components is not None else ()),
+        *(SkillPages(deps, components.skills).routes if components is not None else ()),
+        *(McpServerPages(deps, components.mcp).routes if components is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
@@ -68,12 +71,4 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *SettingsPages(deps).routes,
         *UserPages(deps).routes,
         PublicMount("/static", StaticPageFiles()),
-    ]
-
-
-def _list_component_pages(deps: WebDependencies, components: ComponentServices) -> Sequence[BaseRoute]:
-    return [
-        *ModelPages(deps, components.models).routes,
-        *SkillPages(deps, components.skills).routes,
-        *McpServerPages(deps, components.mcp).routes,
     ]
