@@ -68,11 +68,12 @@ async def test_a_test_asks_the_model_really_and_shows_time_tokens_and_cost_or_wh
 async def test_the_models_that_a_provider_serves_are_listed_live_each_with_a_test(home: Home) -> None:
     home.add_file("secrets.env", f"LAB_KEY={KEY}\n", 0o600)
     async with model_server() as provider, open_components(home, at(provider.url)) as server:
-        page = await server.ada.read("/admin/models/providers/lab")
+        assert "lab/scripted" not in await server.ada.read("/admin/models/providers/lab")  # it waits for nobody
+        page = await server.ada.read("/admin/models/providers/lab?list=yes")
         assert 'name="model" value="lab/scripted"' in page
     async with open_components(home, at("http://127.0.0.1:9")) as server:
-        page = await server.ada.read("/admin/models/providers/lab")
-        assert "cannot be reached" in page
+        page = read_words(await server.ada.read("/admin/models/providers/lab?list=yes"))
+        assert "cannot be reached" in page and "Correct the address." in page
 
 
 async def test_a_provider_is_added_with_its_key_changed_and_removed_and_comments_stay(home: Home) -> None:

@@ -79,6 +79,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             provider=PROVIDER,
             kinds=[ProviderKindInfo(name="openai", label="GPT", base_url="", key_variable="OPENAI_API_KEY")],
             values=dict.fromkeys(("name", "kind", "base_url", "model", "key_name"), "x"),
+            is_listed=True,
             served=["one"],
             list_problem=PROBLEM,
             notice="Done.",

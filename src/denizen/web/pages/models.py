@@ -72,8 +72,8 @@ class ModelsPage:
 
 @record(kw_only=True)
 class ProviderPage:
-    """The context of `provider.html`. Without a `provider` it is the form for a new one. `served` are the models that
-    it lists now, and `list_problem` says why it lists none.
+    """The context of `provider.html`. Without a `provider` it is the form for a new one. Once it `is_listed`, `served`
+    are the models that it lists now, and `list_problem` says why it lists none.
     """
 
     frame: Frame
@@ -81,6 +81,7 @@ class ProviderPage:
     provider: ConfiguredProvider | None
     kinds: Sequence[ProviderKindInfo]
     values: Mapping[str, str]
+    is_listed: bool = False
     served: Sequence[str] = ()
     list_problem: ProblemDetails | None = None
     notice: str = ""
@@ -234,6 +235,9 @@ class ModelPages:
         values = {"name": "", "kind": "", "base_url": "", "model": "", "key_name": ""}
         if provider is not None:
             values |= {name: getattr(provider, name) for name in values}
+        # Asked by the page itself once it is shown: a provider that does not answer takes its time.
+        is_listed = provider is not None and "list" in request.query_params
+        if provider is not None and is_listed:
             try:
                 served = await self._models.list_provider_models(provider.name)
             except DenizenError as failure:
@@ -244,6 +248,7 @@ class ModelPages:
             provider=provider,
             kinds=self._models.list_kinds(),
             values={**values, **{name: value for name, value in typed.items() if name in values}},
+            is_listed=is_listed,
             served=served,
             list_problem=list_problem,
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
