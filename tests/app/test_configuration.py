@@ -158,6 +158,10 @@ async def test_a_text_that_reads_well_but_cannot_be_loaded_is_put_back(home: Hom
         with pytest.raises(InvalidInput, match="No such thing"):
             await files.put_persona(BY, "ada", "RULES.md", "Be kind.")
         assert not (home.path / "agents" / "ada" / "RULES.md").exists()
+        home.add_file("secrets.env", "OLD_KEY=kept-as-it-is\n", 0o600)
+        with pytest.raises(InvalidInput, match="No such thing"):
+            await files.put_values(BY, {("agents", "ada", "description"): "Another"}, secrets={"NEW_KEY": "sk-new"})
+        assert (home.config.read_text(), (home.path / "secrets.env").read_text()) == (TEXT, "OLD_KEY=kept-as-it-is\n")
 
 
 async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home: Home) -> None:

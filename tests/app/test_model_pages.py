@@ -135,6 +135,19 @@ async def test_a_second_provider_of_a_kind_does_not_take_the_key_of_the_first(ho
         assert server.denizen.settings.secrets.find("SECOND_API_KEY") == other
 
 
+async def test_a_key_that_the_environment_sets_to_something_else_is_refused_instead_of_being_ignored(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_components(home, TEXT) as server:
+        monkeypatch.setenv("DEN_API_KEY", "sk-of-the-environment")
+        url = "http://127.0.0.1:8/v1"
+        refused = await server.olga.send(
+            "/admin/models/add-provider", name="den", kind="openai-compatible", base_url=url, key=KEY
+        )
+        assert (refused.status_code, "DEN_API_KEY is set in the environment" in refused.text) == (409, True)
+        assert (server.text, (home.path / "secrets.env").exists()) == (TEXT, False)
+
+
 async def test_names_fallbacks_the_default_and_prices_are_changed_and_count(home: Home) -> None:
     async with open_components(home, TEXT) as server:
         olga = server.olga

@@ -108,6 +108,19 @@ async def test_a_change_is_compared_with_what_was_enabled_and_refusing_it_puts_t
         assert [(each.event.actor, each.event.subject) for each in logged] == [("api_key:olga", "skills/echo")]
 
 
+async def test_a_last_line_without_its_end_does_not_hide_the_new_one_behind_it(home: Home) -> None:
+    folder = write_skill(home, "echo")
+    (folder / "words.py").write_text("WORD = 'one'")
+    async with open_components(home, enable_skills(home, "echo")) as server:
+        (folder / "words.py").write_text("WORD = 'two'")
+        page = await server.olga.read("/admin/skills/echo")
+        assert ("<del>-WORD = &#39;one&#39;</del>" in page, "<ins>+WORD = &#39;two&#39;</ins>" in page) == (True, True)
+        (folder / "words.py").write_text("WORD = 'one'\n")
+        assert "Only the end of its last line changed" in await server.olga.read("/admin/skills/echo")
+        (folder / "words.py").unlink()
+        assert "<del>-WORD = &#39;one&#39;</del>" in await server.olga.read("/admin/skills/echo")
+
+
 async def test_refusing_what_never_was_enabled_deletes_it_and_keeps_its_text(home: Home) -> None:
     async with open_components(home, LAB) as server:
         write_skill(home, "echo")

@@ -182,10 +182,14 @@ def _compare(before: Mapping[str, bytes], folder: SkillFolder) -> list[SkillFile
 
 
 def _diff(before: bytes | None, after: bytes | None, name: str) -> str:
+    """Returns the difference without its head, or a sentence where there are no lines to show."""
     try:
         old, new = ((each or b"").decode("utf-8-sig") for each in (before, after))
     except UnicodeDecodeError:
         return f"This is no text, and can only be looked at on the server ({len(after or b'')} bytes now)."
-    if after is None:
-        return "".join(f"-{line}\n" for line in old.splitlines()) or "The empty file is removed."
-    return diff_lines(old, new, name) or "The file is there, and empty."
+    # A last line without its end would run into the next one.
+    ended = [text if not text or text.endswith("\n") else f"{text}\n" for text in (old, new)]
+    lines = "".join(diff_lines(*ended, name).splitlines(keepends=True)[2:])
+    if lines:
+        return lines
+    return "The file is removed." if after is None else "Only the end of its last line changed, or it is empty."
