@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from denizen.adapters.mcp import McpPool, McpServer, McpToolset
+from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.app.build import Denizen
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.home.secrets import MASK, MASK_MIN_CHARS
@@ -103,13 +104,9 @@ class HomeMcpServers:
         return next((each for each in self._denizen.mcp_toolsets if each.server.spec.name == name), None)
 
     def _add_state(self, base: McpServerInfo, section: McpServerSection, toolset: McpToolset) -> McpServerInfo:
-        server: McpServer = toolset.server
-        state, policy, listing = server.state, self._denizen.runtime.current.policy, toolset.listing
-        return McpServerInfo(
-            name=base.name,
-            address=base.address,
-            variables=base.variables,
-            is_trusted=base.is_trusted,
+        state, policy, listing = toolset.server.state, self._denizen.runtime.current.policy, toolset.listing
+        return replace(
+            base,
             phase=state.phase,
             about=state.about,
             since=state.since,
@@ -119,7 +116,7 @@ class HomeMcpServers:
             failed_at=state.failed_at,
             tools=[McpToolInfo(spec.name, policy.tier(spec), spec.description) for spec in listing.specs],
             left_out=listing.left_out,
-            output=[McpOutputLine(at, self._mask(section, text)) for at, text in server.output],
+            output=[McpOutputLine(at, self._mask(section, text)) for at, text in toolset.server.output],
         )
 
     def _describe_variables(self, name: str, section: McpServerSection) -> Mapping[str, str]:
