@@ -202,11 +202,16 @@ async def test_a_call_that_is_lost_with_its_server_is_not_repeated_and_says_so(t
     assert starts(tmp_path) == ["start", "fall", "start", "wipe"]
 
 
-async def test_a_server_is_restarted_by_hand_at_once_and_its_running_call_is_lost(tmp_path: Path):
+async def test_a_server_is_restarted_by_hand_at_once_and_its_running_call_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("denizen.adapters.mcp.server.FIRST_PAUSE_S", 10 * HANG_LIMIT_S)
     async with open_toolset(small(tmp_path)) as toolset:
         number = (await call(toolset, "small_pid")).text
         with pytest.raises(Unavailable, match="its outcome is unknown"):
             await call(toolset, "small_fall", report=lambda _: toolset.server.restart())
+        while toolset.server.state.starts < 2:  # without anybody who calls it
+            await anyio.lowlevel.checkpoint()
         assert (await call(toolset, "small_pid")).text != number
         assert (toolset.server.state.starts, toolset.server.state.failure) == (2, "")
     assert starts(tmp_path) == ["start", "fall", "start"]
