@@ -1,6 +1,7 @@
 """Writes skills in conversation: create, read, edit, delete, list. For owners only.
 
-Nothing of a written skill runs before its owner has looked at it and enabled it on the command line.
+Nothing of a written skill runs before its owner has looked at it and enabled it, on its page or on the
+command line.
 """
 
 from __future__ import annotations
