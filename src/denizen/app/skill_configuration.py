@@ -188,8 +188,8 @@ def _diff(before: bytes | None, after: bytes | None, name: str) -> str:
     except UnicodeDecodeError:
         return f"This is no text, and can only be looked at on the server ({len(after or b'')} bytes now)."
     # A last line without its end would run into the next one.
-    ended = [text if not text or text.endswith("\n") else f"{text}\n" for text in (old, new)]
-    lines = "".join(diff_lines(*ended, name).splitlines(keepends=True)[2:])
+    old, new = (text if not text or text.endswith("\n") else f"{text}\n" for text in (old, new))
+    lines = "".join(diff_lines(old, new, name).splitlines(keepends=True)[2:])
     if lines:
         return lines
     return "The file is removed." if after is None else "Only the end of its last line changed, or it is empty."

@@ -21,7 +21,7 @@ from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.record import record
 from denizen.domain.turn import Sender, TurnRequest
 from denizen.engine.inspection.queries import ToolInfo
-from denizen.ports.configuration import ConfigurationFiles, KeyParts, PersonaText
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles, PersonaText
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
@@ -191,12 +191,11 @@ class AgentPages:
         form, files = await read_form(request), self._get_files()
         agent = self._engine.queries.get_agent(request.path_params["agent"])
         wanted, known = _read_settings(form), _read_settings(_list_values(agent))
-        changed: dict[KeyParts, Json] = {
-            ("agents", agent.name, *key.split(".")): value for key, value in wanted.items() if value != known.get(key)
-        }
+        path = f'agents."{agent.name}"'
+        changed = {f"{path}.{key}": value for key, value in wanted.items() if value != known.get(key)}
         try:
             if changed:
-                await files.put_values(get_principal(request), changed)
+                await files.apply(get_principal(request), ConfigurationEdit(values=changed))
         except DenizenError as error:
             return await self._show(request, form, error)
         return lead_to(f"{AGENTS}/{agent.name}", done="changed")
