@@ -76,6 +76,7 @@ from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
 from denizen.web.http.dependencies import (
     CommunityServices,
+    ComponentServices,
     EngineEntryPoints,
     FindProblems,
     GapServices,
@@ -239,6 +240,7 @@ async def open_web(
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
     setup: ServerSetup | None = None,
+    components: ComponentServices | None = None,
     plan_policy: PlanPolicy | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
@@ -330,6 +332,7 @@ async def open_web(
         mcp=mcp,
         configuration=configuration,
         setup=setup,
+        components=components,
         plan_policy=plan_policy,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),

@@ -13,19 +13,14 @@ from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.engine.knowledge.index import ExplainedPassage
-from denizen.ports.configuration import (
-    ConfigurationFault,
-    ConfiguredProvider,
-    KeptGeneration,
-    PersonaText,
-    PlannedChange,
-)
+from denizen.ports.configuration import ConfigurationFault, KeptGeneration, PersonaText, PlannedChange
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
 from denizen.web.pages.agents import (
     AgentForm,
     AgentFormPage,
+    AgentLimit,
     AgentPage,
     AgentRow,
     AgentsPage,
@@ -34,7 +29,7 @@ from denizen.web.pages.agents import (
 )
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
 from denizen.web.pages.config_sections import ConfigSectionPage
-from denizen.web.pages.configuration import ConfigPage, ProviderPage
+from denizen.web.pages.configuration import ConfigPage
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
@@ -211,11 +206,6 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             generations=[KeptGeneration(1, "start", NOON, has_text=True)],
             generation=1,
             diff="+a\n-b\n c",
-            providers=[
-                ConfiguredProvider(
-                    name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY"
-                )
-            ],
             notice="Done.",
             problem=PROBLEM,
         ),
@@ -248,7 +238,6 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             notice="Done.",
             problem=PROBLEM,
         ),
-        "admin/provider.html": ProviderPage(frame=frame, name="lab", models=["one"], problem=PROBLEM),
         "admin/agents.html": AgentsPage(frame=frame, rows=[AGENT_ROW], may_edit=True, notice="Done."),
         "admin/agent_new.html": AgentFormPage(
             frame=frame,
@@ -259,8 +248,20 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             frame=frame,
             row=AGENT_ROW,
             tools=[],
-            limits=[("Steps", "20")],
-            values=dict.fromkeys(("description", "model", "tools"), "x"),
+            limits=[AgentLimit("limits.max_steps", "Steps", "20")],
+            styles=["concise"],
+            values=dict.fromkeys(
+                (
+                    "description",
+                    "model",
+                    "tools",
+                    "style.response",
+                    "style.language",
+                    "style.extra_instructions",
+                    "limits.max_steps",
+                ),
+                "x",
+            ),
             models=["auto"],
             files=[PersonaText("RULES.md", "Be kind.", is_used=True)],
             edited=PersonaText("RULES.md", "Be kind.", is_used=True),

@@ -268,7 +268,7 @@ def _build_denizen(
     restart = RestartSignal()
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
-    administration = ServerAdministration(home, runtime, assistant, records)
+    administration = ServerAdministration(runtime, assistant, records)
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),

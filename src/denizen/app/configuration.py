@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -21,15 +23,22 @@ from anyio import to_thread
 from denizen.app.build import Denizen
 from denizen.app.home.environment import read_environment
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
-from denizen.app.home.secrets import load_secrets
-from denizen.app.models import provider_spec
+from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.reload import AGENTS_FOLDER, Reloader
-from denizen.app.settings import CONFIG_FILE, ConfigProblem, SetupAnswers, parse_path, plan_setup_files
+from denizen.app.settings import (
+    CONFIG_FILE,
+    ConfigProblem,
+    Settings,
+    SetupAnswers,
+    parse_path,
+    plan_setup_files,
+    render_settings,
+)
 from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
 from denizen.app.settings.key_schema import config_schema, find_schema
 from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
-from denizen.app.settings.yaml_document import find_value
+from denizen.app.settings.yaml_document import find_value, parse_values
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.audit import AuditEvent, AuditKind, digest_text
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
@@ -44,7 +53,6 @@ from denizen.ports.configuration import (
     ConfigurationFault,
     ConfigurationPart,
     ConfigurationText,
-    ConfiguredProvider,
     KeptGeneration,
     PersonaText,
     PlannedChange,
@@ -52,6 +60,7 @@ from denizen.ports.configuration import (
 
 HISTORY_FOLDER = "config-history"
 KEPT_TEXTS = 30
+NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 _PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
 
 _log = logging.getLogger("denizen.app")
@@ -85,7 +94,7 @@ class HomeConfiguration:
         return ConfigurationText(shown, _digest(text), is_masked=shown != text)
 
     async def find_faults(self, text: str) -> Sequence[ConfigurationFault]:
-        return list(map(_fault, await to_thread.run_sync(partial(_find_problems, self._home, text))))
+        return list(map(_fault, (await to_thread.run_sync(partial(_examine, self._home, text))).problems))
 
     async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
         return await self._change(by, lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
@@ -99,8 +108,30 @@ class HomeConfiguration:
         return find_value(document.tree, where)
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
-        where = parse_path(path)
-        return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+        values = {parse_path(path): value}
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), expected)
+
+    async def put_values(
+        self, by: Principal, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
+        """Sets several values in one step, or removes them with None, and writes `secrets` into `secrets.env` with
+        them. Raises as `put_value`, and Conflict for a secret that the environment sets to something else.
+        """
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), "", secrets)
+
+    async def preview(self, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS) -> Settings:
+        """Returns the settings that `put_values` would bring about, and writes nothing. Raises as that does."""
+        old = await to_thread.run_sync(read_config, self._home)
+        new = await to_thread.run_sync(partial(_edit_all, old, home=self._home, values=values))
+        result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+        if result.settings is None:
+            raise config_error(result.problems)
+        return result.settings
+
+    def list_effective(self) -> JsonObject:
+        settings = self._denizen.settings
+        values = parse_values(render_settings(settings), self._home / CONFIG_FILE)
+        return cast("JsonObject", _mask_texts(values, settings.secrets.mask))
 
     async def describe(self, path: str) -> ConfigurationPart:
         where = parse_path(path)
@@ -123,7 +154,7 @@ class HomeConfiguration:
     async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
         old = await to_thread.run_sync(read_config, self._home)
         new = await to_thread.run_sync(partial(_apply, old, home=self._home, edit=edit))
-        problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
+        problems = (await to_thread.run_sync(partial(_examine, self._home, new))).problems
         mask = self._denizen.mask
         return PlannedChange(
             digest=_digest(old), diff=diff_lines(mask(old), mask(new), CONFIG_FILE), faults=list(map(_fault, problems))
@@ -165,36 +196,6 @@ class HomeConfiguration:
         await self._reloader.reload_and_tell()
         await self._keep_text()
 
-    def list_providers(self) -> Sequence[ConfiguredProvider]:
-        settings = self._denizen.settings
-        return [
-            ConfiguredProvider(
-                name=name,
-                kind=section.kind,
-                base_url=section.base_url,
-                model=section.model,
-                key=settings.secrets.hint(section.api_key.name) if section.api_key else "",
-                key_name=section.api_key.name if section.api_key else "",
-            )
-            for name, section in settings.models.providers.items()
-        ]
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        from denizen.adapters.models.listing import list_served_models  # loads the HTTP client
-
-        settings = self._denizen.settings
-        section = settings.models.providers.get(name)
-        if section is None:
-            known = ", ".join(settings.models.providers) or "none"
-            raise NotFound(f"There is no provider '{name}'.", code="provider_unknown", fix=f"Configured: {known}.")
-        if section.kind == "embedded":
-            raise InvalidInput(
-                "The built-in provider has no list of models.",
-                code="provider_without_list",
-                fix="`denizen models` shows what it has.",
-            )
-        return await list_served_models(provider_spec(name, section, settings.secrets))
-
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
         current = self._denizen.runtime.current
         if name in current.agents:
@@ -227,7 +228,9 @@ class HomeConfiguration:
             files = await to_thread.run_sync(plan)
             return await self._write_and_load(by, [_FileText(each.file, each.text, each.mode) for each in files])
 
-    async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
+    async def _change(
+        self, by: Principal, edit: Callable[[str], str], expected: str, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
         async with self._lock:
             old = await to_thread.run_sync(read_config, self._home)
             if expected and expected != _digest(old):
@@ -238,10 +241,13 @@ class HomeConfiguration:
                     fix="Load it again, and make your change there.",
                 )
             new = await to_thread.run_sync(edit, old)
-            problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
-            if problems:
-                raise config_error(problems)
-            return await self._write_and_load(by, [_FileText(self._home / CONFIG_FILE, new)])
+            result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+            if result.problems:
+                raise config_error(result.problems)
+            files = [_FileText(self._home / CONFIG_FILE, new)]
+            if secrets:
+                files.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))
+            return await self._write_and_load(by, files)
 
     async def _write_and_load(self, by: Principal, files: Sequence[_FileText]) -> ConfigurationChange:
         """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled."""
@@ -292,12 +298,18 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _examine(home: Path, text: str) -> ConfigResult:
-    return examine(home, text, load_secrets(home, read_environment()), BUILTIN)
-
-
-def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
-    return _examine(home, text).problems
+def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> ConfigResult:
+    """Returns how the configuration reads with these secrets besides those that are there."""
+    environment = read_environment()
+    for name, value in secrets.items():
+        if environment.get(name, value) != value:
+            raise Conflict(
+                f"{name} is set in the environment of Denizen, which counts more than {SECRETS_FILE}.",
+                code="secret_in_environment",
+                fix="Change it where Denizen is started, or name another variable.",
+            )
+        put_secret("", name, value)  # raises for what fits on no line
+    return examine(home, text, load_secrets(home, {**environment, **secrets}), BUILTIN)
 
 
 def _fault(problem: ConfigProblem) -> ConfigurationFault:
@@ -311,9 +323,11 @@ def _fault(problem: ConfigProblem) -> ConfigurationFault:
     )
 
 
-def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
-    document = parse_config(text, home)
-    return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+def _edit_all(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
+    for path, value in values.items():
+        document = parse_config(text, home)
+        text = splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+    return text
 
 
 def _apply(text: str, *, home: Path, edit: ConfigurationEdit) -> str:
@@ -321,7 +335,7 @@ def _apply(text: str, *, home: Path, edit: ConfigurationEdit) -> str:
     for name, value in edit.values.items():
         path = parse_path(name)
         if value is not None or parse_config(text, home).has(path):
-            text = _edit(text, home=home, path=path, value=value)
+            text = _edit_all(text, home=home, values={path: value})
     for name, block in edit.blocks.items():
         text = splice_block(text, parse_config(text, home), parse_path(name), block)
     return text
@@ -352,6 +366,14 @@ def _swap(home: Path, files: Sequence[_FileText]) -> Sequence[_FileText]:
         return old
 
 
+def _add_secrets(file: Path, secrets: Mapping[str, str]) -> _FileText:
+    """Returns the file of secrets with these in it, too."""
+    text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+    for name, value in secrets.items():
+        text = put_secret(text, name, value)
+    return _FileText(file, text, SECRET_MODE)
+
+
 def _put(each: _FileText) -> None:
     if each.text is None:
         each.file.unlink(missing_ok=True)
@@ -366,6 +388,14 @@ def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
         for file in files
         if file.is_file() and _PERSONA_NAME.fullmatch(file.name) and folder.resolve() in file.resolve().parents
     ]
+
+
+def _mask_texts(node: Json, mask: Callable[[str], str]) -> Json:
+    if isinstance(node, Mapping):
+        return {key: _mask_texts(value, mask) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_mask_texts(value, mask) for value in node]
+    return mask(node) if isinstance(node, str) else node
 
 
 def _digest(text: str) -> str:

@@ -19,6 +19,7 @@ from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
@@ -233,6 +234,7 @@ def _server(
         listens_beyond_loopback=is_reachable(denizen.settings.server, host),
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
+    denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -286,6 +288,7 @@ def _server(
             ),
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
+            components=build_components(denizen, external.configuration),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

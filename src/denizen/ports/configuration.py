@@ -92,18 +92,6 @@ class KeptGeneration:
     has_text: bool
 
 
-@record(kw_only=True)
-class ConfiguredProvider:
-    """A provider of models. `key` tells two keys apart and is no key; empty where none is set, or none is needed."""
-
-    name: str
-    kind: str
-    base_url: str
-    model: str
-    key: str
-    key_name: str
-
-
 @record
 class PersonaText:
     """A Markdown file of an agent, by its name. With `is_used` it stands in the prompt as it is configured now."""
@@ -142,6 +130,10 @@ class ConfigurationFiles(Protocol):
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
+    def list_effective(self) -> JsonObject:
+        """Returns every setting in force, those that the file does not have too, with secrets masked."""
+        ...
+
     async def describe(self, path: str) -> ConfigurationPart:
         """Returns a part of the file and what may stand there. Raises NotFound for a path that no setting has, and
         InvalidInput for what is no path.
@@ -166,14 +158,6 @@ class ConfigurationFiles(Protocol):
 
     async def read_kept(self, number: int) -> str:
         """Returns the text of a generation. Raises NotFound where none is kept."""
-        ...
-
-    def list_providers(self) -> Sequence[ConfiguredProvider]: ...
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        """Asks a provider for the names of its models. Raises NotFound for an unknown one, InvalidInput for one that
-        has no list, and what asking raises.
-        """
         ...
 
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:

@@ -44,7 +44,10 @@ from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.mcp_configuration import McpConfiguration
+from denizen.ports.model_configuration import ModelConfiguration
 from denizen.ports.setup import ServerSetup
+from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -155,6 +158,15 @@ class GapServices:
     learning: ProposalReviews
 
 
+@record(kw_only=True)
+class ComponentServices:
+    """The models, skills and MCP servers of this server, for those who look after them."""
+
+    models: ModelConfiguration
+    skills: SkillConfiguration
+    mcp: McpConfiguration
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -215,9 +227,9 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
-    `importer` or `configuration` there are no routes for them, without `setup` no pages for first steps, and without
-    `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard.
-    `simulator` is the address of a simulated platform's page, or empty.
+    `importer`, `configuration` or `components` there are no routes for them, without `setup` no pages for first steps,
+    and without `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the
+    guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -234,6 +246,7 @@ class WebDependencies:
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
     setup: ServerSetup | None = None
+    components: ComponentServices | None = None
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)

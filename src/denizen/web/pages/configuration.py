@@ -1,5 +1,5 @@
-"""The configuration at `/admin/config`: the file with its comments, what is wrong with it by line, the providers of
-models, and what was accepted before. Admins read it, owners change it.
+"""The configuration at `/admin/config`: the file with its comments, what is wrong with it by line, and what was
+accepted before. Admins read it, owners change it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.principal import RoleName
 from denizen.domain.proposal import diff_lines
 from denizen.domain.record import record
-from denizen.ports.configuration import (
-    ConfigurationChange,
-    ConfigurationFault,
-    ConfigurationFiles,
-    ConfiguredProvider,
-    KeptGeneration,
-)
+from denizen.ports.configuration import ConfigurationChange, ConfigurationFault, ConfigurationFiles, KeptGeneration
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
@@ -62,18 +56,7 @@ class ConfigPage:
     generations: Sequence[KeptGeneration]
     generation: int
     diff: str
-    providers: Sequence[ConfiguredProvider]
     notice: str = ""
-    problem: ProblemDetails | None = None
-
-
-@record(kw_only=True)
-class ProviderPage:
-    """The context of `provider.html`: the models that a provider lists."""
-
-    frame: Frame
-    name: str
-    models: Sequence[str]
     problem: ProblemDetails | None = None
 
 
@@ -90,7 +73,6 @@ class ConfigPages:
             SitePageRoute("GET", CONFIG, self.show, Access.ADMIN),
             SitePageRoute("POST", CONFIG, self.save, Access.OWNER),
             SitePageRoute("POST", f"{CONFIG}/restore", self.restore, Access.OWNER),
-            SitePageRoute("GET", f"{CONFIG}/providers/{{name}}", self.show_provider, Access.ADMIN),
         ]
 
     async def show(self, request: Request) -> Response:
@@ -117,15 +99,6 @@ class ConfigPages:
             return _lead_back(await self._files.replace(get_principal(request), text, expected=form.get("digest", "")))
         except DenizenError as error:
             return await self._render(request, error=error)
-
-    async def show_provider(self, request: Request) -> Response:
-        name, models, problem = request.path_params["name"], (), None
-        try:
-            models = await self._files.list_provider_models(name)
-        except DenizenError as error:
-            problem = find_problem(error)
-        page = ProviderPage(frame=build_frame(request, self._deps), name=name, models=models, problem=problem)
-        return render("admin/provider.html", page, status=problem.status if problem else 200)
 
     async def _render(
         self,
@@ -159,7 +132,6 @@ class ConfigPages:
             generations=await self._files.list_generations(),
             generation=wanted,
             diff=diff,
-            providers=self._files.list_providers(),
             notice=_NOTICES.get(notice, "").format(sections=sections[:200]),
             problem=problem,
         )

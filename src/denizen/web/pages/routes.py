@@ -22,7 +22,9 @@ from denizen.web.pages.gate import GatePages
 from denizen.web.pages.guilds import GuildPages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
+from denizen.web.pages.mcp_servers import McpServerPages
 from denizen.web.pages.memory import MemoryPages
+from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
@@ -30,6 +32,7 @@ from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.setup import SetupPages
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.sign_up import SignUpPages
+from denizen.web.pages.skills import SkillPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
@@ -41,6 +44,7 @@ from denizen.web.pages.users import UserPages
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
     knowledge, importer, calls = deps.knowledge, deps.importer, deps.engine.calls
+    components = deps.components
     return [
         *ChatPages(deps).routes,
         *SignInPages(deps).routes,
@@ -61,6 +65,9 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
             else ()
         ),
         *(ConfigSectionPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(ModelPages(deps, components.models).routes if components is not None else ()),
+        *(SkillPages(deps, components.skills).routes if components is not None else ()),
+        *(McpServerPages(deps, components.mcp).routes if components is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
