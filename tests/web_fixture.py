@@ -48,6 +48,7 @@ from denizen.engine.configuration.generation import CustomCommandSet, Generation
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -79,6 +80,7 @@ from denizen.web.http.dependencies import (
     GapServices,
     InstanceServices,
     KnowledgeServices,
+    PlanPolicy,
     UserServices,
     WebDependencies,
     WebTiming,
@@ -235,6 +237,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    plan_policy: PlanPolicy | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
@@ -272,7 +275,10 @@ async def open_web(
     assistant = AgentSettingsOverlay(store, clock)
     folder = store.path.with_suffix(".uploads")
     uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
-    services = build_services(runtime, store, durable, clock, channels=channels, member_platform="discord")
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    services = build_services(
+        runtime, store, durable, clock, channels=channels, observer=observer, member_platform="discord"
+    )
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
@@ -321,6 +327,7 @@ async def open_web(
         ),
         mcp=mcp,
         configuration=configuration,
+        plan_policy=plan_policy,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )

@@ -284,6 +284,7 @@ def _server(
                 partial(parse_values, file=Path("list")),
             ),
             configuration=external.configuration,
+            plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             instance=external.instance,

@@ -112,6 +112,11 @@ class TurnRunner:
         self._router = ModelRouter(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
+    @property
+    def queued(self) -> frozenset[TurnId]:
+        """The turns of this process that wait behind others of their queue."""
+        return frozenset(self._queued)
+
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
     async def submit(self, request: TurnRequest) -> Turn:

@@ -61,6 +61,10 @@ class SignInRepository(Protocol):
 
     async def touch(self, sign_in_id: str, *, seen_at: datetime, expires_at: datetime) -> None: ...
 
+    async def confirm(self, sign_in_id: str, *, confirmed_at: datetime) -> None:
+        """Writes down that the password was given in the sign-in."""
+        ...
+
     async def remove(self, sign_in_id: str, *, user_id: str) -> bool:
         """Ends the sign-in. False when there is none, or it is somebody else's."""
         ...
@@ -88,6 +92,16 @@ class IdentityRepository(Protocol):
         ...
 
     async def remove(self, provider: str, *, user_id: str) -> bool: ...
+
+
+class AdminNameRepository(Protocol):
+    """Who holds the names on the list of admins: the account at the other site that was first known here by a name."""
+
+    async def find_holder(self, name: str) -> str | None: ...
+
+    async def hold(self, name: str, holder: str, *, now: datetime) -> str:
+        """Lets the holder hold the name, unless there is one. Returns who holds it."""
+        ...
 
 
 class UserKeyRepository(Protocol):

@@ -218,6 +218,24 @@ class MemoriesContract:
         assert len(both) == 3
         assert {call.turn_id for call in mine} == {turns[2].id}
 
+    async def test_the_newest_calls_of_all_turns_are_listed_and_by_who_decided_about_them(self, store: Store) -> None:
+        _, session = await open_conversation(store)
+        old, new = (replace(make_turn(session, f"t{n}"), opened_at=at(n)) for n in (0, 1))
+        judged = replace(make_call(new, 1, 0).outcome.verdict, decided_by="observer")
+        by_observer = replace(make_call(new, 1, 0), outcome=replace(make_call(new, 1, 0).outcome, verdict=judged))
+        async with store.work() as work:
+            for turn in (old, new):
+                await work.turns.open(turn)
+            for each in (make_call(old, 1, 0), by_observer, make_call(new, 1, 1), make_call(new, 2, 0)):
+                await work.turns.add_call(each)
+        async with store.work(write=False) as work:
+            everything = await work.turns.list_recent_calls(since=at(0), limit=9)
+            newest = await work.turns.list_recent_calls(since=at(0), limit=2)
+            late = await work.turns.list_recent_calls(since=at(0.5), limit=9)
+            by_judges = await work.turns.list_recent_calls(since=at(0), judges=["observer", "x"], limit=9)
+        calls = [make_call(new, 2, 0), make_call(new, 1, 1), by_observer, make_call(old, 1, 0)]
+        assert (everything, newest, late, by_judges) == (calls, calls[:2], calls[:3], [by_observer])
+
 
 ODD_MODEL = "m \ud800\x00"
 """The name of a model."""

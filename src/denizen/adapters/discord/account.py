@@ -110,6 +110,11 @@ class DiscordAccount:
         """Whether events come in now. discord.py may be reconnecting while the account is logged in."""
         return self._login is not None and self._login.client.is_listening
 
+    @property
+    def shards(self) -> tuple[int, int] | None:
+        """How many shards are connected, and of how many; None while it is not logged in."""
+        return None if self._login is None else self._login.client.count_shards()
+
     async def run(self, listener: ChannelListener) -> None:
         """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
 

@@ -174,6 +174,10 @@ class GitHubAccount:
     def is_listening(self) -> bool:
         return self.is_connected
 
+    @property
+    def shards(self) -> None:
+        """There are none here."""
+
     # --- receiving ---------------------------------------------------------------------------------------------------
 
     async def run(self, listener: ChannelListener) -> None:

@@ -96,6 +96,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
 """The columns that name a person in rows that stay for others, and the name's replacement. They are exported too."""
 
 IMPERSONAL: Mapping[str, str] = {
+    "admin_names": "names of the configuration, with digests of ids, so that nobody takes one over",
     "agent_settings": "chosen by admins for everybody",
     "audit": "the log is a chain that nobody can change; it names people by ids that nothing else knows any more",
     "audit_head": "a digest",

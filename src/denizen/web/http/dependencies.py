@@ -23,6 +23,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
@@ -40,7 +41,7 @@ from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
-from denizen.ports.configuration import ConfigurationFiles
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
 from denizen.ports.users import IdentityProvider
@@ -169,6 +170,12 @@ class PlanRequests(Protocol):
     ) -> Sequence[PlannedRequest]: ...
 
 
+class PlanPolicy(Protocol):
+    """Returns the policy of the gate as it would be after an edit of the configuration. Raises InvalidInput."""
+
+    async def __call__(self, edit: ConfigurationEdit, /) -> GatePolicy: ...
+
+
 class Diagnose(Protocol):
     """Examines everything that has to work. A thorough look asks models and platforms, which takes a while."""
 
@@ -207,8 +214,9 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
-    `importer` or `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the
-    guard. `simulator` is the address of a simulated platform's page, or empty.
+    `importer` or `configuration` there are no routes for them, and without `plan_policy` none that try rules of the
+    gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
+    platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -224,6 +232,7 @@ class WebDependencies:
     community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)

@@ -65,6 +65,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Assistant", "/admin/assistant"),
             NavigationLink("Agents", "/admin/agents"),
             NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Gate", "/admin/gate"),
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),
             NavigationLink("Keys", "/admin/keys"),

@@ -14,9 +14,11 @@ from denizen.web.pages.archive import ArchivePages
 from denizen.web.pages.assistant import AssistantPages
 from denizen.web.pages.audit import AuditPages
 from denizen.web.pages.chat import ChatPages
+from denizen.web.pages.config_sections import ConfigSectionPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
 from denizen.web.pages.gaps import GapPages
+from denizen.web.pages.gate import GatePages
 from denizen.web.pages.guilds import GuildPages
 from denizen.web.pages.help import HelpPages
 from denizen.web.pages.logs import LogPages
@@ -52,6 +54,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(ConfigSectionPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
             SourceImportPages(deps, knowledge, importer).routes
@@ -63,6 +66,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
         *ToolPages(deps).routes,
+        *GatePages(deps).routes,
         *UsagePages(deps).routes,
         *(LogPages(deps, deps.instance.logs).routes if deps.instance.logs is not None else ()),
         *SignUpPages(deps).routes,
