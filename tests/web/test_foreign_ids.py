@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from denizen.domain.user import IdentityProfile, User
 from denizen.web.http.auth import LOGIN_COOKIE
 from denizen.web.http.openapi import ApiRoute
 from denizen.web.http.routing import Access, AccessRoute
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.web.full_web_fixture import open_full_web
 from tests.web.people import PASSWORD, SignedIn, add_user, sign_in
 from tests.web_fixture import WebFixture
@@ -48,7 +50,7 @@ SHARED = {
     "page": "chat",
 }
 """Parameters that name what belongs to nobody, or to the operator."""
-IDS_OF_ADMINS = {"run": "run_1", "gap": "gap_1", "proposal": "proposal_1"}
+IDS_OF_ADMINS = {"run": "run_1", "gap": "gap_1", "proposal": "proposal_1", "memory": "mem_1"}
 """Parameters that name what only admins see: a member is refused before anything is looked up."""
 OWN_NAMES = {
     "POST /api/chats/{chat_id}": "everybody names chats in a space of their own; one that is missing is made",
@@ -104,6 +106,12 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
         provider="github", site="GitHub", subject="7", login=SECRET, name=SECRET, email="ann@example.org"
     )
     await web.users.registration.link(profile, ann.user)
+    await web.users.registration.link(replace(profile, provider="discord", subject="21"), ann.user)
+    platform = MemoryPlatform(guild="1")
+    platform.add_person("21", "Ann")
+    platform.set_managers(["21"])
+    web.channels.add(MemoryChannel(platform, AgentName("denizen")))
+    assert (await client.get("/guilds/1")).status_code == 200
     _, invitation = await web.users.registration.invite(
         ann.user.principal(RoleName.OWNER), role=RoleName.MEMBER, email=f"{SECRET}@example.org"
     )
@@ -123,6 +131,7 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
         "provider": "github",
         "user": ann.user.id,
         "invitation": invitation.id,
+        "guild": "1",
     }
 
 
