@@ -194,7 +194,7 @@ class UsageCalls(ClientCalls):
         return await self._get(list[FeedbackDay], "/api/stats/feedback", days=days)
 
     async def list_budgets(self) -> list[BudgetStanding]:
-        """Returns the budgets of the server and of agents. Raises ApiError (403) for everybody but owners and admins."""
+        """Returns the budgets of the server and of agents. Raises ApiError (403) for all but owners and admins."""
         return await self._get(list[BudgetStanding], "/api/stats/budgets")
 
     async def get_own_statistics(self, *, days: int = 30) -> UsageOverview:
