@@ -191,11 +191,11 @@ class UsageCalls(ClientCalls):
         """Returns the votes on the answers of each of the last `days` days, in order. Raises ApiError (403) for
         everybody but owners and admins.
         """
-        return await self._get(list[FeedbackDay], "/api/stats/feedback", days=days)
+        return await self._list(FeedbackDay, "/api/stats/feedback", days=days)
 
     async def list_budgets(self) -> list[BudgetStanding]:
         """Returns the budgets of the server and of agents. Raises ApiError (403) for all but owners and admins."""
-        return await self._get(list[BudgetStanding], "/api/stats/budgets")
+        return await self._list(BudgetStanding, "/api/stats/budgets")
 
     async def get_own_statistics(self, *, days: int = 30) -> UsageOverview:
         """Returns the caller's own usage."""

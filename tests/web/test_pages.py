@@ -55,6 +55,7 @@ from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
+from tests.web.community_page_samples import list_community_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
 from tests.web_fixture import ANN, open_web
 
@@ -276,6 +277,7 @@ PAGES: dict[str, object] = {
     ),
     "shared.html": SharedChatPage("1.2.3"),
     **list_knowledge_pages(FRAME),
+    **list_community_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),
         problem="No.",

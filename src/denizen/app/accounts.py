@@ -167,6 +167,7 @@ class AccountSupervisor:
             turns=denizen.turns,
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
+            guilds=denizen.services.guilds,
         )
         running = _RunningAccount(login, anyio.CancelScope(), account)
         self._running[key] = running

@@ -191,6 +191,9 @@ class TurnRunner:
         context: TurnContext | None = None
         try:
             generation = await services.configured(generation, opened.turn.agent)
+            if opened.owed is not None:  # where it was asked, on a platform
+                place = opened.place.platform, opened.owed.guild
+                generation = await services.guilds.apply(generation, opened.turn.agent, *place)
             # 3 route
             routed = await self._router.find_route(opened, generation)
             turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))

@@ -38,6 +38,7 @@ from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
+    AdminNameRepository,
     IdentityRepository,
     InvitationRepository,
     PersonalDataRepository,
@@ -397,6 +398,8 @@ class UnitOfWork(Protocol):
     def sign_ins(self) -> SignInRepository: ...
     @property
     def identities(self) -> IdentityRepository: ...
+    @property
+    def admin_names(self) -> AdminNameRepository: ...
     @property
     def user_keys(self) -> UserKeyRepository: ...
     @property

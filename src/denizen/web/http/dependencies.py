@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
@@ -16,6 +17,7 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
@@ -33,9 +35,11 @@ from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
+from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
@@ -113,6 +117,18 @@ class KnowledgeServices:
     webhooks: Callable[[], Mapping[str, str]]
     indexing: FindProgress
     embedding: Callable[[], Awaitable[EmbeddingProgress | None]]
+
+
+@record(kw_only=True)
+class CommunityServices:
+    """Everything that is stored of people and communities, for those who look after it: memories, the archive, whose
+    `policy` tells how long posts are kept, and the guilds that people manage.
+    """
+
+    memories: MemoryBrowser
+    archive: ArchiveBrowser
+    policy: Callable[[], ArchivePolicy]
+    guilds: ManagedGuilds
 
 
 @record(kw_only=True)
@@ -197,10 +213,10 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them, and without `plan_policy` none that try rules of the gate. `mcp` is
-    the MCP server, which is called behind the guard. `simulator` is the address of a simulated platform's page, or
-    empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
+    `importer` or `configuration` there are no routes for them, and without `plan_policy` none that try rules of the
+    gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
+    platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -213,6 +229,7 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
     plan_policy: PlanPolicy | None = None
