@@ -82,9 +82,8 @@ class BudgetStanding:
 class UsageOverview:
     """The usage of `days` days (UTC) up to today. `daily` has every day and `hourly` every hour of a day, in order; the
     other lists begin with the most messages, and hold at most 100 models and sources, and 10 users. A caller's own
-    usage has neither `top_users` nor `hourly`, nor `feedback` and `budgets`. `feedback` has the votes on answers of
-    every day, and `feedback_score` is the share of positive ones, from 0 to 1; None if nobody voted. Both are None
-    where a source or model filters. `budgets` are the limits of the server and of agents.
+    usage has neither `top_users` nor `hourly`. `feedback_score` is the share of positive votes on answers of those
+    days, from 0 to 1; None if nobody voted, and where a source or model filters.
     """
 
     days: int
@@ -99,8 +98,6 @@ class UsageOverview:
     top_users: tuple[UsageSum, ...] | None = None
     hourly: tuple[UsageSum, ...] | None = None
     feedback_score: float | None = None
-    feedback: tuple[FeedbackDay, ...] | None = None
-    budgets: tuple[BudgetStanding, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +186,16 @@ class UsageCalls(ClientCalls):
         (403) for everybody but owners and admins.
         """
         return await self._get(UsageOverview, "/api/stats", days=days, source=source, model=model)
+
+    async def list_feedback(self, *, days: int = 30) -> list[FeedbackDay]:
+        """Returns the votes on the answers of each of the last `days` days, in order. Raises ApiError (403) for
+        everybody but owners and admins.
+        """
+        return await self._list(FeedbackDay, "/api/stats/feedback", days=days)
+
+    async def list_budgets(self) -> list[BudgetStanding]:
+        """Returns the budgets of the server and of agents. Raises ApiError (403) for all but owners and admins."""
+        return await self._list(BudgetStanding, "/api/stats/budgets")
 
     async def get_own_statistics(self, *, days: int = 30) -> UsageOverview:
         """Returns the caller's own usage."""

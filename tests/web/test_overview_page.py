@@ -119,7 +119,7 @@ async def test_turns_that_wait_behind_others_are_told_apart_from_those_that_run(
             while "2 turns in flight, 1 of them wait" not in (page := await read(web, "olga", WAITING)).text:
                 await anyio.lowlevel.checkpoint()
         before.open.set()
-    assert [row[-1].endswith("waits") for row in page.rows if row[1:3] == ["denizen", "olga"]] == [False, True]
+        assert [row[-1].endswith("waits") for row in page.rows if row[1:3] == ["denizen", "olga"]] == [False, True]
 
 
 async def test_the_newest_failures_are_listed_with_what_to_do() -> None:

@@ -52,6 +52,7 @@ from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen.web.pages.users import KeysPage, UsersPage
 from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
 from tests.web.community_page_samples import list_community_pages
@@ -182,6 +183,7 @@ PAGES: dict[str, object] = {
         usage=overview_to_wire(USAGE),
         agents=[AgentUse("denizen", Usage())],
         budgets=[BudgetUse(BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(2)), Decimal(1))],
+        feedback=[FeedbackDay("2026-11-21", 1, 0)],
         sources=["web"],
         models=["m1"],
         chosen={"days": "30", "source": "web", "model": ""},

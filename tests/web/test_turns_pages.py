@@ -50,10 +50,20 @@ async def test_a_turn_that_runs_is_shown_as_far_as_it_is_and_its_page_loads_itse
         before.open.set()
         await web.ended(TurnStatus.DONE)
         ended = await read(web, "olga", path)
-    [[live], [still]] = [[attrs for attrs in page.all("div") if attrs.get("id") == "live"] for page in (running, ended)]
-    assert (live["hx-get"], live["hx-select"], still) == (path, "#live", {"id": "live"})
-    assert [words in running.text for words in ("city: Paris", "It is still running.", "Fine.")] == [True, True, False]
-    assert [words in ended.text for words in ("city: Paris", "It is still running.", "Fine.")] == [True, False, True]
+        [[live], [still]] = [
+            [attrs for attrs in page.all("div") if attrs.get("id") == "live"] for page in (running, ended)
+        ]
+        assert (live["hx-get"], live["hx-select"], still) == (path, "#live", {"id": "live"})
+        assert [words in running.text for words in ("city: Paris", "It is still running.", "Fine.")] == [
+            True,
+            True,
+            False,
+        ]
+        assert [words in ended.text for words in ("city: Paris", "It is still running.", "Fine.")] == [
+            True,
+            False,
+            True,
+        ]
 
 
 async def test_turns_are_found_by_agent_status_platform_and_days() -> None:

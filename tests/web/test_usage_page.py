@@ -131,8 +131,9 @@ async def test_usage_cost_and_feedback_are_shown_over_time_in_charts_in_tables_a
         points = (await ask(web, "ada", "GET", f"{PATH}/days?days=4")).json()
         sheet = await ask(web, "ada", "GET", f"{PATH}/feedback.csv?days=4")
         api = (await ask(web, "ada", "GET", "/api/stats?days=4")).json()
-        filtered = (await ask(web, "ada", "GET", "/api/stats?days=4&model=m1")).json()
-        own = (await ask(web, "ann", "GET", "/api/stats/me?days=4")).json()
+        feedback = (await ask(web, "ada", "GET", "/api/stats/feedback?days=4")).json()
+        filtered = (await ask(web, "ada", "GET", f"{PATH}/days?days=4&model=m1")).json()
+        refused = [await ask(web, "ann", "GET", f"/api/stats/{name}") for name in ("feedback", "budgets")]
     assert "– nobody voted on answers" in before.text
     assert "75 % positive votes" in after.text
     assert {"chart-messages", "chart-cost", "chart-feedback"} <= {attrs.get("id") for attrs in after.all("div")}
@@ -152,8 +153,8 @@ async def test_usage_cost_and_feedback_are_shown_over_time_in_charts_in_tables_a
         "day,positive,negative",
         *(f"{day},{positive},{negative}" for day, (positive, negative) in zip(days, votes, strict=True)),
     ]
-    assert (api["feedback"], api["daily"], api["feedback_score"]) == (points["feedback"], points["daily"], 0.75)
-    assert [(each["feedback"], each["feedback_score"]) for each in (filtered, own)] == [(None, None)] * 2
+    assert (feedback, api["daily"], api["feedback_score"]) == (points["feedback"], points["daily"], 0.75)
+    assert (filtered["feedback"], [each.status_code for each in refused]) == ([], [403, 403])
 
 
 async def test_costs_stand_against_budgets_on_the_page_in_the_chart_and_in_the_api() -> None:
@@ -164,9 +165,8 @@ async def test_costs_stand_against_budgets_on_the_page_in_the_chart_and_in_the_a
         await chat(web, "ann", "one")
         page = await read(web, "ada", PATH)
         points = (await ask(web, "ada", "GET", f"{PATH}/days")).json()
-        api = (await ask(web, "ada", "GET", "/api/stats")).json()
-        own = (await ask(web, "ann", "GET", "/api/stats/me")).json()
+        api = (await ask(web, "ada", "GET", "/api/stats/budgets")).json()
     assert ["everything", "day", "$0.25", "$2.00", "12 %"] in page.rows
     assert ["denizen", "month", "$0.25", "$5.00", "5 %"] in page.rows
-    assert (points["day_budget_usd"], own["budgets"]) == ("2", None)
-    assert api["budgets"][0] == {"scope": "server", "key": "", "period": "day", "limit_usd": "2", "spent_usd": "0.25"}
+    assert points["day_budget_usd"] == "2"
+    assert api[0] == {"scope": "server", "key": "", "period": "day", "limit_usd": "2", "spent_usd": "0.25"}

@@ -59,8 +59,8 @@ class ConfigurationEdit:
 
 @record(kw_only=True)
 class PlannedChange:
-    """What an edit would make of the text with this `digest`: the difference, secrets masked, and what would be wrong
-    then. `diff` is empty where nothing would change.
+    """The change that an edit would make to the text with this `digest`: the difference, secrets masked, and what would
+    be wrong then. `diff` is empty where nothing would change.
     """
 
     digest: str

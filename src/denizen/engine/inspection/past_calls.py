@@ -38,7 +38,7 @@ UNKNOWN = "the observer would look at it"
 
 
 class TrialOutcome(StrEnum):
-    """What becomes of a call: it runs, the observer decides, people are asked, or it is denied."""
+    """The fate of a call in a trial: it runs, the observer decides, people are asked, or it is denied."""
 
     ALLOWED = "allowed"
     OBSERVED = "observed"

@@ -11,7 +11,6 @@ Owners and admins may have a day (`date`, yesterday by default) summed up; the s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -120,6 +119,24 @@ class StatisticsRoutes:
             ),
             ApiRoute(
                 "GET",
+                "/api/stats/feedback",
+                self.list_feedback,
+                Access.ADMIN,
+                Operation(
+                    "The votes on answers by day, for owners and admins", answer=list[FeedbackDay], query=(_DAYS,)
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/stats/budgets",
+                self.list_budgets,
+                Access.ADMIN,
+                Operation(
+                    "The budgets of the server and of agents, with what is spent of them", answer=list[BudgetStanding]
+                ),
+            ),
+            ApiRoute(
+                "GET",
                 "/api/stats/me",
                 self.get_own_overview,
                 Access.MEMBER,
@@ -130,11 +147,18 @@ class StatisticsRoutes:
     async def get_overview(self, request: Request) -> Response:
         days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
         overview = await self._statistics.overview(days, source=source, model=model)
-        return JSONResponse(asdict(overview_to_wire(overview, await self._queries.list_budgets())))
+        return JSONResponse(asdict(overview_to_wire(overview)))
 
     async def get_own_overview(self, request: Request) -> Response:
         overview = await self._statistics.get_user_overview(get_principal(request).key, _DAYS.read_number(request))
         return JSONResponse(asdict(overview_to_wire(overview)))
+
+    async def list_feedback(self, request: Request) -> Response:
+        overview = await self._statistics.overview(_DAYS.read_number(request))
+        return JSONResponse([asdict(day) for day in feedback_to_wire(overview)])
+
+    async def list_budgets(self, _: Request) -> Response:
+        return JSONResponse([asdict(_budget_to_wire(use)) for use in await self._queries.list_budgets()])
 
     async def report(self, request: Request) -> Response:
         reporter, key = get_principal(request).key, request.headers.get(IDEMPOTENCY_HEADER, "")
@@ -180,7 +204,13 @@ def _read_metadata(body: JsonBody) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: UsageSummary, budgets: Sequence[BudgetUse] | None = None) -> UsageOverview:
+def feedback_to_wire(found: UsageSummary) -> list[FeedbackDay]:
+    """Returns the votes of each day as clients get them; none of a filtered sum."""
+    days = zip(found.span.days, found.feedback or (), strict=found.feedback is not None)
+    return [FeedbackDay(day, votes.positive, votes.negative) for day, votes in days]
+
+
+def overview_to_wire(found: UsageSummary) -> UsageOverview:
     """Returns the overview as clients get it."""
     total, before = found.total, found.before
     return UsageOverview(
@@ -200,13 +230,6 @@ def overview_to_wire(found: UsageSummary, budgets: Sequence[BudgetUse] | None = 
         top_users=None if found.users is None else tuple(map(_sum_to_wire, found.users)),
         hourly=None if found.hourly is None else tuple(map(_sum_to_wire, found.hourly)),
         feedback_score=found.feedback_score,
-        feedback=None
-        if found.feedback is None
-        else tuple(
-            FeedbackDay(day, votes.positive, votes.negative)
-            for day, votes in zip(found.span.days, found.feedback, strict=True)
-        ),
-        budgets=None if budgets is None else tuple(map(_budget_to_wire, budgets)),
     )
 
 

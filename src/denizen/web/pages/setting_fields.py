@@ -129,12 +129,9 @@ def find_literal_secrets(fields: Sequence[SettingField], form: Mapping[str, str]
             fix="Put it into secrets.env in the home folder, and write the name of its variable here, in capitals.",
         )
         for each in list_inputs(fields)
-        if each.kind is FieldKind.VARIABLE and not _is_variable(form.get(each.path, ""))
+        if each.kind is FieldKind.VARIABLE
+        if (typed := form.get(each.path, "").strip()) and _VARIABLE.fullmatch(typed) is None
     ]
-
-
-def _is_variable(typed: str) -> bool:
-    return not typed.strip() or _VARIABLE.fullmatch(typed.strip()) is not None
 
 
 @record
@@ -146,7 +143,8 @@ class _FieldBuilder:
     def resolve(self, node: JsonObject) -> JsonObject:
         """Returns the schema without its reference and without null. Of number and text it is the number."""
         found = dict(node)
-        options = [dict(each) for each in _mappings(node.get("anyOf")) if each.get("type") != "null"]
+        choices = cast("Sequence[JsonObject]", node.get("anyOf") or ())
+        options = [each for each in choices if each.get("type") != "null"]
         if options:
             numbers = [each for each in options if each.get("type") == "number"]
             found |= (numbers or options)[0]
@@ -256,10 +254,6 @@ def _name_item(item: Json, at: int) -> str:
     """Returns what tells an item of a list from the others: its first text, and its number."""
     texts = [each for each in item.values() if isinstance(each, str)] if isinstance(item, Mapping) else []
     return f"{at + 1}: {texts[0]}" if texts else str(at + 1)
-
-
-def _mappings(value: Json) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _is_flat(value: Json) -> bool:

@@ -14,15 +14,15 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.budget import SERVER, BudgetPeriod, BudgetScopeKind
 from denizen.domain.record import record
-from denizen.domain.statistics import MAX_NAME_CHARS, UsageGrouping
+from denizen.domain.statistics import MAX_NAME_CHARS, UsageGrouping, UsageSummary
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.overview import BudgetUse
-from denizen.web.api.statistics import overview_to_wire
+from denizen.web.api.statistics import feedback_to_wire, overview_to_wire
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
 from denizen.web.pages.page import Frame, build_frame, render
-from denizen_sdk.usage import UsageOverview
+from denizen_sdk.usage import FeedbackDay, UsageOverview
 
 PATH = "/admin/usage"
 _DAYS = QueryParameter(name="days", default="30", low=1, high=365)
@@ -63,6 +63,7 @@ class UsagePage:
     usage: UsageOverview
     agents: Sequence[AgentUse]
     budgets: Sequence[BudgetUse]
+    feedback: Sequence[FeedbackDay]
     sources: Sequence[str]
     models: Sequence[str]
     chosen: Mapping[str, str]
@@ -86,7 +87,8 @@ class UsagePages:
         ]
 
     async def show(self, request: Request) -> Response:
-        usage, budgets = await self._load(request), await self._deps.engine.queries.list_budgets()
+        found, budgets = await self._load(request), await self._deps.engine.queries.list_budgets()
+        usage = overview_to_wire(found)
         chosen = {"days": str(usage.days), "source": _SOURCE.read_text(request), "model": _MODEL.read_text(request)}
         is_all = not (chosen["source"] or chosen["model"])
         everything = usage if is_all else overview_to_wire(await self._statistics.overview(usage.days))
@@ -95,6 +97,7 @@ class UsagePages:
             usage=usage,
             agents=await self._list_agents(usage.days),
             budgets=budgets,
+            feedback=feedback_to_wire(found),
             sources=[row.key for row in everything.by_source],
             models=[row.key for row in everything.by_model],
             chosen=chosen,
@@ -104,8 +107,9 @@ class UsagePages:
 
     async def list_days(self, request: Request) -> Response:
         """Answers with the points of the charts."""
-        usage = await self._load(request)
-        rows = {"daily": usage.daily, "hourly": usage.hourly or (), "feedback": usage.feedback or ()}
+        found = await self._load(request)
+        usage = overview_to_wire(found)
+        rows = {"daily": usage.daily, "hourly": usage.hourly or (), "feedback": feedback_to_wire(found)}
         points: dict[str, object] = {name: [asdict(row) for row in found] for name, found in rows.items()}
         limits = [each.limit for each in await self._deps.engine.queries.list_budgets()]
         of_day = [each.usd for each in limits if each.scope == SERVER and each.period is BudgetPeriod.DAY]
@@ -126,8 +130,8 @@ class UsagePages:
 
     async def export_feedback(self, request: Request) -> Response:
         """Answers with a row for each day."""
-        usage = overview_to_wire(await self._statistics.overview(_DAYS.read_number(request)))
-        rows = [(each.day, each.positive, each.negative) for each in usage.feedback or ()]
+        found = await self._statistics.overview(_DAYS.read_number(request))
+        rows = [(each.day, each.positive, each.negative) for each in feedback_to_wire(found)]
         return self._answer_csv("feedback", ("day", "positive", "negative"), rows)
 
     def _answer_csv(self, what: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Response:
@@ -139,9 +143,9 @@ class UsagePages:
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
 
-    async def _load(self, request: Request) -> UsageOverview:
+    async def _load(self, request: Request) -> UsageSummary:
         days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
-        return overview_to_wire(await self._statistics.overview(days, source=source, model=model))
+        return await self._statistics.overview(days, source=source, model=model)
 
     async def _list_agents(self, days: int) -> list[AgentUse]:
         """The most expensive first."""
