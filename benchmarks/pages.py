@@ -263,7 +263,7 @@ async def open_chat(site: Site, page: Page) -> float:
 
 async def watch_metrics(page: Page) -> CDPSession:
     metrics = await page.context.new_cdp_session(page)
-    await metrics.send("Performance.enable")
+    await metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
     return metrics
 
 
