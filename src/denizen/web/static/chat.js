@@ -545,6 +545,7 @@ async function follow(event, signal) {
     if (signal.aborted || running !== null) return;
     const item = messageItem("assistant", picker.value);
     item.dataset.turn = event.turn_id;
+    place(itemsOf(details.messages.filter((each) => each.role === "user" || each.turn_id !== event.turn_id))); // it is told anew
     log.append(item);
     scrollToEnd();
     setRunning(event.turn_id);
