@@ -374,19 +374,26 @@ function retry(turnId) {
 function edit(message, item) {
   item.querySelector("form.edit")?.remove();
   const form = element("form", "edit");
+  const opener = document.activeElement;
+  const cancel = () => {
+    form.remove();
+    opener.focus();
+  };
   const box = Object.assign(element("textarea"), { value: message.text, rows: 3 });
   box.setAttribute("aria-label", "The message, to be changed");
   const row = element("div", "row");
   row.append(
     Object.assign(element("button", "primary", "Send as a new version"), { type: "submit" }),
-    button("Cancel", () => form.remove()),
+    button("Cancel", cancel),
   );
   form.append(box, row);
+  form.addEventListener("keydown", (event) => event.key === "Escape" && !event.isComposing && cancel());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = box.value.trim();
     if (!text || running !== null) return;
     form.remove();
+    find("message").focus();
     branch(message, text);
   });
   item.append(form);
