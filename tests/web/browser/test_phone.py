@@ -41,6 +41,8 @@ async def test_an_invited_member_asks_shares_and_leaves_on_a_phone() -> None:
         await expect(box).to_have_value("How warm is it\nin Oslo?")
         await send.tap()
         await expect(page.locator(".message.assistant strong")).to_have_text("seven")
+        lines = "(each) => each.offsetHeight / parseFloat(getComputedStyle(each).lineHeight)"
+        assert round(await page.locator(".message.user p:not(.author)").evaluate(lines)) == 2
         await page.get_by_label("Attach files").set_input_files(
             {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
         )

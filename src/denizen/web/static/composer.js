@@ -27,7 +27,7 @@ export class Composer {
     });
     if (!hasKeyboard) {
       this.box.enterKeyHint = "enter";
-      this.box.placeholder = "Write a message, then tap Send";
+      this.box.placeholder = "Write, then tap Send";
       find("keys").textContent = "Enter makes a new line, the button sends, / shows the commands.";
     }
     this.box.addEventListener("input", () => this.keepDraft());
