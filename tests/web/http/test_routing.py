@@ -68,6 +68,13 @@ async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) 
     assert by_access[Access.ADMIN] | by_access[Access.OWNER] >= FOR_ADMINS
 
 
+async def test_a_path_with_a_line_break_reaches_its_route(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web, web.client(**{"x-api-key": "key-of-ann"}) as client:
+        for method in ("GET", "DELETE"):
+            answer = await client.request(method, "/api/upload/a%0Ab")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "upload_not_found")
+
+
 @pytest.mark.proves("T-http-auth", "TW3")
 async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path) -> None:
     async with open_full_web(tmp_path) as web, web.client() as client:
