@@ -157,7 +157,9 @@ async def make_long_chat(site: Site, home: Path) -> None:
         await page.goto(site.url)
         make = "async () => (await import('/static/api.js')).send('POST', '/api/chats', {})"
         chat_id: str = (await page.evaluate(make))["chat"]["id"]
-        rename = "([id, title]) => import('/static/api.js').then((api) => api.send('PATCH', `/api/chats/${id}`, {title}))"
+        rename = (
+            "([id, title]) => import('/static/api.js').then((api) => api.send('PATCH', `/api/chats/${id}`, {title}))"
+        )
         await page.evaluate(rename, [chat_id, TITLE])
     store = await open_store(f"sqlite:///{home / 'denizen.db'}", clock=SystemClock())
     try:
@@ -200,7 +202,7 @@ async def measure_paints(site: Site, server: Process) -> Iterable[Figure]:
         await paint_ms(site, path, known=known)  # the first of a server makes its templates
         before_ms = server.cpu_ms()
         measured = [await paint_ms(site, path, known=known) for _ in range(TIMES)]
-        note = f"least {min(measured):.0f}, server {(server.cpu_ms() - before_ms) / TIMES:.0f} ms CPU; baseline: a bare page"
+        note = f"least {min(measured):.0f}, server {(server.cpu_ms() - before_ms) / TIMES:.0f} ms CPU; base: bare page"
         figures.append(
             Figure(f"first paint, {name}", middle(measured), "ms", aim=PAINT_AIM_MS, baseline=bare_ms, note=note)
         )
@@ -238,7 +240,7 @@ async def measure_chat(site: Site) -> Iterable[Figure]:
             middle(opened),
             "ms",
             aim=OPEN_AIM_MS,
-            note=f"least {min(opened):.0f}; scripts {scripts * 1e3:.0f}, layout {layout * 1e3:.0f} ms of processor time",
+            note=f"least {min(opened):.0f}; scripts {scripts * 1e3:.0f}, layout {layout * 1e3:.0f} ms CPU",
         ),
         Figure(
             "scroll through it: frames over 50 ms",

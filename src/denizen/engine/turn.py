@@ -161,8 +161,8 @@ class TurnRunner:
         opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
         if opened.turn.status.is_final:
             return {"status": opened.turn.status}
-        with anyio.CancelScope() as scope:
-            running = self._running[key] = _RunningTurn(scope)
+        running = self._running[key] = _RunningTurn(anyio.CancelScope())
+        with running.scope as scope:
             if key in self._stopped:
                 self._stopped.remove(key)
                 scope.cancel()

@@ -39,7 +39,9 @@ def find_chromium() -> str:
 async def open_browser(
     *, viewport: ViewportSize = DESKTOP, is_dark: bool = False, is_touch: bool = False
 ) -> AsyncGenerator[BrowserContext]:
-    """A fresh profile; `is_touch` for a phone without keyboard and mouse. A page that logs an error or breaks the policy for scripts fails the test."""
+    """A fresh profile; `is_touch` for a phone without a keyboard. A page that logs an error or breaks the policy
+    for scripts fails the test.
+    """
     path = find_chromium()
     faults: list[str] = []
     async with async_playwright() as driver:

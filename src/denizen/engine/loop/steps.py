@@ -86,7 +86,7 @@ class TurnSteps:
         self._prompts: list[PromptUse] = []
         self._made_of: object = None
         self._said = ""
-        """What the watchers have read of an answer that is not kept yet."""
+        """The text that watchers have of an answer which is not kept yet."""
         self.number = 0
         self.call_count = 0
         self.has_acted = False
