@@ -151,6 +151,30 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
         assert not engine.turns.cancel(turn.id)
 
 
+async def test_what_a_stopped_turn_had_said_is_kept_and_is_what_the_model_sees_next() -> None:
+    gate = ReplyGate()
+    model = ScriptedModel(
+        ScriptedReply("Listing now.", calls=[call("look", q="rooms")]),
+        ScriptedReply("The hall is free, the attic is not.", halfway=gate),
+        ScriptedReply("next"),
+    )
+    async with open_engine(model, ToolsetFixture()) as engine:
+        turn = await engine.turns.submit(message("1"))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+            assert engine.turns.cancel(turn.id)
+            await engine.durable.wait(turn.id)
+            assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
+            assert (await engine.say("2")).reply == "next"
+        kept = [each for each in await engine.session() if each.turn_id == turn.id and each.role is Role.ASSISTANT]
+    said = kept[-1].text
+    assert said
+    assert "The hall is free, the attic is not.".startswith(said)
+    assert len(said) < len("The hall is free, the attic is not.")
+    told = [each for each in model.requests[-1].messages if each.role is Role.ASSISTANT]
+    assert join_text(told[-1].parts) == said
+
+
 async def test_a_stopped_turn_has_its_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "denizen.turn")
     gate = ReplyGate()
