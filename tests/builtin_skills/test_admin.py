@@ -217,13 +217,13 @@ def request(fixture: AdminChatFixture, path: str, status: int, ms: int, **more: 
 async def test_the_log_is_searched_by_all_that_is_promised(fixture: AdminChatFixture) -> None:
     request(fixture, "/api/turns", 200, 5)
     request(fixture, "/api/chats", 404, 5)
-    note(fixture, "warning", "disk nearly full", hours_ago=30)
+    note(fixture, "warning", "disk nearly full", hours_ago=24.1)
 
     async def found(**args: Any) -> int:
         text = (await ask(fixture, "query_logs", **args)).text
         return sum(line.startswith("20") for line in text.splitlines())
 
-    assert await found() == 2
+    assert await found() == await found(hours=1) == 2
     assert await found(hours=168) == 3
     assert await found(hours=168, level="warning") == 1
     assert await found(path="turns") == 1
@@ -231,6 +231,8 @@ async def test_the_log_is_searched_by_all_that_is_promised(fixture: AdminChatFix
     assert (await found(method="get"), await found(method="POST")) == (2, 0)
     assert await found(hours=168, search="DISK") == 1
     assert await found(limit=1) == 1
+    note(fixture, "info", "almost a day ago", hours_ago=23.9)
+    assert await found() == 3
     for number in range(210):
         note(fixture, "info", f"event {number}")
     assert (await found(), await found(limit=200)) == (50, 200)

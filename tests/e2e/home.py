@@ -120,6 +120,11 @@ class Server:
         """The same, with the answer."""
         return receive(self.send(question, key=key, agent=agent))
 
+    def send_to_chat(self, question: str, session: str) -> http.client.HTTPConnection:
+        """Asks in a chat, without a title, and does not wait for the events that come as the answer."""
+        body = {"message": question, "session": session}
+        return self._request("POST", "/api/chat", {"Content-Type": "application/json"}, json.dumps(body))
+
     def get(self, path: str) -> ServerResponse:
         return receive(self._request("GET", path, {}))
 

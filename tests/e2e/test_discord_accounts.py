@@ -10,12 +10,13 @@ from anyio import to_thread
 
 from denizen.testing.discord import GatewayIntent
 from denizen.testing.model_server import ModelAnswer
+from denizen_sdk import DenizenClient
 from tests.e2e.deployment import wait_until_reached
 from tests.e2e.discord import Denizen, DiscordDeployment, open_deployment, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, open_provider
 from tests.ports import hold_unused_port
-from tests.timing import HANG_LIMIT_S
+from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -219,6 +220,32 @@ async def test_a_server_is_not_ready_while_discord_refuses_an_account(deployment
         await await_readiness(denizen, "accounts")
         answer = await to_thread.run_sync(denizen.server.get, "/ready")
         assert "channels.discord.accounts.ada.token" in answer.body["reasons"]["accounts"]
+
+
+@pytest.mark.proves("C-inspect-server")
+async def test_one_inspects_on_loopback_how_the_server_its_accounts_and_its_channels_stand(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(accounts={"ada": deployment.ada.token, "bea": "not-a-token"})
+    deployment.script("Hello.")
+    async with deployment.run() as denizen:
+        deployment.ask(deployment.ana, "hello")
+        await deployment.until(lambda: deployment.said() == ["Hello."])
+        async with DenizenClient(denizen.server.url) as client:
+
+            async def list_listening() -> list[str]:
+                return [each.agent for each in await client.inspect_accounts() if each.is_listening]
+
+            assert await poll(list_listening) == ["ada"]
+            told = {each.agent: each.told for each in await client.inspect_accounts()}
+            assert "Discord refused the token" in told["bea"]
+            health = await client.inspect_health()
+            assert list(health.problems) == ["accounts"]
+            assert any("python and disk: Python 3" in each.what for each in health.findings)
+            assert (await client.inspect_statistics()).requests_today == 1
+            channel = (await client.inspect_channel("discord", str(deployment.general.id))).name
+            messages = await client.inspect_messages("discord", str(deployment.general.id))
+        assert (channel, messages[-1].text) == ("general", "Hello.")
 
 
 @pytest.mark.proves("P1", "SW11")

@@ -70,6 +70,7 @@ def test_doctor_tells_whose_token_it_is_and_that_nothing_is_lacking(
     assert bot.token not in done.out + done.err
 
 
+@pytest.mark.proves("C-inspect-commands")
 def test_doctor_names_the_intent_that_is_off_and_the_page_where_it_is_switched_on(
     home: Home, discord: DiscordServer, provider: Provider
 ) -> None:
@@ -82,6 +83,7 @@ def test_doctor_names_the_intent_that_is_off_and_the_page_where_it_is_switched_o
     assert done.code == 2
 
 
+@pytest.mark.proves("C-inspect-commands")
 def test_doctor_tells_that_a_token_is_refused_and_never_repeats_it(
     home: Home, discord: DiscordServer, provider: Provider
 ) -> None:

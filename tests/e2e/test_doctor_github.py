@@ -10,6 +10,7 @@ from tests.e2e.github import GitHubDeployment
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
+@pytest.mark.proves("C-inspect-commands")
 async def test_doctor_says_what_works_and_what_does_not(github_deployment: GitHubDeployment) -> None:
     github_deployment.configure()
     github_deployment.app.hook.url = "https://agents.example.org/api/webhooks/github"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from contextlib import closing
 
@@ -12,6 +13,7 @@ from denizen.testing.model_server import HangingAnswer, ModelAnswer
 from tests.e2e.home import Home, get_completion_text, receive
 from tests.e2e.provider import Provider
 from tests.e2e.records import read_turns
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -34,6 +36,23 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
         ended = second.running.stop(signal.SIGINT)
         assert (ended.ending, ended.told[1:]) == ((0, ""), ["Stopped."])
     assert len(provider.requests) == 2
+
+
+@pytest.mark.proves("T7")
+def test_who_reads_along_is_told_too_and_finds_the_answer_in_the_chat(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2), ModelAnswer(text="The end."))
+    with home.serve() as first, closing(first.send_to_chat("Tell me a story", "stories")) as asked:
+        stream = asked.getresponse()
+        while b"Once" not in stream.readline():
+            pass
+        assert first.running.stop(signal.SIGTERM).ending == (0, "")
+        *_, last = (line for line in stream if line.startswith(b"data: "))
+        told = json.loads(last.removeprefix(b"data: "))["error"]
+        assert told["message"].startswith("Denizen is shutting down")
+        assert told["fix"].endswith("what was under way goes on then.")
+    with home.serve() as second:
+        wait_until(lambda: second.get("/api/chats/stories").body["messages"][-1]["text"] == "The end.")
 
 
 @pytest.mark.proves("TW16")

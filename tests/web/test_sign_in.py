@@ -90,6 +90,7 @@ async def test_signing_in_again_ends_the_sign_in_that_the_browser_had() -> None:
                 assert (await other.get("/api/account")).status_code == 401
 
 
+@pytest.mark.proves("S-auth-sign-in")
 async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer() -> None:
     async with open_web() as web, open_browser(web) as client:
         await add_user(web, "ann")

@@ -99,10 +99,12 @@ async def test_a_second_process_on_the_same_store_learns_that_somebody_has_an_ac
             assert (await client.get("/api/agents")).status_code == 401
 
 
+@pytest.mark.proves("S-user-login")
 async def test_an_invitation_makes_one_account_with_its_role_and_for_its_address_only() -> None:
     async with open_web() as web, open_browser(web) as client:
         await add_user(web, "ann")
         text, _ = await web.users.registration.invite(OPERATOR, role=RoleName.ADMIN, email="ben@example.org")
+        assert text in (await client.get(f"/sign-up?invite={text}")).text, "the form takes it along"
         wrong = await client.post("/sign-up", data=FORM | {"email": "eve@example.org", "invite": text})
         assert (wrong.status_code, "another e-mail" in wrong.text) == (403, True)
         right = await client.post("/sign-up", data=FORM | {"email": "ben@example.org", "invite": text})
@@ -123,6 +125,7 @@ async def test_an_invitation_ends_after_a_week_and_when_it_is_withdrawn() -> Non
             assert (await client.post("/sign-up", data=FORM | {"invite": each})).status_code == 403
 
 
+@pytest.mark.proves("S-user-login")
 async def test_with_open_registration_everybody_becomes_a_member() -> None:
     registration = UserRegistration(UserPolicy(is_open=True))
     async with open_web(registration=registration) as web, open_browser(web) as client:

@@ -253,6 +253,14 @@ class TurnRepository(Protocol):
         """
         ...
 
+    async def list_recent_calls(
+        self, *, since: datetime, judges: Collection[str] = (), limit: int
+    ) -> Sequence[CallRecord]:
+        """Returns the calls of turns that were opened since then, newest first; with `judges` those about which one of
+        them decided.
+        """
+        ...
+
     async def add_prompt(self, prompt: PromptUse) -> None:
         """Adds the composition of a step's prompt. Repeating it (same turn and step) changes nothing.
 

@@ -149,7 +149,9 @@ class InvitationRepository(Protocol):
 
 
 class PersonalDataRepository(Protocol):
-    """Everything that the store holds of one person of the web, whichever table it is in."""
+    """Everything that the store holds of one person of the web, whichever table it is in; and how much it holds of one
+    member of a platform.
+    """
 
     async def export(self, user_id: str) -> Mapping[str, Sequence[JsonObject]]:
         """Returns the rows by the name of their table, without secrets and what only the database needs."""
@@ -157,6 +159,12 @@ class PersonalDataRepository(Protocol):
 
     async def list_turns(self, user_id: str) -> Sequence[TurnId]:
         """Returns the ids of all turns of the person."""
+        ...
+
+    async def count_member(self, principal: str) -> Mapping[str, int]:
+        """Returns how many rows name the member of a platform with that principal key, by what they are, without posts
+        and messages.
+        """
         ...
 
     async def erase(self, user_id: str) -> None:

@@ -6,7 +6,7 @@ the event loop of the test, or in a thread of its own for tests that are not asy
 
     async with model_server() as server:
         server.script(ModelAnswer(text="Hello."), FailedAnswer(529, headers={"retry-after": "1"}))
-        ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic: server.url
+        ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic, Google: server.url
         assert server.requests[0].body["model"] == "..."
 
 With a `PromptCache` the server bills its answers by the rules of the vendors.
@@ -68,6 +68,8 @@ _PATHS: Mapping[str, ModelApi] = {
     "/v1/responses": "responses",
     "/v1/messages": "messages",
 }
+_GENERATE = (":generateContent", ":streamGenerateContent")
+"""The ends of Google's paths, which name the model."""
 _OPENROUTER = "/api/v1/"
 _CLOSE_DEADLINE_S = 2.0
 
@@ -192,7 +194,7 @@ class ModelServer:
             rows = [{"id": name, "object": "model", "created": 0, "owned_by": "scripted"} for name in self.models]
             await JSONResponse({"object": "list", "data": rows})(scope, receive, send)
             return
-        api = _PATHS.get(request.url.path)
+        api = "generate" if request.url.path.endswith(_GENERATE) else _PATHS.get(request.url.path)
         if api is None:
             await JSONResponse(error_body("chat", "no such route", "not_found", None), 404)(scope, receive, send)
             return
@@ -260,11 +262,15 @@ class _Exchange:
     def openrouter(self) -> bool:
         return str(self.scope["path"]).startswith(_OPENROUTER)
 
+    @property
+    def is_stream(self) -> bool:
+        return bool(self.request.get("stream")) or str(self.scope["path"]).endswith(":streamGenerateContent")
+
     def frames(self, answer: ModelAnswer) -> Generator[bytes, None, None]:
         yield from stream_answer(self.api, answer, self.request, openrouter=self.openrouter)
 
     async def answer(self, answer: ModelAnswer) -> None:
-        if not self.request.get("stream"):
+        if not self.is_stream:
             await self.respond(JSONResponse(json_answer(self.api, answer, self.request, openrouter=self.openrouter)))
             return
         await self.stream(answer, None)

@@ -1,4 +1,5 @@
-"""The wire formats of model providers, from the server's side: OpenAI chat and responses, Anthropic messages.
+"""The wire formats of model providers, from the server's side: OpenAI chat and responses, Anthropic messages, and
+Google's generateContent.
 
 Pure functions that turn a scripted `ModelAnswer` into a JSON body or the frames of an event stream, for `model_server`.
 """
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-ModelApi = Literal["chat", "responses", "messages"]
+ModelApi = Literal["chat", "responses", "messages", "generate"]
 JsonBody = Mapping[str, Any]
 
 _CREATED = 1_790_000_000
@@ -73,6 +74,8 @@ def error_body(api: ModelApi, message: str, kind: str, code: str | None) -> Json
     """Returns an error in the vendor's format."""
     if api == "messages":
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
+    if api == "generate":
+        return {"error": {"code": 0, "message": message, "status": kind}}
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
@@ -92,6 +95,8 @@ def json_answer(api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openro
         return _chat_json(answer, request, openrouter=openrouter)
     if api == "responses":
         return _response(answer, request, "completed", _response_items(answer))
+    if api == "generate":
+        return _generate_chunk(answer, _generate_parts(answer), is_last=True)
     return _messages_json(answer, request)
 
 
@@ -103,6 +108,8 @@ def stream_answer(
         return _chat_stream(answer, request, openrouter=openrouter)
     if api == "responses":
         return _responses_stream(answer, request)
+    if api == "generate":
+        return _generate_stream(answer)
     return _messages_stream(answer, request)
 
 
@@ -381,3 +388,48 @@ def _blocks(answer: ModelAnswer) -> Iterator[tuple[JsonBody, list[JsonBody]]]:
     for place, call in enumerate(answer.calls):
         block: JsonBody = {"type": "tool_use", "id": answer.call_id(place), "name": call.tool, "input": {}}
         yield block, [{"type": "input_json_delta", "partial_json": piece} for piece in answer.pieces(call.written)]
+
+
+# Google generateContent
+
+
+def _generate_parts(answer: ModelAnswer) -> list[JsonBody]:
+    """The parts of the whole answer. The signature of the thinking stands on the part behind it."""
+    parts: list[dict[str, Any]] = []
+    if answer.text:
+        parts.append({"text": answer.text})
+    for place, call in enumerate(answer.calls):
+        args: JsonBody = dict[str, Any]() if isinstance(call.args, str) else call.args
+        parts.append({"functionCall": {"id": answer.call_id(place), "name": call.tool, "args": args}})
+    if answer.thinking:
+        if parts:
+            parts[0]["thoughtSignature"] = answer.signature
+        parts.insert(0, {"text": answer.thinking, "thought": True})
+    return list(parts)
+
+
+def _generate_chunk(answer: ModelAnswer, parts: Sequence[JsonBody], *, is_last: bool) -> JsonBody:
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": list(parts)}}
+    body: dict[str, Any] = {"candidates": [candidate], "modelVersion": "scripted", "responseId": "resp_scripted"}
+    if is_last:
+        candidate["finishReason"] = answer.finish or "STOP"
+        if answer.tokens:
+            body["usageMetadata"] = {
+                "promptTokenCount": answer.tokens.input,
+                "candidatesTokenCount": answer.tokens.output,
+                "cachedContentTokenCount": answer.tokens.cache_read,
+                "totalTokenCount": answer.tokens.input + answer.tokens.output,
+            }
+    return body
+
+
+def _generate_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    """Texts come in pieces, calls whole. A signature comes with the last piece."""
+    for part in _generate_parts(answer):
+        pieces = list(answer.pieces(part.get("text", "")))
+        for piece in pieces[:-1]:
+            rest = {name: value for name, value in part.items() if name != "thoughtSignature"}
+            yield _frame(_generate_chunk(answer, [{**rest, "text": piece}], is_last=False))
+        last = {**part, "text": pieces[-1]} if pieces else part
+        yield _frame(_generate_chunk(answer, [last], is_last=False))
+    yield _frame(_generate_chunk(answer, [{"text": ""}], is_last=True))

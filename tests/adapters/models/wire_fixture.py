@@ -37,7 +37,9 @@ class Wire:
         return f"{self.kind}/{self.model}"
 
     def url(self, server: ModelServer) -> str:
-        return {"anthropic": server.url, "openrouter": server.openrouter_url}.get(self.kind, server.openai_url)
+        return {"anthropic": server.url, "google": server.url, "openrouter": server.openrouter_url}.get(
+            self.kind, server.openai_url
+        )
 
 
 ANTHROPIC = Wire("anthropic", "claude-haiku-4-5")
@@ -47,8 +49,9 @@ OPENROUTER = Wire("openrouter", "anthropic/claude-haiku-4.5")
 OLLAMA = Wire("ollama", "qwen3:8b")
 XAI = Wire("xai", "grok-4")
 GROQ = Wire("groq", "llama-3.3-70b-versatile")
+GOOGLE = Wire("google", "gemini-2.5-flash")
 COMPATIBLE = Wire("openai-compatible", "some-model")
-WIRES = (ANTHROPIC, OPENAI, RESPONSES, OPENROUTER, OLLAMA, XAI, GROQ, COMPATIBLE)
+WIRES = (ANTHROPIC, OPENAI, RESPONSES, OPENROUTER, OLLAMA, XAI, GROQ, GOOGLE, COMPATIBLE)
 CHAT_WIRES = (OPENAI, OPENROUTER, OLLAMA, XAI, GROQ, COMPATIBLE)
 
 

@@ -36,9 +36,11 @@ def test_an_agent_has_the_global_budget_output_limit_and_temperature_unless_it_h
         "    transcript: {budget_tokens: 20000, tail_tokens: 500}\n"
         "    limits: {max_output_tokens: 300}\n"
         "    sampling: {temperature: 0.1}\n"
+        "  cat: {context: transcript}\n"
     )
     agents = load_agents(home, text)
-    ada, ben = agents["denizen"], agents["ben"]
+    ada, ben, cat = agents["denizen"], agents["ben"], agents["cat"]
+    assert (cat.history.transcript, cat.limits, cat.sampling) == (ada.history.transcript, ada.limits, ada.sampling)
     assert (ada.history.transcript.total, ada.limits.max_output_tokens, ada.sampling.temperature) == (50_000, 900, 0.6)
     assert (ben.history.transcript.total, ben.limits.max_output_tokens, ben.sampling.temperature) == (20_000, 300, 0.1)
     assert (ada.history.transcript.tail, ben.history.transcript.tail) == (8000, 500)
@@ -123,11 +125,14 @@ def test_a_participant_samples_at_1_and_an_assistant_as_its_provider_decides(hom
 @pytest.mark.anyio
 @pytest.mark.proves("C-config-temperature", "C-config-agent-limits", "C-config-max-tokens")
 async def test_the_model_is_asked_with_what_is_in_effect(home: Home) -> None:
-    text = "agent_defaults: {limits: {max_output_tokens: 900}}\nagents: {ada: {context: transcript}}"
     model = ScriptedModel(otherwise=ScriptedReply("Quite."))
-    async with open_engine(model, agent=home.load(text).agents[AgentName("ada")]) as engine:
-        await engine.say("hello")
-    assert (model.requests[0].sampling.temperature, model.requests[0].max_output_tokens) == (1, 900)
+    for sampling in ("", ", sampling: {temperature: 0.6}"):
+        text = f"agent_defaults: {{limits: {{max_output_tokens: 900}}{sampling}}}\n"
+        text += "agents: {ada: {context: transcript}}"
+        async with open_engine(model, agent=home.load(text).agents[AgentName("ada")]) as engine:
+            await engine.say("hello")
+    asked = [(request.sampling.temperature, request.max_output_tokens) for request in model.requests]
+    assert asked == [(1, 900), (0.6, 900)]
 
 
 @pytest.mark.parametrize(

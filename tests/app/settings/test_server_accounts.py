@@ -2,7 +2,8 @@
 
 import pytest
 
-from denizen.app.users import read_admins
+from denizen.adapters.sign_in import GITHUB, OAuthApplication
+from denizen.app.users import build_users, read_admins
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from tests.app.home_folder import LAB, Home, open_home
 
@@ -23,6 +24,14 @@ def test_the_keys_are_read(home: Home) -> None:
     assert read_admins(server.admins) == {"ann@example.org", "github:octo", "discord:ann"}
     assert server.sign_in.github is not None and server.sign_in.github.client_id == "abc"
     assert server.sign_in.discord is None
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("S-auth-sign-in")
+async def test_people_sign_in_with_the_application_at_github_that_is_configured(home: Home) -> None:
+    home.add_file("secrets.env", "GITHUB_SECRET=s3cret\n", 0o600)
+    async with open_home(home, LAB + CONFIG) as denizen:
+        assert build_users(denizen).providers() == {"github": OAuthApplication(GITHUB, "abc", "s3cret")}
 
 
 def test_by_default_people_are_invited_and_have_fifteen_messages_a_day(home: Home) -> None:

@@ -325,6 +325,19 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
 
 
 @pytest.mark.proves("T34", "X-session-scope")
+async def test_those_who_talk_in_one_thread_share_its_session_unless_something_else_is_said() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("Noted."))
+    world = World()
+    thread = world.platform.add_room("help", RoomKind.THREAD, parent=world.general)
+    agents = {ADA: Agent(ADA, history=HistorySettings(recent_messages=0))}
+    async with open_platform(world, model, agents=agents) as fixture:
+        for room, person, text in ((thread, "ana", "my cat is Tom"), (thread, "bob", "?"), (world.general, "ana", "?")):
+            world.platform.say(room, person, f"@ada {text}")
+            await fixture.settled()
+    assert ["Tom" in str(request.messages) for request in model.requests] == [True, True, False]
+
+
+@pytest.mark.proves("T34", "X-session-scope")
 async def test_a_session_of_a_user_goes_with_them_through_all_channels() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Noted."))
     world = World()

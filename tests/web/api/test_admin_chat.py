@@ -74,6 +74,7 @@ async def test_in_mode_admin_the_model_is_told_to_query_first_and_draws_a_chart_
     assert shown["messages"][-1]["text"].startswith("One message today")
 
 
+@pytest.mark.proves("S-admin-tool-list-users")
 async def test_only_turns_of_the_mode_have_the_tools_and_the_rule_and_they_have_no_others(tmp_path: Path) -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_admin_chat(tmp_path, model) as fixture, fixture.web.client(**AS_ADA) as ada:
@@ -83,7 +84,7 @@ async def test_only_turns_of_the_mode_have_the_tools_and_the_rule_and_they_have_
     plain, old, administration = model.requests
     for request in (plain, old):
         assert offered(request) == {"weather"} and RULE not in told(request)
-    assert {"query_stats", "run_sql", "chart", "query_logs"} <= offered(administration)
+    assert {"query_stats", "list_users", "run_sql", "chart", "query_logs"} <= offered(administration)
     assert "weather" not in offered(administration) and "find_tools" not in offered(administration)
 
 

@@ -74,7 +74,7 @@ def _build(
         case "openai-responses":
             return _openai_responses(spec, access, capabilities, http)
         case "google":
-            return _google(access, capabilities, http)
+            return _google(spec, access, capabilities, http)
         case _:
             return _openai_chat(spec, access, capabilities, http)
 
@@ -175,14 +175,19 @@ def _openai_responses(
     )
 
 
-def _google(access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
+def _google(
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
+) -> VendorModel:
     _load_google()
+    from google.genai import Client
+    from google.genai.types import HttpOptions
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
+    options = HttpOptions(base_url=access.base_url, headers=dict(spec.headers), httpx_async_client=http)
     return GoogleModel(
         access.model,
-        provider=GoogleProvider(api_key=access.api_key, base_url=access.base_url, http_client=http),
+        provider=GoogleProvider(client=Client(vertexai=False, api_key=access.api_key, http_options=options)),
         profile={
             "supports_json_schema_output": capabilities.json_schema,
             "supports_image_output": capabilities.image_output,
