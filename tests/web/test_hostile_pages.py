@@ -21,7 +21,6 @@ from denizen.web.pages.page import render_text
 from tests.web.browser.test_hostile_texts import PAYLOADS
 from tests.web.test_pages import PAGES
 
-HARMLESS = "word"
 ADDRESSES = (
     "javascript:window.hit=1",
     " JaVaScRiPt:window.hit=1",
@@ -37,6 +36,8 @@ SHOWN_TEXT = frozenset({"code", "pre", "del", "ins"})
 """How remedies and differences show a text, as its lines and backticks have it."""
 _ADDRESS = frozenset({"href", "src", "action", "formaction", "poster", "data", "xlink:href", "srcset"})
 
+HARMLESS = re.sub(r"[^\n]+", "word", BREAKOUTS)
+"""As many lines: some pages show several in another field."""
 AS_IT_IS = re.compile(r"\|\s*safe\b|\bMarkup\(|autoescape\s*(false|=\s*False)|<script(?![^>]*\bsrc=)")
 
 Path_ = tuple[str | int, ...]
