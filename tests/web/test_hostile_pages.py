@@ -32,8 +32,9 @@ BREAKOUTS = "\n".join(
 )
 OF_THE_SERVER = frozenset({"path", "href", "older", "newer", "back", "onward", "simulator", "sections", "parents"})
 """Fields for addresses that the server makes itself."""
-SHOWN_TEXT = frozenset({"code", "pre", "del", "ins"})
-"""How remedies and differences show a text, as its lines and backticks have it."""
+_PLAIN = frozenset({"class"})
+SHOWN_TEXT = {"code": _PLAIN, "pre": _PLAIN, "del": _PLAIN, "ins": _PLAIN, "a": frozenset({"href", "target", "rel"})}
+"""How a text is shown as its lines, backticks and web addresses have it, and which attributes that has."""
 _ADDRESS = frozenset({"href", "src", "action", "formaction", "poster", "data", "xlink:href", "srcset"})
 
 HARMLESS = re.sub(r"[^\n]+", "word", BREAKOUTS)
@@ -54,7 +55,7 @@ class Structure(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if not (tag in SHOWN_TEXT and {name for name, _ in attrs} <= {"class"}):
+        if tag not in SHOWN_TEXT or not {name for name, _ in attrs} <= SHOWN_TEXT[tag]:
             self.elements.append((tag, tuple(name for name, _ in attrs)))
         self.addresses += [value or "" for name, value in attrs if name in _ADDRESS]
 
@@ -89,6 +90,11 @@ def put(value: Any, path: Path_, text: str) -> Any:
     return dataclasses.replace(value, **{str(first): put(getattr(value, str(first)), rest, text)})
 
 
+def list_foreign(addresses: Sequence[str]) -> list[str]:
+    """The addresses that are scripts or data, or lead to another site without saying so."""
+    return [each for each in addresses if re.match(r"\s*(javascript|data|vbscript):|\s*//", each, re.IGNORECASE)]
+
+
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
 def test_no_text_of_a_page_becomes_an_element_an_attribute_or_a_script(name: str, page: object) -> None:
     for path in list_texts(page):
@@ -97,11 +103,11 @@ def test_no_text_of_a_page_becomes_an_element_an_attribute_or_a_script(name: str
         usual = Structure(render_text(name, put(page, path, HARMLESS)))
         hostile = Structure(render_text(name, put(page, path, BREAKOUTS)))
         assert hostile.elements == usual.elements, f"{name}: {path} is not escaped"
+        assert not list_foreign(hostile.addresses), f"{name}: {path} becomes an address of a script"
         is_ours = path[-1] in OF_THE_SERVER or path[0] in OF_THE_SERVER or "form" in path
         for address in () if is_ours else ADDRESSES:
             told = Structure(render_text(name, put(page, path, address))).addresses
-            wrong = [each for each in told if re.match(r"\s*(javascript|data|vbscript):|\s*//", each, re.IGNORECASE)]
-            assert not wrong, f"{name}: {path} is an address that somebody else writes"
+            assert not list_foreign(told), f"{name}: {path} is an address that somebody else writes"
 
 
 def test_no_template_writes_a_text_as_it_is() -> None:
