@@ -30,7 +30,9 @@ ADDRESSES = (
 BREAKOUTS = "\n".join(
     (*PAYLOADS, "\"'`> </textarea></title></script></style>--> {{ page }} ${page} <![CDATA[", "\x00\ud800")
 )
-OF_THE_SERVER = frozenset({"path", "href", "older", "newer", "back", "onward", "simulator", "sections", "parents"})
+OF_THE_SERVER = frozenset(
+    {"path", "href", "older", "newer", "back", "onward", "simulator", "sections", "parents", "invite_url"}
+)
 """Fields for addresses that the server makes itself."""
 _PLAIN = frozenset({"class"})
 SHOWN_TEXT = {"code": _PLAIN, "pre": _PLAIN, "del": _PLAIN, "ins": _PLAIN, "a": frozenset({"href", "target", "rel"})}
