@@ -32,6 +32,7 @@ from denizen.web.http.openapi import ApiRoute
 from denizen.web.http.routing import Access, AccessRoute
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
+from tests.timing import HANG_LIMIT_S
 from tests.web.full_web_fixture import open_full_web
 from tests.web.people import PASSWORD, SignedIn, add_user, sign_in
 from tests.web_fixture import WebFixture
@@ -222,7 +223,7 @@ def send_examples(operation: Any, parameters: dict[str, str], url: str, ben: Sig
     @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     def send(case: schemathesis.Case[Any]) -> None:
         case.path_parameters = dict(parameters)
-        answer = case.call(base_url=url, headers=headers, timeout=20)
+        answer = case.call(base_url=url, headers=headers, timeout=HANG_LIMIT_S)
         answers.append((answer.status_code, answer.text))
 
     send()

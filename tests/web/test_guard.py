@@ -264,6 +264,7 @@ async def test_every_answer_has_the_security_headers(path: str) -> None:
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
+    assert (headers["x-frame-options"], headers["cross-origin-resource-policy"]) == ("DENY", "same-origin")
 
 
 # --- signing in ------------------------------------------------------------------------------------------------------

@@ -343,6 +343,19 @@ async def test_who_has_no_password_signs_in_again_before_the_account_can_be_take
             assert made.status_code == 204
 
 
+async def test_signing_in_at_another_site_makes_a_new_token_whatever_cookie_the_browser_had() -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.site.be("octo", email="octo@example.org")
+        async with open_browser(fixture.web) as browser:
+            browser.cookies.set(LOGIN_COOKIE, "fixed-by-eve")
+            answer = await go(browser)
+            assert LOGIN_COOKIE in answer.headers["set-cookie"] and "fixed-by-eve" not in answer.headers["set-cookie"]
+        async with open_browser(fixture.web) as eve:
+            eve.cookies.set(LOGIN_COOKIE, "fixed-by-eve")
+            assert (await eve.get("/api/account")).status_code == 401
+
+
 async def test_who_is_not_signed_in_links_nothing() -> None:
     async with open_oauth() as fixture:
         await add_user(fixture.web, "owner")

@@ -83,6 +83,7 @@ async def test_no_route_answers_without_the_access_that_it_states(tmp_path: Path
             url = re.sub(r"{\w+(:\w+)?}", "x", path)
             if route.access not in (Access.PUBLIC, Access.SIGNED):
                 unknown = await client.request(method, url)
+                assert unknown.headers["x-frame-options"] == "DENY", "no other page frames it"
                 is_page = path in pages  # a form that is sent too late leads to the sign-in, too
                 assert unknown.status_code == (303 if is_page else 401), (method, path)
                 assert is_page or unknown.json()["error"]["code"] == "credentials_missing"

@@ -6,10 +6,11 @@ import hashlib
 import mimetypes
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -99,13 +100,16 @@ def _environment() -> Environment:
     # Imported with the first page, so that servers which only programs use never pay for it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(_WEB / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Jinja's own raises for halves of surrogate pairs: one such question would take a whole page away.
+    environment.filters["urlencode"] = partial(quote, errors="replace")
+    return environment
 
 
 class StaticPageFiles(StaticFiles):
