@@ -81,11 +81,10 @@ class HomeConfiguration:
 
     async def find_value(self, path: str) -> Json:
         where = parse_path(path)
-        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
-        document = parse_config(text, self._home)
+        document = parse_config(await to_thread.run_sync(read_config, self._home), self._home)
         if not document.has(where):
             raise no_such(where)
-        return find_value(document.tree, where)
+        return _mask_texts(find_value(document.tree, where), self._denizen.mask)
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         where = parse_path(path)
@@ -262,6 +261,19 @@ def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
         for file in files
         if file.is_file() and _PERSONA_NAME.fullmatch(file.name) and folder.resolve() in file.resolve().parents
     ]
+
+
+def _mask_texts(value: Json, mask: Callable[[str], str]) -> Json:
+    """Masks each text by itself: masked as a whole, `key: ***` would be no YAML."""
+    match value:
+        case str():
+            return mask(value)
+        case Mapping():
+            return {mask(name): _mask_texts(each, mask) for name, each in value.items()}
+        case list():
+            return [_mask_texts(each, mask) for each in value]
+        case _:
+            return value
 
 
 def _digest(text: str) -> str:
