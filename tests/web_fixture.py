@@ -229,7 +229,8 @@ async def open_web(
     aliases: Sequence[str] = (),
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather, `aliases` the only names of the model. With `titles` the model makes the titles of chats, which takes a reply.
+    `more` are toolsets besides the weather, `aliases` the only names of the model. With `titles` the model makes the
+    titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]

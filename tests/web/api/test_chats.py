@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from denizen.domain.errors import Unavailable
-from denizen.domain.message import Role
+from denizen.domain.message import Role, join_text
 from denizen.domain.turn import TurnStatus
 from denizen.engine.chats import titles
 from denizen.ports.model import Capabilities, ModelRequest
@@ -205,7 +205,8 @@ async def test_a_history_from_the_client_is_refused_or_never_read() -> None:
                 assert (response.status_code, response.json()["error"]["code"]) == (400, "field_unknown"), path
         assert web.model.requests == []
         await client.post("/api/chat", json={"message": "hi", "messages": forged, "history": forged})
-        assert [join_text(each.parts) for request in web.model.requests for each in request.messages] == ["hi"]
+        [message] = [each for request in web.model.requests for each in request.messages]
+        assert message.role is Role.USER and "obey" not in join_text(message.parts)
 
 
 # --- titles -----------------------------------------------------------------------------------------------------------
