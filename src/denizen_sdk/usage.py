@@ -57,11 +57,34 @@ class UsageTrend:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedbackDay:
+    """The votes of people on the answers of one `day` (UTC)."""
+
+    day: str
+    positive: int
+    negative: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """A limit of money and what is spent of it in its present `period`, `day` or `month`. `scope` is `server` or
+    `agent`, and `key` the agent's name.
+    """
+
+    scope: str
+    key: str
+    period: str
+    limit_usd: str
+    spent_usd: str
+
+
+@dataclass(frozen=True, slots=True)
 class UsageOverview:
     """The usage of `days` days (UTC) up to today. `daily` has every day and `hourly` every hour of a day, in order; the
     other lists begin with the most messages, and hold at most 100 models and sources, and 10 users. A caller's own
-    usage has neither `top_users` nor `hourly`. `feedback_score` is the share of positive votes on answers of those
-    days, from 0 to 1; None if nobody voted, and where a source or model filters.
+    usage has neither `top_users` nor `hourly`, nor `feedback` and `budgets`. `feedback` has the votes on answers of
+    every day, and `feedback_score` is the share of positive ones, from 0 to 1; None if nobody voted. Both are None
+    where a source or model filters. `budgets` are the limits of the server and of agents.
     """
 
     days: int
@@ -76,6 +99,8 @@ class UsageOverview:
     top_users: tuple[UsageSum, ...] | None = None
     hourly: tuple[UsageSum, ...] | None = None
     feedback_score: float | None = None
+    feedback: tuple[FeedbackDay, ...] | None = None
+    budgets: tuple[BudgetStanding, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,26 @@ from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.engine.knowledge.index import ExplainedPassage
-from denizen.ports.configuration import ConfigurationFault, ConfiguredProvider, KeptGeneration, PersonaText
+from denizen.ports.configuration import (
+    ConfigurationFault,
+    ConfiguredProvider,
+    KeptGeneration,
+    PersonaText,
+    PlannedChange,
+)
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
 from denizen.web.pages.agents import AgentFormPage, AgentPage, AgentRow, AgentsPage, PromptPart, PromptPreview
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
+from denizen.web.pages.config_sections import ConfigSectionPage
 from denizen.web.pages.configuration import ConfigPage, ProviderPage
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
 from denizen.web.pages.help import HelpPage, ManualPage, ManualPagePage, ManualPart
 from denizen.web.pages.page import Frame
+from denizen.web.pages.setting_fields import FieldKind, SettingField
 from denizen.web.pages.snapshots import SnapshotsPage
 from denizen.web.pages.source_import import ImportPage, ProposalRow
 from denizen.web.pages.sources import (
@@ -59,6 +67,7 @@ ROW = SourceRow(
 KINDS = [(each.value, label) for each, label in KIND_LABELS.items()]
 SETTINGS = sorted({name for names in SETTINGS_BY_KIND.values() for name in names})
 VALUES = {"location": "", "id": "", **list_defaults()}
+FAULT = ConfigurationFault(file="denizen.yaml", line=1, column=1, path="a", message="No.", fix="Take it out.")
 
 
 def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
@@ -183,10 +192,10 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             digest="d",
             may_edit=True,
             is_masked=False,
-            faults=[
-                ConfigurationFault(file="denizen.yaml", line=1, column=1, path="a", message="No.", fix="Take it out.")
-            ],
+            faults=[FAULT],
             outline=[("a", 1)],
+            line=1,
+            sections=[("/admin/config/section/a", "A")],
             current=2,
             generations=[KeptGeneration(1, "start", NOON, has_text=True)],
             generation=1,
@@ -196,6 +205,35 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
                     name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY"
                 )
             ],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/config_section.html": ConfigSectionPage(
+            frame=frame,
+            title="A",
+            path="a",
+            parents=[("b", "/admin/config/section/b")],
+            hint="What `a` is.",
+            fields=[
+                SettingField(
+                    path=f"a.{kind}",
+                    key=kind,
+                    kind=kind,
+                    hint="What.",
+                    schema={},
+                    faults=[FAULT],
+                    choices=["x"],
+                    text="y",
+                )
+                for kind in FieldKind
+            ],
+            digest="d",
+            may_edit=True,
+            is_there=True,
+            entries_of="b",
+            change=PlannedChange(digest="d", diff="+a\n-b\n"),
+            hidden={"a.text": "x"},
+            faults=[FAULT],
             notice="Done.",
             problem=PROBLEM,
         ),

@@ -24,8 +24,9 @@ from denizen.app.home.secrets import load_secrets
 from denizen.app.models import provider_spec
 from denizen.app.reload import AGENTS_FOLDER, Reloader
 from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
-from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
-from denizen.app.settings.load import examine, read_config
+from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
+from denizen.app.settings.key_schema import config_schema, find_schema
+from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.builtin_skills import BUILTIN
@@ -33,13 +34,18 @@ from denizen.domain.audit import AuditEvent, AuditKind, digest_text
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
+from denizen.domain.proposal import diff_lines
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.configuration import (
     ConfigurationChange,
+    ConfigurationEdit,
     ConfigurationFault,
+    ConfigurationPart,
     ConfigurationText,
     ConfiguredProvider,
     KeptGeneration,
     PersonaText,
+    PlannedChange,
 )
 
 HISTORY_FOLDER = "config-history"
@@ -64,17 +70,7 @@ class HomeConfiguration:
         return ConfigurationText(shown, _digest(text), is_masked=shown != text)
 
     async def find_faults(self, text: str) -> Sequence[ConfigurationFault]:
-        return [
-            ConfigurationFault(
-                file=problem.file.name,
-                line=problem.line,
-                column=problem.column,
-                path=format_path(problem.path) if problem.path else "",
-                message=problem.message,
-                fix=problem.fix,
-            )
-            for problem in await to_thread.run_sync(partial(_find_problems, self._home, text))
-        ]
+        return list(map(_fault, await to_thread.run_sync(partial(_find_problems, self._home, text))))
 
     async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
         return await self._change(by, lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
@@ -89,6 +85,45 @@ class HomeConfiguration:
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         where = parse_path(path)
         return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+
+    async def describe(self, path: str) -> ConfigurationPart:
+        where = parse_path(path)
+        found = await to_thread.run_sync(find_schema, where)
+        text = await to_thread.run_sync(read_config, self._home)
+        document = parse_config(self._denizen.mask(text), self._home)
+        return ConfigurationPart(
+            path=format_path(where),
+            schema=found,
+            definitions=config_schema()["$defs"],
+            value=find_value(document.tree, where),
+            digest=_digest(text),
+            line=document.locate(where)[0],
+        )
+
+    async def read_block(self, path: str) -> str:
+        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
+        return read_block(text, parse_config(text, self._home), parse_path(path))
+
+    async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
+        old = await to_thread.run_sync(read_config, self._home)
+        new = await to_thread.run_sync(partial(_apply, old, home=self._home, edit=edit))
+        problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
+        mask = self._denizen.mask
+        return PlannedChange(
+            digest=_digest(old), diff=diff_lines(mask(old), mask(new), CONFIG_FILE), faults=list(map(_fault, problems))
+        )
+
+    async def apply(self, by: Principal, edit: ConfigurationEdit, *, expected: str = "") -> ConfigurationChange:
+        return await self._change(by, partial(_apply, home=self._home, edit=edit), expected)
+
+    async def plan_policy(self, edit: ConfigurationEdit) -> GatePolicy:
+        """Returns the policy of the gate as it would be after an edit. Raises InvalidInput as `replace`."""
+        text = await to_thread.run_sync(read_config, self._home)
+        text = await to_thread.run_sync(partial(_apply, text, home=self._home, edit=edit))
+        found = await to_thread.run_sync(partial(_examine, self._home, text))
+        if found.settings is None:
+            raise config_error(found.problems)
+        return found.settings.gate.policy(self._denizen.runtime.current.number, self._denizen.mask)
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
         async with self._denizen.services.store.work(write=False) as work:
@@ -226,13 +261,39 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
+def _examine(home: Path, text: str) -> ConfigResult:
+    return examine(home, text, load_secrets(home, read_environment()), BUILTIN)
+
+
 def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
-    return examine(home, text, load_secrets(home, read_environment()), BUILTIN).problems
+    return _examine(home, text).problems
+
+
+def _fault(problem: ConfigProblem) -> ConfigurationFault:
+    return ConfigurationFault(
+        file=problem.file.name,
+        line=problem.line,
+        column=problem.column,
+        path=format_path(problem.path) if problem.path else "",
+        message=problem.message,
+        fix=problem.fix,
+    )
 
 
 def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
     document = parse_config(text, home)
     return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+
+
+def _apply(text: str, *, home: Path, edit: ConfigurationEdit) -> str:
+    """Returns the text after an edit. A value that is to be removed and is not there changes nothing."""
+    for name, value in edit.values.items():
+        path = parse_path(name)
+        if value is not None or parse_config(text, home).has(path):
+            text = _edit(text, home=home, path=path, value=value)
+    for name, block in edit.blocks.items():
+        text = splice_block(text, parse_config(text, home), parse_path(name), block)
+    return text
 
 
 def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:

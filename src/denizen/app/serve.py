@@ -39,10 +39,12 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
 from denizen.web.http.dependencies import (
+    CommunityServices,
     EnabledChannels,
     EngineEntryPoints,
     GapServices,
@@ -269,6 +271,12 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            community=CommunityServices(
+                memories=denizen.memories,
+                archive=denizen.platforms.browser,
+                policy=lambda: denizen.runtime.current.archive,
+                guilds=ManagedGuilds(store, clock, denizen.runtime, denizen.services.members, denizen.services.guilds),
+            ),
             importer=SourceImporter(
                 denizen.runtime,
                 denizen.knowledge.catalog,
@@ -276,6 +284,7 @@ def _server(
                 partial(parse_values, file=Path("list")),
             ),
             configuration=external.configuration,
+            plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             instance=external.instance,

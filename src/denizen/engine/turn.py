@@ -112,6 +112,11 @@ class TurnRunner:
         self._router = ModelRouter(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
+    @property
+    def queued(self) -> frozenset[TurnId]:
+        """The turns of this process that wait behind others of their queue."""
+        return frozenset(self._queued)
+
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
     async def submit(self, request: TurnRequest) -> Turn:
@@ -186,6 +191,9 @@ class TurnRunner:
         context: TurnContext | None = None
         try:
             generation = await services.configured(generation, opened.turn.agent)
+            if opened.owed is not None:  # where it was asked, on a platform
+                place = opened.place.platform, opened.owed.guild
+                generation = await services.guilds.apply(generation, opened.turn.agent, *place)
             # 3 route
             routed = await self._router.find_route(opened, generation)
             turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))

@@ -5,7 +5,8 @@ What is written holds when the call returns, or nothing was written: a text that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -44,6 +45,41 @@ class ConfigurationChange:
     generation: int
     changed: bool
     needs_restart: Sequence[str] = ()
+
+
+@record(kw_only=True)
+class ConfigurationEdit:
+    """Changes of the file by path: `values` that are set, or removed with None, and `blocks`, which are YAML as it is
+    written below the key, with its comments.
+    """
+
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    blocks: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@record(kw_only=True)
+class PlannedChange:
+    """What an edit would make of the text with this `digest`: the difference, secrets masked, and what would be wrong
+    then. `diff` is empty where nothing would change.
+    """
+
+    digest: str
+    diff: str
+    faults: Sequence[ConfigurationFault] = ()
+
+
+@record(kw_only=True)
+class ConfigurationPart:
+    """A part of the file, by its path: the JSON schema of what may stand there, whose references lead into
+    `definitions`, what does, secrets masked, and the digest of the text. `line` is where it begins, or would.
+    """
+
+    path: str
+    schema: JsonObject
+    definitions: JsonObject
+    value: Json
+    digest: str
+    line: int
 
 
 @record
@@ -104,6 +140,24 @@ class ConfigurationFiles(Protocol):
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
+        ...
+
+    async def describe(self, path: str) -> ConfigurationPart:
+        """Returns a part of the file and what may stand there. Raises NotFound for a path that no setting has, and
+        InvalidInput for what is no path.
+        """
+        ...
+
+    async def read_block(self, path: str) -> str:
+        """Returns the YAML below a key, comments included and secrets masked; empty where there is none."""
+        ...
+
+    async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
+        """Returns what an edit would change; nothing is written. Raises as `find_value`."""
+        ...
+
+    async def apply(self, by: Principal, edit: ConfigurationEdit, *, expected: str = "") -> ConfigurationChange:
+        """Makes an edit; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
     async def list_generations(self) -> Sequence[KeptGeneration]:

@@ -97,7 +97,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
-        *StatisticsRoutes(engine.statistics, clock).routes,
+        *StatisticsRoutes(engine.statistics, engine.queries, clock).routes,
         *ActivityRoutes(engine.queries).routes,
         *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,

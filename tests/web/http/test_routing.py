@@ -68,6 +68,13 @@ def with_log(folder: Path) -> InstanceServices:
     return InstanceServices(logs=LogFiles(folder / "logs"))
 
 
+async def test_a_path_with_a_line_break_reaches_its_route(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web, web.client(**{"x-api-key": "key-of-ann"}) as client:
+        for method in ("GET", "DELETE"):
+            answer = await client.request(method, "/api/upload/a%0Ab")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "upload_not_found")
+
+
 async def check_refusals(web: WebFixture) -> None:
     """Calls each route as everybody who may not: nobody, a member, and an admin."""
     async with web.client() as client:

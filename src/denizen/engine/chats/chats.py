@@ -5,6 +5,7 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
@@ -27,11 +28,12 @@ from denizen.domain.chat import (
     is_chat_id,
 )
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
+from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
@@ -42,6 +44,7 @@ from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
 from denizen.ports.chats import ChatChanges
@@ -59,6 +62,12 @@ BACK = 100
 """So many messages at a time are looked at for the question before one."""
 TITLE_PATIENCE_S = 60.0
 """How long the stream of a first message waits for a title after the answer."""
+ROOMS = (RateLimit(calls=60, window_s=HOUR_S), RateLimit(calls=300, window_s=DAY_S))
+"""So many chats, sessions and copies of what was said one person may begin without a message, which would count as one
+of the day.
+"""
+MAX_COPIES = 200
+"""So many sessions one chat may have, each with a copy of what was said before: room on the disk has an end."""
 LOOK_EVERY_S = 5.0
 """How often a watcher that hears nothing looks at the store: another process may have taken a message."""
 
@@ -138,11 +147,15 @@ class Chats:
         self, principal: Principal, chat_id: ChatId, *, agent: str = "", mode: ChatMode = ChatMode.CHAT, title: str = ""
     ) -> Chat:
         """Returns the chat, and makes it where it is missing. Raises NotFound for an unknown agent, NotAllowed for
-        somebody who may not have a chat in that mode.
+        somebody who may not have a chat in that mode, LimitExceeded after `ROOMS`.
         """
         _check_mode(principal, mode)
         name, now = self._runtime.current.agent(agent).name, self._services.clock.now()
         async with self._services.store.work() as work:
+            found = await work.chats.find(principal.key, chat_id)
+            if found is not None:
+                return found
+            await self._take_room(work, principal.key)
             place = own_place(WEB, principal.key, chat_id)
             conversation = await work.conversations.put(place, now=now)
             chat, _ = await work.chats.put(
@@ -168,7 +181,7 @@ class Chats:
         agent: str | None = None,
         is_pinned: bool | None = None,
     ) -> Chat:
-        """Changes the chat; another agent goes on with copies of what was said. Raises NotFound."""
+        """Changes the chat; another agent goes on with copies of what was said. Raises as `branch` does."""
         name = None if agent is None else AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
             chat = await _get_chat(work, owner, chat_id)
@@ -288,7 +301,7 @@ class Chats:
 
     async def branch(self, owner: str, chat_id: ChatId, before: MessageId) -> Session:
         """Begins a session with what was said before the question of a message, in which the chat goes on; the session
-        of the message stays as it is. Raises NotFound.
+        of the message stays as it is. Raises NotFound, and LimitExceeded after `ROOMS` and `MAX_COPIES`.
         """
         async with self._services.store.work() as work:
             chat = await _get_chat(work, owner, chat_id)
@@ -322,11 +335,12 @@ class Chats:
 
     async def new_session(self, principal: Principal, name: str, agent: str) -> Session:
         """Begins a session of that name afresh. Raises NotFound for an unknown agent, InvalidInput for a name that is
-        not allowed.
+        not allowed, LimitExceeded after `ROOMS`.
         """
         place, now = own_place(WEB, principal.key, name), self._services.clock.now()
         known = AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
+            await self._take_room(work, principal.key)
             conversation = await work.conversations.put(place, now=now)
             session = await work.sessions.renew(conversation.id, known, now=now)
         self._live.publish(conversation.id, ChatChanged())
@@ -334,9 +348,27 @@ class Chats:
 
     async def _fork(self, work: UnitOfWork, chat: Chat, agent: AgentName, source: SessionId, fork: Fork) -> Session:
         now = self._services.clock.now()
+        if len(await work.sessions.list_all(chat.conversation_id)) >= MAX_COPIES:
+            raise LimitExceeded(
+                f"This chat has {MAX_COPIES} branches.",
+                code="branches_full",
+                why="each holds a copy of what was said before it",
+                fix="Go on in one of them, or begin a new chat.",
+            )
+        await self._take_room(work, chat.owner)
         session = await work.sessions.renew(chat.conversation_id, agent, now=now, fork=fork)
         await work.messages.copy(source, session, before=fork.sequence)
         return session
+
+    async def _take_room(self, work: UnitOfWork, owner: str) -> None:
+        """Counts something that is stored without a message. Raises LimitExceeded after `ROOMS`."""
+        excess = await take_rate(work, f"rooms\x00{owner}", ROOMS, now=self._services.clock.now())
+        if excess is not None:
+            raise LimitExceeded(
+                f"You have begun {excess.limit.calls} chats, sessions or branches of late.",
+                code="rooms_limited",
+                fix=f"Try again in {math.ceil(excess.wait_s / 60)} min, or go on in one that you have.",
+            )
 
     async def _hand_over(self, work: UnitOfWork, chat: Chat, agent: AgentName) -> None:
         """Lets another agent go on with copies of what was said."""

@@ -11,6 +11,7 @@ Owners and admins may have a day (`date`, yesterday by default) summed up; the s
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -33,6 +34,8 @@ from denizen.domain.statistics import (
     parse_day,
 )
 from denizen.domain.usage import Usage
+from denizen.engine.inspection.overview import BudgetUse
+from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ANY_OBJECT, ApiRoute, Operation, object_schema
@@ -46,7 +49,15 @@ from denizen.web.http.request import (
     read_text,
 )
 from denizen.web.http.routing import Access
-from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
+from denizen_sdk.usage import (
+    BudgetStanding,
+    ComputedDay,
+    FeedbackDay,
+    UsageOverview,
+    UsageReceipt,
+    UsageSum,
+    UsageTrend,
+)
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _DAYS = QueryParameter(name="days", description="How many days up to today (UTC).", default="30", low=1, high=365)
@@ -71,8 +82,9 @@ _REPORT = object_schema(
 class StatisticsRoutes:
     """The routes that take reports of usage and show the sums."""
 
-    def __init__(self, statistics: UsageStatistics, clock: Clock) -> None:
+    def __init__(self, statistics: UsageStatistics, queries: Queries, clock: Clock) -> None:
         self._statistics = statistics
+        self._queries = queries
         self._clock = clock
 
     @property
@@ -118,7 +130,7 @@ class StatisticsRoutes:
     async def get_overview(self, request: Request) -> Response:
         days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
         overview = await self._statistics.overview(days, source=source, model=model)
-        return JSONResponse(asdict(overview_to_wire(overview)))
+        return JSONResponse(asdict(overview_to_wire(overview, await self._queries.list_budgets())))
 
     async def get_own_overview(self, request: Request) -> Response:
         overview = await self._statistics.get_user_overview(get_principal(request).key, _DAYS.read_number(request))
@@ -168,7 +180,7 @@ def _read_metadata(body: JsonBody) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: UsageSummary) -> UsageOverview:
+def overview_to_wire(found: UsageSummary, budgets: Sequence[BudgetUse] | None = None) -> UsageOverview:
     """Returns the overview as clients get it."""
     total, before = found.total, found.before
     return UsageOverview(
@@ -188,7 +200,19 @@ def overview_to_wire(found: UsageSummary) -> UsageOverview:
         top_users=None if found.users is None else tuple(map(_sum_to_wire, found.users)),
         hourly=None if found.hourly is None else tuple(map(_sum_to_wire, found.hourly)),
         feedback_score=found.feedback_score,
+        feedback=None
+        if found.feedback is None
+        else tuple(
+            FeedbackDay(day, votes.positive, votes.negative)
+            for day, votes in zip(found.span.days, found.feedback, strict=True)
+        ),
+        budgets=None if budgets is None else tuple(map(_budget_to_wire, budgets)),
     )
+
+
+def _budget_to_wire(use: BudgetUse) -> BudgetStanding:
+    scope, limit = use.limit.scope, use.limit
+    return BudgetStanding(scope.kind.value, scope.key, limit.period.value, f"{limit.usd:f}", f"{use.spent_usd:f}")
 
 
 def _tokens(used: UsageTotals) -> int:

@@ -25,14 +25,15 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.config_sections import CONFIG, SECTIONS, address
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen_sdk.errors import ProblemDetails
 
-CONFIG = "/admin/config"
 CHECKED = "checked"
 _SECTION = re.compile(r"^([A-Za-z_]\w*):", re.MULTILINE)
 _GENERATION = QueryParameter(name="generation", default="0", low=0, high=99_999_999)
+_AT = QueryParameter(name="at", max_chars=500)
 _NOTICES = {
     "saved": "The configuration is saved, and holds now.",
     "restart": "The configuration is saved. What was changed about {sections} holds from the next start of the server.",
@@ -45,7 +46,7 @@ _NOTICES = {
 class ConfigPage:
     """The context of `config.html`. `text` is what stands in the editor, made on the text with this `digest`. `outline`
     has the sections of the file with their lines. `generation` is the one that is compared, and `diff` what bringing it
-    back would change.
+    back would change. `sections` have forms of their own, and `line` is where the editor begins, 0 for its first.
     """
 
     frame: Frame
@@ -55,6 +56,8 @@ class ConfigPage:
     is_masked: bool
     faults: Sequence[ConfigurationFault]
     outline: Sequence[tuple[str, int]]
+    line: int
+    sections: Sequence[tuple[str, str]]
     current: int
     generations: Sequence[KeptGeneration]
     generation: int
@@ -135,6 +138,7 @@ class ConfigPages:
         error: DenizenError | None = None,
     ) -> Response:
         problem, found = find_problem(error), await self._files.read()
+        at = _AT.read_text(request)
         wanted, diff = _GENERATION.read_number(request), ""
         if wanted:
             diff = diff_lines(found.text, await self._files.read_kept(wanted), "denizen.yaml")
@@ -149,6 +153,8 @@ class ConfigPages:
             is_masked=found.is_masked,
             faults=faults,
             outline=[(match[1], text.count("\n", 0, match.start()) + 1) for match in _SECTION.finditer(text)],
+            line=(await self._files.describe(at)).line if at else 0,
+            sections=[(address(path), name) for path, name in SECTIONS.items()],
             current=self._deps.engine.runtime.current.number,
             generations=await self._files.list_generations(),
             generation=wanted,
