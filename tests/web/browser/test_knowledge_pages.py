@@ -105,8 +105,10 @@ async def test_an_owner_imports_what_a_screenshot_shows(tmp_path: Path) -> None:
         await sign_in(page, url)
         await page.goto(f"{url}/admin/sources")
         await page.get_by_role("link", name="Import").click()
-        shot = {"name": "shot.png", "mimeType": "image/png", "buffer": await page.screenshot()}
-        await page.get_by_label("a screenshot of a list").set_input_files(shot)
+        shot = await page.screenshot()
+        await page.get_by_label("a screenshot of a list").set_input_files(
+            {"name": "shot.png", "mimeType": "image/png", "buffer": shot}
+        )
         await page.get_by_role("button", name="Add").click()
         await expect(page.get_by_role("link", name="guide")).to_be_visible()
         assert [each.source.id for each in await engine.catalog.list_known()] == ["guide"]
