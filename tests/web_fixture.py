@@ -65,6 +65,7 @@ from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.ports.users import IdentityProvider
@@ -237,6 +238,7 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    setup: ServerSetup | None = None,
     plan_policy: PlanPolicy | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
@@ -328,6 +330,7 @@ async def open_web(
         ),
         mcp=mcp,
         configuration=configuration,
+        setup=setup,
         plan_policy=plan_policy,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),

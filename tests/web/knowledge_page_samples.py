@@ -23,7 +23,15 @@ from denizen.ports.configuration import (
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
-from denizen.web.pages.agents import AgentFormPage, AgentPage, AgentRow, AgentsPage, PromptPart, PromptPreview
+from denizen.web.pages.agents import (
+    AgentForm,
+    AgentFormPage,
+    AgentPage,
+    AgentRow,
+    AgentsPage,
+    PromptPart,
+    PromptPreview,
+)
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
 from denizen.web.pages.config_sections import ConfigSectionPage
 from denizen.web.pages.configuration import ConfigPage, ProviderPage
@@ -40,6 +48,7 @@ from denizen.web.pages.sources import (
     SETTINGS_BY_KIND,
     STATES,
     RunRow,
+    SourceForm,
     SourceFormPage,
     SourcePage,
     SourceRow,
@@ -94,7 +103,9 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             problem=PROBLEM,
         ),
         "admin/source_new.html": SourceFormPage(
-            frame=frame, kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES, problem=PROBLEM
+            frame=frame,
+            form=SourceForm(kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES),
+            problem=PROBLEM,
         ),
         "admin/source_import.html": ImportPage(
             frame=frame,
@@ -241,8 +252,7 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
         "admin/agents.html": AgentsPage(frame=frame, rows=[AGENT_ROW], may_edit=True, notice="Done."),
         "admin/agent_new.html": AgentFormPage(
             frame=frame,
-            values=dict.fromkeys(("name", "description", "model", "tools", "persona"), "x"),
-            models=["auto"],
+            form=AgentForm(dict.fromkeys(("name", "description", "model", "tools", "persona"), "x"), ["auto"]),
             problem=PROBLEM,
         ),
         "admin/agent.html": AgentPage(

@@ -56,6 +56,7 @@ from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationI
 from tests.clock import NOON
 from tests.web.community_page_samples import list_community_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
+from tests.web.setup_page_samples import STEPS, list_setup_pages
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -272,9 +273,11 @@ PAGES: dict[str, object] = {
         working=[Diagnosis(Severity.OK, "It works.")],
         accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
+        setup=STEPS,
     ),
     "shared.html": SharedChatPage("1.2.3"),
     **list_knowledge_pages(FRAME),
+    **list_setup_pages(FRAME),
     **list_community_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.home.secrets import load_secrets
 from denizen.app.models import provider_spec
 from denizen.app.reload import AGENTS_FOLDER, Reloader
-from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
+from denizen.app.settings import CONFIG_FILE, ConfigProblem, SetupAnswers, parse_path, plan_setup_files
 from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
 from denizen.app.settings.key_schema import config_schema, find_schema
 from denizen.app.settings.load import ConfigResult, examine, read_config
@@ -35,6 +36,7 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import diff_lines
+from denizen.domain.record import record
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.configuration import (
     ConfigurationChange,
@@ -53,6 +55,19 @@ KEPT_TEXTS = 30
 _PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
 
 _log = logging.getLogger("denizen.app")
+
+
+@record
+class _FileText:
+    """A file as it is to be; None for one that is not to be there. `mode` None keeps the file's."""
+
+    file: Path
+    text: str | None = field(repr=False)
+    mode: int | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        return self.mode == SECRET_MODE
 
 
 class HomeConfiguration:
@@ -200,7 +215,16 @@ class HomeConfiguration:
         if folder.resolve() not in file.resolve().parents:
             raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
         async with self._lock:
-            return await self._write_and_load(by, file, text)
+            return await self._write_and_load(by, [_FileText(file, text or None)])
+
+    async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
+        """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
+        and what building a generation raises.
+        """
+        async with self._lock:
+            plan = partial(plan_setup_files, self._home, answers, environment=read_environment(), known_tools=BUILTIN)
+            files = await to_thread.run_sync(plan)
+            return await self._write_and_load(by, [_FileText(each.file, each.text, each.mode) for each in files])
 
     async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
         async with self._lock:
@@ -216,27 +240,33 @@ class HomeConfiguration:
             problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
             if problems:
                 raise config_error(problems)
-            return await self._write_and_load(by, self._home / CONFIG_FILE, new)
+            return await self._write_and_load(by, [_FileText(self._home / CONFIG_FILE, new)])
 
-    async def _write_and_load(self, by: Principal, file: Path, text: str) -> ConfigurationChange:
-        """Writes the file, or removes it with an empty text, and loads the configuration. Puts the old file back where
-        that fails, or is cancelled.
-        """
-        old = await to_thread.run_sync(_swap, self._home, file, text or None)
+    async def _write_and_load(self, by: Principal, files: Sequence[_FileText]) -> ConfigurationChange:
+        """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled."""
+        old = await to_thread.run_sync(_swap, self._home, files)
         try:
             done = await self._reloader.reload()
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(_swap, self._home, file, old)
+                await to_thread.run_sync(_swap, self._home, old)
             raise
         await self._keep_text()
-        services, details = self._denizen.services, {"generation": done.generation, "text": digest_text(text)}
-        event = AuditEvent(
-            AuditKind.SETTINGS, services.clock.now(), by.key, file.relative_to(self._home).as_posix(), details
-        )
+        services = self._denizen.services
+        events = [
+            AuditEvent(
+                AuditKind.SETTINGS,
+                services.clock.now(),
+                by.key,
+                each.file.relative_to(self._home).as_posix(),
+                {"generation": done.generation, **({} if each.is_secret else {"text": digest_text(each.text or "")})},
+            )
+            for each in files
+        ]
         async with services.store.work() as work:
-            await work.audit.add([event])
-        return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
+            await work.audit.add(events)
+        changed = any((before.text or "") != (after.text or "") for before, after in zip(old, files, strict=True))
+        return ConfigurationChange(done.generation, changed, done.needs_restart)
 
     def _kept_file(self, number: int) -> Path:
         return self._home / HISTORY_FOLDER / f"{number:06}.yaml"
@@ -304,15 +334,28 @@ def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> st
     return text
 
 
-def _swap(home: Path, file: Path, text: str | None) -> str | None:
-    """Writes the file, or removes it for None. Returns what was there, None for nothing."""
+def _swap(home: Path, files: Sequence[_FileText]) -> Sequence[_FileText]:
+    """Writes the files, or removes them; all, or none where one cannot be written. Returns what was there."""
     with edit_lock(home):
-        old = file.read_text(encoding="utf-8-sig") if file.exists() else None
-        if text is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_whole(file, text)
+        old = [
+            replace(each, text=each.file.read_text(encoding="utf-8-sig") if each.file.exists() else None)
+            for each in files
+        ]
+        try:
+            for each in files:
+                _put(each)
+        except OSError:
+            for each in old:
+                _put(each)
+            raise
         return old
+
+
+def _put(each: _FileText) -> None:
+    if each.text is None:
+        each.file.unlink(missing_ok=True)
+    else:
+        write_whole(each.file, each.text, mode=each.mode)
 
 
 def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:

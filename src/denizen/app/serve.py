@@ -26,6 +26,7 @@ from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
+from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
@@ -284,6 +285,7 @@ def _server(
                 partial(parse_values, file=Path("list")),
             ),
             configuration=external.configuration,
+            setup=SetupWizard(denizen, external.configuration),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

@@ -44,6 +44,7 @@ from denizen.engine.users.registration import Registration
 from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.setup import ServerSetup
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -214,9 +215,9 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
-    `importer` or `configuration` there are no routes for them, and without `plan_policy` none that try rules of the
-    gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
-    platform's page, or empty.
+    `importer` or `configuration` there are no routes for them, without `setup` no pages for first steps, and without
+    `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard.
+    `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -232,6 +233,7 @@ class WebDependencies:
     community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    setup: ServerSetup | None = None
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)

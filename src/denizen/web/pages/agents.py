@@ -16,11 +16,11 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
-from denizen.domain.principal import RoleName
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.record import record
 from denizen.domain.turn import Sender, TurnRequest
-from denizen.engine.inspection.queries import ToolInfo
+from denizen.engine.inspection.queries import Queries, ToolInfo
 from denizen.ports.configuration import ConfigurationFiles, PersonaText
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
@@ -61,13 +61,20 @@ class AgentsPage:
     notice: str = ""
 
 
-@record(kw_only=True)
-class AgentFormPage:
-    """The context of `agent_new.html`: what was typed of a new agent."""
+@record
+class AgentForm:
+    """The fields of a new agent as they were typed, and the models that it may have."""
 
-    frame: Frame
     values: Mapping[str, str]
     models: Sequence[str]
+
+
+@record(kw_only=True)
+class AgentFormPage:
+    """The context of `agent_new.html`."""
+
+    frame: Frame
+    form: AgentForm
     problem: ProblemDetails | None = None
 
 
@@ -156,13 +163,9 @@ class AgentPages:
         return self._show_form(request, {})
 
     async def add(self, request: Request) -> Response:
-        form, files = await read_form(request), self._get_files()
-        name = form.get("name", "").strip()
-        section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
+        form = await read_form(request)
         try:
-            await files.add_agent(get_principal(request), name, section)
-            if form.get("persona", "").strip():
-                await files.put_persona(get_principal(request), name, FIRST_FILE, _clean(form["persona"]))
+            name = await add_agent(self._get_files(), get_principal(request), form)
         except DenizenError as error:
             return self._show_form(request, form, error)
         return lead_to(f"{AGENTS}/{name}", done="added")
@@ -224,7 +227,7 @@ class AgentPages:
                 ("Seconds of a turn", f"{limits.turn_timeout_s:g}"),
             ],
             values={**_list_values(agent), **(typed or {})},
-            models=self._list_models(),
+            models=list_model_words(self._engine.queries),
             files=files,
             edited=edited if may_edit else None,
             may_edit=may_edit,
@@ -238,12 +241,8 @@ class AgentPages:
 
     def _show_form(self, request: Request, values: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)
-        empty = {"name": "", "description": "", "model": "balanced", "tools": "*", "persona": ""}
         page = AgentFormPage(
-            frame=build_frame(request, self._deps),
-            values={**empty, **values},
-            models=self._list_models(),
-            problem=problem,
+            frame=build_frame(request, self._deps), form=fill_agent_form(self._engine.queries, values), problem=problem
         )
         return render("admin/agent_new.html", page, status=problem.status if problem else 200)
 
@@ -301,11 +300,6 @@ class AgentPages:
             persona_tokens=sum(map(estimate_tokens, [*texts, told.core_memory])),
         )
 
-    def _list_models(self) -> Sequence[str]:
-        known = self._engine.queries.list_models()
-        aliases = [alias for info in known for alias in info.aliases]
-        return ["auto", *dict.fromkeys([*aliases, *(info.name for info in known)])]
-
     def _may_edit(self, request: Request) -> bool:
         return self._files is not None and RoleName.OWNER in get_principal(request).roles
 
@@ -313,6 +307,28 @@ class AgentPages:
         if self._files is None:
             raise TypeError("these routes are there with the files only")
         return self._files
+
+
+async def add_agent(files: ConfigurationFiles, by: Principal, form: Mapping[str, str]) -> str:
+    """Adds the agent that a form describes, with its persona, and returns its name. Raises what is wrong with it."""
+    name = form.get("name", "").strip()
+    section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
+    await files.add_agent(by, name, section)
+    if form.get("persona", "").strip():
+        await files.put_persona(by, name, FIRST_FILE, _clean(form["persona"]))
+    return name
+
+
+def fill_agent_form(queries: Queries, typed: Mapping[str, str]) -> AgentForm:
+    empty = {"name": "", "description": "", "model": "balanced", "tools": "*", "persona": ""}
+    return AgentForm(values={**empty, **typed}, models=list_model_words(queries))
+
+
+def list_model_words(queries: Queries) -> Sequence[str]:
+    """Returns the words that an agent may have for its model."""
+    known = queries.list_models()
+    aliases = [alias for info in known for alias in info.aliases]
+    return ["auto", *dict.fromkeys([*aliases, *(info.name for info in known)])]
 
 
 def _list_values(agent: Agent) -> Mapping[str, str]:

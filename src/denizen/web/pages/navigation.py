@@ -62,6 +62,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Set-up",
         (
+            NavigationLink("First steps", "/admin/setup", for_owners=True),
             NavigationLink("Assistant", "/admin/assistant"),
             NavigationLink("Agents", "/admin/agents"),
             NavigationLink("Tools", "/admin/tools"),

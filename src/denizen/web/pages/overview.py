@@ -12,13 +12,14 @@ from denizen.domain.approval import ApprovalStatus
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.ids import TurnId
-from denizen.domain.principal import Principal
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.record import record
 from denizen.domain.source import SyncRun
 from denizen.domain.statistics import UsageSummary, change_percent
 from denizen.domain.turn import Turn
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.inspection.overview import SystemOverview
+from denizen.ports.setup import StepState
 from denizen.ports.source import ReadingProgress
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
@@ -26,6 +27,7 @@ from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
 from denizen.web.pages.config_sections import find_setting
 from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setup import find_open_steps
 
 EXAMINED_EVERY_S = 60.0
 EXAMINATION_S = 30.0
@@ -59,7 +61,7 @@ class OverviewPage:
     """The context of `admin/overview.html`. `running` and `failed` are the turns that the reader may see, `hidden` how
     many more run in private; `queued` are those of all that wait behind others; `mine` is how many calls the reader
     may decide about. `trend` compares today with yesterday, in percent. Until it `is_examined` there are no findings:
-    the first look does not wait for the checks.
+    the first look does not wait for the checks. `setup` are the steps that are open, for owners.
     """
 
     frame: Frame
@@ -77,6 +79,7 @@ class OverviewPage:
     working: Sequence[Diagnosis]
     accounts: Sequence[AccountState]
     knowledge: KnowledgeState | None
+    setup: Sequence[StepState] = ()
 
 
 class OverviewPages:
@@ -118,6 +121,7 @@ class OverviewPages:
             working=[each for each in findings if each.severity is Severity.OK],
             accounts=deps.instance.list_accounts(),
             knowledge=await self._load_knowledge(),
+            setup=await find_open_steps(deps) if RoleName.OWNER in reader.roles else (),
         )
         return render("admin/overview.html", page)
 

@@ -27,6 +27,7 @@ from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.settings import SettingsPages
+from denizen.web.pages.setup import SetupPages
 from denizen.web.pages.sign_in import SignInPages
 from denizen.web.pages.sign_up import SignUpPages
 from denizen.web.pages.snapshots import SnapshotPages
@@ -54,6 +55,11 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(AssistantPages(deps, deps.engine.assistant).routes if deps.engine.assistant is not None else ()),
         *AgentPages(deps, deps.configuration).routes,
         *(ConfigPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
+        *(
+            SetupPages(deps, deps.setup, deps.configuration, knowledge).routes
+            if deps.setup is not None and deps.configuration is not None and knowledge is not None
+            else ()
+        ),
         *(ConfigSectionPages(deps, deps.configuration).routes if deps.configuration is not None else ()),
         *(ShellPages(deps, calls).routes if calls is not None else ()),
         *(
