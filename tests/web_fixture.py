@@ -248,10 +248,11 @@ async def open_web(
     titles: bool = False,
     commands: CustomCommandSet | None = None,
     archive_tools: Sequence[Callable[[ArchiveLookups], Toolset]] = (),
+    aliases: Sequence[str] = (),
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather, and `archive_tools` make those that look into the archive. With `titles`
-    the model makes the titles of chats, which takes a reply.
+    `more` are toolsets besides the weather, `archive_tools` make those that look into the archive, and `aliases` are
+    the only names of the model. With `titles` the model makes the titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
@@ -269,7 +270,7 @@ async def open_web(
             number=7,
             agents={agent.name: agent for agent in known},
             default_agent=known[0].name,
-            models=ScriptedModels(model),
+            models=ScriptedModels(dict.fromkeys(aliases, model) if aliases else model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
             commands=commands or CustomCommandSet(),

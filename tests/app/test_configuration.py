@@ -22,6 +22,7 @@ from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
 from tests.app.home_folder import LAB, Home, open_home
+from tests.web.http.test_routing import check_refusals, list_routes
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
@@ -85,6 +86,8 @@ async def test_the_configuration_is_read_whole_by_section_and_by_provider_with_s
         home.write(f"{text}# sk-abcdefghijklmnop\n")
         found = await ada.get_config()
         assert (found.is_masked, "sk-abcdefghijklmnop" in found.raw, "***" in found.raw) == (True, False, True)
+        home.write(text.replace("The first", "sk-abcdefghijklmnop"))
+        assert await ada.get_config_section("agents.ada") == {"description": "***"}
 
 
 @pytest.mark.proves("T-http-config-read")
@@ -92,7 +95,8 @@ async def test_the_models_of_a_provider_are_listed(home: Home) -> None:
     async with model_server() as server:
         text = TEXT.replace("http://127.0.0.1:9/v1", f"{server.url}/v1")
         async with open_configuration(home, text) as configured, configured.sdk("key-of-ada") as ada:
-            assert await ada.list_provider_models("lab")
+            server.models = ("lab-large", "lab-small")
+            assert await ada.list_provider_models("lab") == ("lab-large", "lab-small")
             for name, status in (("nobody", 404),):
                 with pytest.raises(ApiError) as refused:
                     await ada.list_provider_models(name)
@@ -176,6 +180,13 @@ async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home:
         )
         assert answer.status_code == 409
         assert "Mine" in server.text
+
+
+@pytest.mark.proves("SW4")
+async def test_no_route_of_the_configuration_answers_without_the_access_that_it_states(home: Home) -> None:
+    async with open_configuration(home) as server:
+        assert {path for _, path, _ in list_routes(server.web)} >= {"/api/config", "/api/config/section/{key:path}"}
+        await check_refusals(server.web)
 
 
 async def test_admins_read_and_only_owners_change(home: Home) -> None:

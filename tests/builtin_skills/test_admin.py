@@ -249,11 +249,13 @@ async def test_the_log_is_searched_by_all_that_is_promised(fixture: AdminChatFix
 @pytest.mark.proves("S-admin-tool-log-stats")
 async def test_the_log_is_summed_up(fixture: AdminChatFixture) -> None:
     for number in range(1, 101):
-        request(fixture, f"/p{number % 12}", 500 if number % 10 == 0 else 200, number)
+        request(fixture, f"/p{number % 13}", 500 if number % 8 == 0 else 200, number)
     found = data(await ask(fixture, "log_stats", hours=1))
-    assert (found["requests"], found["error_rate"], found["status_classes"]) == (100, 0.1, {"2xx": 90, "5xx": 10})
+    assert (found["requests"], found["error_rate"], found["status_classes"]) == (100, 0.12, {"2xx": 88, "5xx": 12})
     assert found["ms"] == {"p50": 50, "p95": 95, "p99": 99}
-    assert (len(found["slowest"]), len(found["busiest"]), 0 < len(found["failing"]) <= 10) == (10, 10, True)
+    assert [row["path"] for row in found["slowest"]] == [f"/p{number % 13}" for number in range(100, 90, -1)]
+    assert [row["requests"] for row in found["busiest"]] == [8] * 9 + [7]
+    assert [row["errors"] for row in found["failing"]] == [1] * 10
 
 
 @pytest.mark.proves("S-admin-tool-query-errors")

@@ -182,6 +182,45 @@ async def test_the_log_of_a_running_server_is_shown_counted_and_purged(url: str)
         assert purged.status_code == 303 and not await _find_request(client, "/api/models")
 
 
+@pytest.mark.proves(
+    "S-admin-tool-chart",
+    "S-admin-tool-get-agent-config",
+    "S-admin-tool-log-stats",
+    "S-admin-tool-query-errors",
+    "S-http-admin-logs-stats-get",
+)
+async def test_an_admin_chat_tells_settings_and_figures_of_the_log_and_draws_them(url: str, provider: Provider) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [{"day": "2026-01-01", "requests": 1}]
+    calls = [
+        ModelCall("get_agent_config", {}),
+        ModelCall("log_stats", {}),
+        ModelCall("query_errors", {}),
+        ModelCall("chart", {"title": "Use", "data": rows, "x_key": "day", "series": ["requests"]}),
+    ]
+    provider.script(ModelAnswer(calls=calls), ModelAnswer(text="Here."))
+    headers = {"x-api-key": KEYS["admin"]}
+    async with (
+        DenizenClient(url, KEYS["admin"]) as admin,
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as browser,
+    ):
+        await admin.create_chat(NewChat(id="adas", mode="admin"))
+        await admin.change_chat("adas", title="Use")
+        await admin.list_agents()
+        await poll(lambda: _find_request(browser, "/api/agents"))
+        stats = (await browser.get("/api/admin/logs/stats")).json()
+        events = [event async for event in admin.send_to_chat("adas", "How is it going?")]
+    assert isinstance(events[-1], TurnFinishedEvent) and events[-1].reply == "Here."
+    told = [each["content"] for each in provider.server.bodies[-1]["messages"] if each["role"] == "tool"]
+    settings, log, errors, drawn = told
+    assert '"is_default"' in settings
+    assert '"/api/agents"' in log and "/api/agents" in [row["path"] for row in stats["busiest"]]
+    assert "There were no errors." in errors
+    assert "The line chart is shown" in drawn
+    assert "data:image/png" in str(events)
+
+
+@pytest.mark.proves("T-ui-dashboard")
 async def test_a_running_server_tells_what_works_and_keeps_its_log_without_secrets(url: str, home: Home) -> None:
     async with httpx2.AsyncClient(base_url=url, headers={"x-api-key": KEYS["admin"]}, timeout=HANG_LIMIT_S) as client:
         assert (await client.get("/api/agents?key=hidden")).status_code == 200

@@ -101,11 +101,10 @@ class HomeConfiguration:
 
     async def find_value(self, path: str) -> Json:
         where = parse_path(path)
-        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
-        document = parse_config(text, self._home)
+        document = parse_config(await to_thread.run_sync(read_config, self._home), self._home)
         if not document.has(where):
             raise no_such(where)
-        return find_value(document.tree, where)
+        return _mask_texts(find_value(document.tree, where), self._denizen.mask)
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
         values = {parse_path(path): value}
@@ -390,12 +389,17 @@ def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
     ]
 
 
-def _mask_texts(node: Json, mask: Callable[[str], str]) -> Json:
-    if isinstance(node, Mapping):
-        return {key: _mask_texts(value, mask) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_mask_texts(value, mask) for value in node]
-    return mask(node) if isinstance(node, str) else node
+def _mask_texts(value: Json, mask: Callable[[str], str]) -> Json:
+    """Masks each text by itself: masked as a whole, `key: ***` would be no YAML."""
+    match value:
+        case str():
+            return mask(value)
+        case Mapping():
+            return {mask(name): _mask_texts(each, mask) for name, each in value.items()}
+        case list():
+            return [_mask_texts(each, mask) for each in value]
+        case _:
+            return value
 
 
 def _digest(text: str) -> str:

@@ -71,6 +71,7 @@ async def test_the_owner_of_a_chat_uploads_a_file_to_it_and_reads_it_at_its_addr
         [mode] = [file.stat().st_mode & 0o077 for file in files(web)]
     assert (made.status_code, foreign.status_code, missing.status_code, hidden.status_code) == (201, 404, 404, 404)
     assert (row["name"], row["media_type"], row["size_bytes"]) == ("People-of-cities.csv", "text/csv", len(CSV))
+    assert row["path"].startswith(f"{owner_folder('api_key:ann')}/c/") and row["url"] == f"/api/upload/{row['path']}"
     assert shown.content == CSV and shown.headers["content-type"].startswith("text/csv")
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert shown.headers["content-disposition"] == 'attachment; filename="People-of-cities.csv"'
