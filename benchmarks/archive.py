@@ -111,7 +111,9 @@ async def measure_all(url: str) -> None:
     print(f"their meanings kept in {time.perf_counter() - began:.0f} s, {cpu / POSTS * 1e3:.2f} ms cpu each (made up)")
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
-        view = ArchiveView(platform=PLATFORM, rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy)
+        view = ArchiveView(
+            platform=PLATFORM, viewer="", rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy
+        )
         await measure_searches(store, mirror, budgeted, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())
     await store.aclose()
