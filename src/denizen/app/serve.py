@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
+from anyio.abc import TaskGroup
 
 from denizen import __version__
 from denizen.adapters.log_files import LogFiles
@@ -92,18 +93,7 @@ async def serve(
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    parts, clock = denizen.knowledge, denizen.services.clock
-    schedule = SyncSchedule(
-        parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
-    )
-    readiness = ReadinessMonitor(
-        {
-            "store": partial(check_store, denizen.services.store),
-            "durable_log": denizen.services.durable.check_write,
-            "disk": partial(check_disk, denizen.home),
-            "accounts": accounts.check,
-        }
-    )
+    readiness = _watch_readiness(denizen, accounts)
     instance = InstanceServices(
         find_problems=readiness.find_problems,
         diagnose=partial(diagnose, denizen),
@@ -145,18 +135,8 @@ async def serve(
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
-            watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            watching = partial(watch, watched, external.configuration.reload_and_tell, catch_up=True)
-            group.start_soon(run_forever, "watching the configuration", watching)
+            _start_upkeep(group, denizen, external.configuration)
             group.start_soon(run_forever, "keeping accounts connected", accounts.run)
-            group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
-            group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
-            group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
-            group.start_soon(run_forever, "indexing documents", denizen.knowledge.indexing.keep_indexed)
-            group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
-            group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
-            group.start_soon(run_forever, "reading sources regularly", schedule.run)
-            group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
@@ -165,6 +145,40 @@ async def serve(
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
             group.cancel_scope.cancel()
+
+
+def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> ReadinessMonitor:
+    return ReadinessMonitor(
+        {
+            "store": partial(check_store, denizen.services.store),
+            "durable_log": denizen.services.durable.check_write,
+            "disk": partial(check_disk, denizen.home),
+            "accounts": accounts.check,
+        }
+    )
+
+
+def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+    """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
+    knowledge = denizen.knowledge
+    schedule = SyncSchedule(
+        knowledge.sync,
+        knowledge.catalog,
+        denizen.services.clock,
+        lambda: denizen.settings.config.knowledge.sync_every,
+        knowledge.refresh,
+    )
+    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
+    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
+    group.start_soon(run_forever, "watching the configuration", watching)
+    group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+    group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
+    group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
+    group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
+    group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+    group.start_soon(run_forever, "reading sources regularly", schedule.run)
+    group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
 
 
 async def _stop_on_signal(
