@@ -128,7 +128,8 @@ async def test_usage_cost_and_feedback_are_shown_over_time_in_charts_in_tables_a
         web.clock.advance(days=2)
         await vote(web, "positive")
         after = await read(web, "ada", f"{PATH}?days=4")
-        points = (await ask(web, "ada", "GET", f"{PATH}/days?days=4")).json()
+        [charts] = [attrs for _, attrs in after.tags if attrs.get("id") == "charts"]
+        points = (await ask(web, "ada", "GET", str(charts["data-url"]))).json()
         sheet = await ask(web, "ada", "GET", f"{PATH}/feedback.csv?days=4")
         api = (await ask(web, "ada", "GET", "/api/stats?days=4")).json()
         feedback = (await ask(web, "ada", "GET", "/api/stats/feedback?days=4")).json()
@@ -138,6 +139,8 @@ async def test_usage_cost_and_feedback_are_shown_over_time_in_charts_in_tables_a
     assert "75 % positive votes" in after.text
     assert {"chart-messages", "chart-cost", "chart-feedback"} <= {attrs.get("id") for attrs in after.all("div")}
     assert after.rows[-2:] == [["2026-11-23", "1", "0"], ["2026-11-21", "2", "1"]]
+    assert ["2026-11-23", "1", "100", "40", "10", "$0.25"] in after.rows
+    assert ["2026-11-21", "3", "300", "120", "30", "$0.75"] in after.rows
     days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23"]
     assert [(row["key"], row["messages"], row["cost_usd"]) for row in points["daily"]] == [
         (days[0], 0, None),
