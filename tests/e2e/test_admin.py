@@ -206,6 +206,7 @@ async def test_an_admin_chat_tells_settings_and_figures_of_the_log_and_draws_the
     ):
         await admin.create_chat(NewChat(id="adas", mode="admin"))
         await admin.change_chat("adas", title="Use")
+        await admin.save_agent_config({"language": "de"})
         await admin.list_agents()
         await poll(lambda: _find_request(browser, "/api/agents"))
         stats = (await browser.get("/api/admin/logs/stats")).json()
@@ -213,7 +214,7 @@ async def test_an_admin_chat_tells_settings_and_figures_of_the_log_and_draws_the
     assert isinstance(events[-1], TurnFinishedEvent) and events[-1].reply == "Here."
     told = [each["content"] for each in provider.server.bodies[-1]["messages"] if each["role"] == "tool"]
     settings, log, errors, drawn = told
-    assert '"is_default"' in settings
+    assert '"is_default"' in settings and '"de"' in settings
     assert '"/api/agents"' in log and "/api/agents" in [row["path"] for row in stats["busiest"]]
     assert "There were no errors." in errors
     assert "The line chart is shown" in drawn

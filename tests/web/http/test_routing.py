@@ -97,6 +97,7 @@ async def check_refusals(web: WebFixture) -> None:
                     assert answer.json()["error"]["code"] in (code, f"{route.access}_only")
 
 
+@pytest.mark.proves("T-http-auth")
 async def test_every_route_states_its_access_and_few_are_public(tmp_path: Path) -> None:
     async with open_full_web(tmp_path, instance=with_log(tmp_path)) as web:
         by_access: dict[Access, set[str]] = {access: set() for access in Access}
