@@ -136,19 +136,19 @@ class HomeConfiguration:
         where = parse_path(path)
         found = await to_thread.run_sync(find_schema, where)
         text = await to_thread.run_sync(read_config, self._home)
-        document = parse_config(self._denizen.mask(text), self._home)
+        document = parse_config(text, self._home)
         return ConfigurationPart(
             path=format_path(where),
             schema=found,
             definitions=config_schema()["$defs"],
-            value=find_value(document.tree, where),
+            value=_mask_texts(find_value(document.tree, where), self._denizen.mask),
             digest=_digest(text),
             line=document.locate(where)[0],
         )
 
     async def read_block(self, path: str) -> str:
-        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
-        return read_block(text, parse_config(text, self._home), parse_path(path))
+        text = await to_thread.run_sync(read_config, self._home)
+        return self._denizen.mask(read_block(text, parse_config(text, self._home), parse_path(path)))
 
     async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
         old = await to_thread.run_sync(read_config, self._home)

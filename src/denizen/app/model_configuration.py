@@ -140,7 +140,10 @@ class HomeModels:
         return await self._configuration.put_values(by, {_DEFAULT: model})
 
     async def put_price(self, by: Principal, model: str, price: TokenPrice | None) -> ConfigurationChange:
-        path, tree = (*_OVERRIDES, model), self._denizen.settings.document.tree
+        path, document = (*_OVERRIDES, model), self._denizen.settings.document
+        tree = document.tree
+        if price is None and not document.has((*path, "price")):
+            return ConfigurationChange(self._denizen.runtime.current.number, changed=False)
         if price is None:
             others = find_value(tree, path)
             is_last = isinstance(others, Mapping) and set(others) == {"price"}

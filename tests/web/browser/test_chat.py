@@ -226,6 +226,7 @@ async def test_a_picture_is_dropped_shown_and_seen_by_the_model() -> None:
     async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
         page = await browser.new_page()
         await page.goto(url)
+        await expect(page.locator("#agent option").first).to_be_attached()
         dropped = await page.evaluate_handle(DROP, base64.b64encode(PIXEL).decode())
         await page.dispatch_event("main", "drop", {"dataTransfer": dropped})
         await expect(page.get_by_label("Files to send").locator("img")).to_be_visible()

@@ -41,6 +41,7 @@ async def test_an_invited_member_asks_shares_and_leaves_on_a_phone() -> None:
         await expect(box).to_have_value("How warm is it\nin Oslo?")
         await send.tap()
         await expect(page.locator(".message.assistant strong")).to_have_text("seven")
+        await expect(page.get_by_role("log")).to_have_attribute("aria-busy", "false")
         lines = "(each) => each.offsetHeight / parseFloat(getComputedStyle(each).lineHeight)"
         assert round(await page.locator(".message.user p:not(.author)").evaluate(lines)) == 2
         await page.get_by_label("Attach files").set_input_files(

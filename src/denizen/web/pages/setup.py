@@ -253,10 +253,16 @@ class SetupPages:
         try:
             done = await self._setup.connect_discord(who, token, despite_gaps="anyway" in form)
         except DenizenError as error:
+            if isinstance(error, InvalidInput):
+                self._tokens.pop(who.key, None)
             return await self._show_discord(request, error)
+        if done.checklist.token is TokenState.REFUSED:
+            self._tokens.pop(who.key, None)
         if not done.is_saved or not token:
             return await self._show_discord(request, done.checklist.find_problem(), done.checklist)
         self._forget(request, SetupStep.DISCORD)
+        if self._setup.find_restart_reason():  # the list tells that the account logs in at the next start
+            return lead_to(SETUP, done=SetupStep.DISCORD.value)
         return await self._lead_on(SetupStep.DISCORD)
 
     async def _show_discord(

@@ -644,7 +644,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) watching?.abort();
-  else if (chat && (details || running === null)) watch(chat); // it tells what has happened meanwhile
+  else if (chat && details) watch(chat); // it tells what has happened meanwhile
 });
 window.addEventListener("pagehide", () => composer.leave());
 window.addEventListener("popstate", () => idInAddress() !== chat && open(idInAddress()));
