@@ -11,6 +11,7 @@ from denizen.app.skill_loading.folder import load_folder
 from denizen.domain.audit import AuditKind
 from denizen.engine.configuration.generation import Generation
 from denizen.ports.store import AuditSearch
+from denizen.web.pages.skills import MAX_SHOWN_CHARS
 from tests.app.component_web_fixture import ComponentWebFixture, open_components, read_words
 from tests.app.home_folder import LAB, Home
 from tests.app.skill_loading.skill_folder_fixture import CODE, enable_skills, write_skill
@@ -91,6 +92,42 @@ async def test_only_the_content_that_was_shown_is_enabled(home: Home) -> None:
         assert "echo_say" not in await list_tool_names(server.denizen.runtime.current)
 
 
+async def test_of_a_content_that_nobody_was_shown_not_even_the_check_runs_anything(home: Home) -> None:
+    async with open_components(home, LAB) as server:
+        write_skill(home, "echo")
+        shown = load_folder(home.path, "echo").sha256
+        write_skill(home, "echo", code=f"open({str(home.path / 'ran')!r}, 'w').close()\n{CODE}")
+        assert "changed meanwhile" in await decide(server, "echo", "enable", shown)
+        assert not (home.path / "ran").exists()
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_skill_that_is_longer_than_what_is_shown_is_enabled_on_the_command_line_only(
+    home: Home, more: int
+) -> None:
+    async with open_components(home, LAB) as server:
+        folder = write_skill(home, "echo")
+        length = MAX_SHOWN_CHARS - len("@@ -0,0 +1 @@\n+\n") + more
+        (folder / "all.txt").write_text(f"{'x' * length}\n")  # it comes first, and fills the page
+        page = await server.olga.read("/admin/skills/echo")
+        assert ("late.py" in page, "Enable this" in page) == (False, False)
+        hint = "Read its files in skills/echo on the server, then: denizen skill enable echo"
+        assert hint in read_words(page)
+        assert hint in await decide(server, "echo", "enable")
+        assert "echo_say" not in await list_tool_names(server.denizen.runtime.current)
+
+
+async def test_a_skill_that_just_fits_on_the_page_is_shown_whole_and_enabled_there(home: Home) -> None:
+    async with open_components(home, LAB) as server:
+        home.add_file("skills/notes/SKILL.md", "---\nname: notes\ndescription: Notes.\n---\n")
+        head = len("@@ -0,0 +1,5 @@\n+---\n+name: notes\n+description: Notes.\n+---\n+\n")
+        with (home.path / "skills" / "notes" / "SKILL.md").open("a") as file:
+            file.write(f"{'x' * (MAX_SHOWN_CHARS - head)}\n")
+        page = await server.olga.read("/admin/skills/notes")
+        assert ("longer than what is shown" in page, "Enable this" in page) == (False, True)
+        assert await decide(server, "notes", "enable") == "/admin/skills?done=on"
+
+
 async def test_a_change_is_compared_with_what_was_enabled_and_refusing_it_puts_that_back(home: Home) -> None:
     write_skill(home, "echo")
     async with open_components(home, enable_skills(home, "echo")) as server:
@@ -158,6 +195,15 @@ async def test_a_skill_that_cannot_work_is_not_enabled_and_every_problem_is_told
         assert "there is no module `nothing_of_the_kind`" in await server.ada.read("/admin/skills/echo")
         assert "there is no module `nothing_of_the_kind`" in await decide(server, "echo", "enable")
         assert "skills:" not in server.text
+
+
+async def test_a_file_that_says_it_is_not_utf_8_is_told_and_not_enabled(home: Home) -> None:
+    async with open_components(home, LAB) as server:
+        write_skill(home, "echo", code=f"# coding: utf-7\n# +AAo-open({str(home.path / 'ran')!r}, 'w')\n{CODE}")
+        told = "skill.py says that its encoding is utf-7: save it as UTF-8"
+        assert told in read_words(await server.ada.read("/admin/skills/echo"))
+        assert told in await decide(server, "echo", "enable")
+        assert not (home.path / "ran").exists()
 
 
 async def test_no_name_leads_out_of_the_folder_of_skills(home: Home) -> None:

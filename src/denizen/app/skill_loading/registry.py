@@ -30,7 +30,13 @@ import anyio
 from anyio import to_thread
 
 from denizen.app.settings.tools import OwnSkillSection
-from denizen.app.skill_loading.folder import SkillFolder, list_skill_names, load_folder, read_folder_manifest
+from denizen.app.skill_loading.folder import (
+    SkillFolder,
+    decode_source,
+    list_skill_names,
+    load_folder,
+    read_folder_manifest,
+)
 from denizen.app.skill_loading.history import SkillHistory
 from denizen.app.skill_loading.markdown import READ_SKILL, MarkdownToolset
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
@@ -59,10 +65,11 @@ class _Loader(InspectLoader):
         return self._is_package
 
     def get_source(self, fullname: str) -> str:
-        return self._source.decode("utf-8-sig")
+        return decode_source(self._file, self._source)
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self._source, self._file, "exec", dont_inherit=True)
+        # Of text, not of bytes: Python would look for the name of an encoding in these once more, and in other lines.
+        return compile(self.get_source(fullname), self._file, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = self._file
@@ -308,6 +315,9 @@ def list_own_frames(folder: SkillFolder, error: DenizenError) -> list[str]:
 
 def load_skill(folder: SkillFolder, manifest: SkillManifest) -> Skill:
     """Runs the code. Raises InvalidInput for whatever is wrong with it."""
+    for file, data in folder.files.items():
+        if file.endswith(".py"):
+            decode_source(file, data)
     try:
         module = import_entry(folder, manifest.entry)
     except DenizenError:

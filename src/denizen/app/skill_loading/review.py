@@ -14,7 +14,7 @@ from denizen.app.settings import Settings
 from denizen.app.settings.problem import KeyPath
 from denizen.app.skill_loading.check import SkillCheckReport, check_skill
 from denizen.app.skill_loading.editor import SkillFolderEditor
-from denizen.app.skill_loading.folder import SKILLS_FOLDER, load_folder
+from denizen.app.skill_loading.folder import SKILLS_FOLDER, SkillFolder, load_folder
 from denizen.app.skill_loading.history import SkillHistory
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.json import Json
@@ -32,23 +32,29 @@ class EnablingPlan:
 
 async def plan_enabling(settings: Settings, name: str, sha256: str, taken: Mapping[str, str]) -> EnablingPlan:
     """Checks the content with this digest, in a child process without secrets. `taken` are names that its tools
-    must not have, with who has them. Raises NotFound, and Conflict where the content is another by now.
+    must not have, with who has them. Raises NotFound, and Conflict where the content is another by now: of that one
+    nothing is run.
     """
     home = settings.home
     folder = await to_thread.run_sync(load_folder, home, name)
+    _compare(folder, sha256)
     report = await check_skill(folder, taken, with_examples=False)
     await to_thread.run_sync(check_unchanged, home, name, sha256)
     if report.problems:
         return EnablingPlan(report, {})
     is_off = name in settings.skills and not settings.skills[name].enabled
-    values: dict[KeyPath, Json] = {("skills", name, "sha256"): folder.sha256}
+    values: dict[KeyPath, Json] = {("skills", name, "sha256"): sha256}
     return EnablingPlan(report, {**values, ("skills", name, "enabled"): True} if is_off else values)
 
 
 def check_unchanged(home: Path, name: str, sha256: str) -> None:
     """Raises Conflict where the folder has another content than the one that somebody has looked at."""
-    if load_folder(home, name).sha256 != sha256:
-        raise Conflict(f"'{name}' changed meanwhile.", code="skill_changed", fix="Look at it once more.")
+    _compare(load_folder(home, name), sha256)
+
+
+def _compare(folder: SkillFolder, sha256: str) -> None:
+    if folder.sha256 != sha256:
+        raise Conflict(f"'{folder.name}' changed meanwhile.", code="skill_changed", fix="Look at it once more.")
 
 
 async def refuse_skill(settings: Settings, name: str, sha256: str, by: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.ports.skill_configuration import SkillConfiguration, SkillReview, SkillState
@@ -55,7 +55,9 @@ class ShownDiff:
 
 @record(kw_only=True)
 class SkillPage:
-    """The context of `skill.html`. With `is_cut` the differences are longer than what is shown of them."""
+    """The context of `skill.html`. With `is_cut` the differences are longer than what is shown of them, and
+    nothing can be enabled here.
+    """
 
     frame: Frame
     may_edit: bool
@@ -98,10 +100,16 @@ class SkillPages:
         return lead_to(SKILLS, done="on" if "on" in form else "off")
 
     async def enable(self, request: Request) -> Response:
-        """Enables the content that was shown, and no other."""
-        form = await read_form(request)
+        """Enables the content that was shown, and no other; none of which a part could not be shown."""
+        form, name = await read_form(request), request.path_params["name"]
         try:
-            await self._skills.enable(get_principal(request), request.path_params["name"], form.get("sha256", ""))
+            if _is_cut(await self._skills.review(name)):
+                raise InvalidInput(
+                    f"'{name}' is longer than what is shown of it.",
+                    code="skill_too_long",
+                    fix=f"Read its files in skills/{name} on the server, then: denizen skill enable {name}",
+                )
+            await self._skills.enable(get_principal(request), name, form.get("sha256", ""))
         except DenizenError as error:
             return await self._show(request, error)
         return lead_to(SKILLS, done="on")
@@ -143,10 +151,14 @@ class SkillPages:
             may_edit=RoleName.OWNER in get_principal(request).roles,
             review=review,
             diffs=diffs,
-            is_cut=left < 0,
+            is_cut=_is_cut(review),
             problem=problem,
         )
         return render("admin/skill.html", page, status=problem.status if problem else 200)
+
+
+def _is_cut(review: SkillReview) -> bool:
+    return sum(len(change.diff) for change in review.changes) > MAX_SHOWN_CHARS
 
 
 def show_hidden(text: str) -> str:
