@@ -89,7 +89,6 @@ def list_community_pages(frame: Frame) -> Mapping[str, object]:
             agent="denizen",
             about="",
             history=True,
-            shows_private=False,
             notice="Done.",
         ),
         "admin/memory_edit.html": MemoryEditPage(frame=frame, row=rows[0], text="Tea.", problem=PROBLEM),

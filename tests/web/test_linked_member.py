@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from denizen.builtin_skills import load_builtin
@@ -18,6 +19,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.accounts.members import KEPT_S
 from denizen.engine.archive.lookup import ArchiveLookups
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.ports.chats import ChatChanges
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.memory_channel import MemoryChannel
@@ -59,6 +61,10 @@ class Harbour:
         answer = await who.client.post("/api/chat", json={"message": "Tell me.", "session": session})
         assert answer.status_code == 200, answer.text
         return str(self.web.model.requests[asked + 1].messages[-1])
+
+    async def share(self, who: SignedIn, *, is_public: bool, chat: str = "s") -> httpx2.Response:
+        await who.client.post("/api/chats", json={"id": chat})
+        return await who.client.patch(f"/api/chats/{chat}/share", json={"is_public": is_public})
 
     async def sees_secret(self, who: SignedIn, **options: str) -> bool:
         return SECRET in await self.ask(who, **options)
@@ -128,6 +134,45 @@ async def test_a_right_that_is_taken_away_on_the_platform_ends_here_within_secon
         assert "Which door" in await harbour.ask(harbour.bea)
 
 
+async def test_nothing_of_the_archive_is_read_in_a_shared_chat_until_its_sharing_ends(tmp_path: Path) -> None:
+    async with open_harbour(tmp_path) as harbour:
+        await harbour.link(harbour.bea, "bea")
+        await harbour.share(harbour.bea, is_public=True)
+        assert "The archive is closed in a shared chat." in await harbour.ask(harbour.bea)
+        assert await harbour.sees_secret(harbour.bea, session="other")
+        await harbour.share(harbour.bea, is_public=False)
+        assert await harbour.sees_secret(harbour.bea)
+
+
+async def test_a_chat_with_an_answer_from_the_archive_cannot_be_shared(tmp_path: Path) -> None:
+    async with open_harbour(tmp_path) as harbour:
+        await harbour.link(harbour.bea, "bea")
+        assert await harbour.sees_secret(harbour.bea)
+        refused = await harbour.share(harbour.bea, is_public=True)
+        shown = (await harbour.bea.client.get("/api/chats/s")).json()["chat"]
+    assert (refused.status_code, refused.json()["error"]["code"], shown["share_token"]) == (
+        409,
+        "chat_shows_others",
+        "",
+    )
+
+
+async def test_an_answer_from_the_archive_that_comes_while_a_chat_is_being_shared_is_not_in_what_others_read(
+    tmp_path: Path,
+) -> None:
+    async with open_harbour(tmp_path) as harbour:
+        await harbour.link(harbour.bea, "bea")
+        token = (await harbour.share(harbour.bea, is_public=True)).json()["share_token"]
+        await harbour.ask(harbour.bea, "weather", city="Rome")
+        await harbour.share(harbour.bea, is_public=False)
+        assert await harbour.sees_secret(harbour.bea)
+        async with harbour.web.store.work() as work:  # as if the turn had looked before the chat was shared
+            [chat] = await work.chats.list_chats(f"web_user:{harbour.bea.user.id}")
+            await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
+        shared = await harbour.web.client().get(f"/api/shared/{token}")
+    assert [row["text"] for row in shared.json()["messages"]] == ["Tell me.", "Done."]
+
+
 async def test_who_left_the_community_reads_nothing_of_it_any_more(tmp_path: Path) -> None:
     async with open_harbour(tmp_path) as harbour:
         await harbour.link(harbour.bea, "bea")
@@ -140,7 +185,8 @@ async def test_while_the_platform_is_away_nothing_of_it_is_read(tmp_path: Path) 
         await harbour.link(harbour.bea, "bea")
         harbour.account.fail("list_memberships", Unavailable("away"), times=2)  # asked for gate and archive
         assert not await harbour.sees_secret(harbour.bea)
-        assert await harbour.sees_secret(harbour.bea)  # as soon as it is back
+        harbour.web.clock.advance(KEPT_S + 1)
+        assert await harbour.sees_secret(harbour.bea)
         harbour.web.channels.remove(harbour.account)
         assert not await harbour.sees_secret(harbour.bea)
 

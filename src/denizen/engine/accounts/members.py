@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -64,6 +65,7 @@ class MemberDirectory:
         self._channels = channels
         self._clock = clock
         self._known: dict[tuple[AgentName, str], tuple[float, MembershipList]] = {}
+        self._locks: WeakValueDictionary[tuple[AgentName, str], anyio.Lock] = WeakValueDictionary()
 
     async def find_linked(self, principal: Principal, account: AgentName | None = None) -> PlatformMember | None:
         """Returns whom a person of the web has linked, as that agent's account knows them, or as all accounts do. None
@@ -90,22 +92,29 @@ class MemberDirectory:
         )
 
     async def _ask(self, channel: Channel, user_id: str) -> MembershipList:
-        key, now_s = (channel.agent, user_id), self._clock.monotonic_s()
-        known = self._known.get(key)
-        if known is not None and known[0] > now_s:
-            return known[1]
-        found = MembershipList(is_complete=False)
-        try:
-            with anyio.move_on_after(PATIENCE_S):
-                found = await channel.list_memberships(user_id)
-        except DenizenError as error:
-            _log.warning("a member's rights are not known: %s", error.message, extra=error.fields)
-        self._known.pop(key, None)
-        if found.is_complete:  # what is missing is asked for again
+        """One look-up at a time for each user and account. What is missing in an answer is kept to be missing, too, so
+        that nobody makes a platform that is slow or away answer again and again.
+        """
+        key = (channel.agent, user_id)
+        async with self._locks.setdefault(key, anyio.Lock()):
+            known = self._known.get(key)
+            if known is not None and known[0] > self._clock.monotonic_s():
+                return known[1]
+            found = await _look_up(channel, user_id)
+            self._known.pop(key, None)
             while len(self._known) >= MAX_KEPT:
                 del self._known[next(iter(self._known))]
-            self._known[key] = (now_s + KEPT_S, found)
-        return found
+            self._known[key] = (self._clock.monotonic_s() + KEPT_S, found)
+            return found
+
+
+async def _look_up(channel: Channel, user_id: str) -> MembershipList:
+    try:
+        with anyio.move_on_after(PATIENCE_S):
+            return await channel.list_memberships(user_id)
+    except DenizenError as error:
+        _log.warning("a member's rights are not known: %s", error.message, extra=error.fields)
+    return MembershipList(is_complete=False)
 
 
 def _merge(found: Iterable[Membership]) -> Sequence[Membership]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
+from denizen.domain.chat import ChatId
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal
@@ -24,7 +25,7 @@ from denizen.ports.toolset import CallScope
 
 MAX_CHOICES = 10
 WEB = "web"
-"""The platform of chats on the page, each of which one person reads."""
+"""The platform of chats on the page, each of which one person reads unless they share it."""
 
 K = TypeVar("K")
 
@@ -70,11 +71,20 @@ async def open_view(
 ) -> ArchiveView:
     """Opens the view of a call: rooms that the archive knows, that the answering account says may be seen, and that did
     not opt out. An archived thread, of which the platform does not tell any more, is seen with its channel; direct talk
-    only from within. Without a connected account there is only the room of the call. In a chat of the web, which nobody
-    else reads, a person sees what the member whom they have linked sees. Raises NotFound (`no_archive`) where nothing
-    is archived.
+    only from within. Without a connected account there is only the room of the call. In a chat of the web, people see
+    what the member whom they have linked sees, and nothing while the chat is shared: everybody with its link reads it.
+    Raises NotFound (`no_archive`) where nothing is archived.
     """
     if scope.place.platform == WEB:
+        async with store.work(write=False) as work:
+            chat = await work.chats.find(scope.principal.key, ChatId(scope.place.thread))
+        if chat is not None and chat.share_token:
+            raise NotFound(
+                "The archive is closed in a shared chat.",
+                code="no_archive",
+                why="everybody with the link of this chat reads it",
+                fix="Ask in a chat that is not shared.",
+            )
         member = await members.find_linked(scope.principal, scope.account or scope.agent)
         if member is None:
             raise _no_archive()

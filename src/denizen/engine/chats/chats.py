@@ -28,12 +28,14 @@ from denizen.domain.chat import (
     is_chat_id,
 )
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
+from denizen.domain.taint import find_message_taint
+from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
@@ -66,6 +68,8 @@ ROOMS = (RateLimit(calls=60, window_s=HOUR_S), RateLimit(calls=300, window_s=DAY
 """So many chats, sessions and copies of what was said one person may begin without a message, which would count as one
 of the day.
 """
+MAX_SHARED_MESSAGES = 500
+"""So many messages of a shared chat are shown, the newest."""
 MAX_COPIES = 200
 """So many sessions one chat may have, each with a copy of what was said before: room on the disk has an end."""
 LOOK_EVERY_S = 5.0
@@ -131,15 +135,19 @@ class Chats:
             chat = await _get_chat(work, owner, chat_id)
             return await read_chat(work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit)
 
-    async def read_shared(self, token: str, *, limit: int) -> ChatTranscript:
-        """Returns what everybody with the token may read. Raises NotFound."""
+    async def read_shared(self, token: str) -> ChatTranscript:
+        """Returns what everybody with the token may read: no turn that has read what other people wrote, which is for
+        the owner of the chat alone. Raises NotFound.
+        """
         async with self._services.store.work(write=False) as work:
             chat = await work.chats.find_shared(token) if token else None
             if chat is None:
                 raise NotFound(
                     "There is no shared chat here.", code="share_not_found", why="its owner may have ended the sharing"
                 )
-            return await read_chat(work, chat, self._runtime.current, limit=limit)
+            shown = await read_chat(work, chat, self._runtime.current, limit=MAX_SHARED_MESSAGES)
+        secret = {each.turn_id for each in shown.messages if _draws_on_others(each)}
+        return replace(shown, messages=[each for each in shown.messages if each.turn_id not in secret])
 
     # --- creating and changing ---------------------------------------------------------------------------------------
 
@@ -196,7 +204,8 @@ class Chats:
 
     async def share(self, owner: str, chat_id: ChatId, *, is_public: bool) -> str:
         """Returns the token of a chat that is shared from now on, a new one each time; empty when the sharing has
-        ended. Raises NotFound, and NotAllowed for a chat about the administration.
+        ended. Raises NotFound, NotAllowed for a chat about the administration, and Conflict for one that shows what
+        other people wrote.
         """
         token = secrets.token_urlsafe(24) if is_public else ""
         async with self._services.store.work() as work:
@@ -208,6 +217,8 @@ class Chats:
                     why="it shows what other people do on this server",
                     fix="Copy what others may read.",
                 )
+            if is_public:
+                await _check_shareable(work, chat)
             await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
         return token
 
@@ -563,6 +574,23 @@ def _check_mode(principal: Principal, mode: ChatMode) -> None:
             code="admin_only",
             fix="Use a key or an account with the role admin.",
         )
+
+
+async def _check_shareable(work: UnitOfWork, chat: Chat) -> None:
+    """Raises Conflict for a chat with an answer that draws on what other people wrote."""
+    session = choose_session(await work.sessions.list_all(chat.conversation_id), chat)
+    messages = () if session is None else await work.messages.list_tail(session.id, limit=MAX_SHARED_MESSAGES)
+    if any(_draws_on_others(each) for each in messages):
+        raise Conflict(
+            "This chat cannot be shared.",
+            code="chat_shows_others",
+            why="an answer in it draws on what other people wrote, such as messages of the archive",
+            fix="Share a chat without such an answer, or copy what others may read.",
+        )
+
+
+def _draws_on_others(message: Message) -> bool:
+    return Taint.OTHERS in find_message_taint(message)
 
 
 async def _get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:

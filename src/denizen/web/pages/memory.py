@@ -1,4 +1,7 @@
-"""The memories of agents at `/admin/memory`: who told it, where it may come up, and correcting or deleting it."""
+"""The memories of agents at `/admin/memory`: who told it, where it may come up, and correcting or deleting it.
+
+For owners alone, as the archive is: a memory may be of a room that an admin cannot read.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from starlette.responses import Response
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import CORE, MAX_CHARS, Memory, describe_audience
-from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.ports.memory import MemorySearch
@@ -43,7 +45,7 @@ class MemoryRow:
 
 @record(kw_only=True)
 class MemoryPage:
-    """The context of `admin/memory.html`. `shows_private` tells whether the viewer reads what was told in private."""
+    """The context of `admin/memory.html`."""
 
     frame: Frame
     listed: ListPart[MemoryRow]
@@ -52,7 +54,6 @@ class MemoryPage:
     agent: str
     about: str
     history: bool
-    shows_private: bool
     notice: str = ""
 
 
@@ -78,10 +79,10 @@ class MemoryPages:
     def routes(self) -> list[AccessRoute]:
         one = f"{PATH}/{{memory}}"
         return [
-            SitePageRoute("GET", PATH, self.show_list, Access.ADMIN),
-            SitePageRoute("GET", one, self.show, Access.ADMIN),
-            AccessRoute("POST", one, self.change, Access.ADMIN),
-            AccessRoute("POST", f"{one}/forget", self.forget, Access.ADMIN),
+            SitePageRoute("GET", PATH, self.show_list, Access.OWNER),
+            SitePageRoute("GET", one, self.show, Access.OWNER),
+            AccessRoute("POST", one, self.change, Access.OWNER),
+            AccessRoute("POST", f"{one}/forget", self.forget, Access.OWNER),
         ]
 
     async def show_list(self, request: Request) -> Response:
@@ -105,7 +106,6 @@ class MemoryPages:
             agent=agent,
             about=about,
             history=wanted.history,
-            shows_private=RoleName.OWNER in viewer.roles,
             notice=_NOTICES.get(query.get("done", ""), ""),
         )
         return render("admin/memory.html", page)

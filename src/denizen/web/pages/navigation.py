@@ -56,7 +56,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Shell", "/admin/shell"),
             NavigationLink("Gaps", "/admin/gaps"),
             NavigationLink("Archive", "/admin/archive", for_owners=True),
-            NavigationLink("Memory", "/admin/memory"),
+            NavigationLink("Memory", "/admin/memory", for_owners=True),
         ),
     ),
     NavigationGroup(
