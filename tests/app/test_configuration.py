@@ -268,6 +268,24 @@ async def test_the_page_saves_a_text_with_its_comments_and_brings_an_older_one_b
         assert (await ada.send("/admin/config", text=TEXT)).status_code == 403
 
 
+async def test_a_secret_in_a_kept_text_is_masked_where_texts_are_compared_and_comes_back_with_the_text(
+    home: Home,
+) -> None:
+    secret = "sk-abcdefghijklmnop"
+    home.add_file("secrets.env", f"LAB_KEY={secret}\n", 0o600)
+    keyed = TEXT.replace(
+        'base_url: "http://127.0.0.1:9/v1"', 'base_url: "http://127.0.0.1:9/v1", api_key: "${LAB_KEY}"'
+    )
+    slip = f"{keyed}# {secret}\n"
+    async with open_configuration(home, slip) as server, server.web.client() as client:
+        number = server.denizen.runtime.current.number
+        await server.files.replace(BY, keyed.replace("The first", "The second"))
+        compared = await Browser(client, "key-of-ada").read(f"/admin/config?generation={number}")
+        assert ("<ins>+# ***</ins>" in compared, secret in compared) == (True, False)
+        await Browser(client, "key-of-olga").send("/admin/config/restore", generation=str(number))
+        assert server.text == slip
+
+
 async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(home: Home) -> None:
     async with open_configuration(home) as server, server.web.client() as client:
         olga = Browser(client, "key-of-olga")

@@ -65,6 +65,36 @@ async def test_a_test_asks_the_model_really_and_shows_time_tokens_and_cost_or_wh
             assert [each.body["model"] for each in provider.requests] == ["one", "one"]
 
 
+async def test_an_admin_tests_what_the_pages_offer_and_an_owner_any_model(home: Home) -> None:
+    home.add_file("secrets.env", f"LAB_KEY={KEY}\n", 0o600)
+    async with model_server() as provider, open_components(home, at(provider.url)) as server:
+        provider.models = ("served",)
+        provider.script(*[ModelAnswer(text="OK.")] * 4)
+        for name in ("balanced", "lab/served"):
+            assert (await server.ada.send("/admin/models/test", model=name)).status_code == 200
+        for name in ("lab/dearest", "builtin/other", "nobody/served"):
+            refused = await server.ada.send("/admin/models/test", model=name)
+            assert (refused.status_code, "Only owners test models" in refused.text) == (404, True)
+        assert (await server.olga.send("/admin/models/test", model="lab/dearest")).status_code == 200
+        assert [each.body["model"] for each in provider.requests] == ["one", "served", "dearest"]
+
+
+async def test_a_person_tests_ten_models_in_ten_minutes_at_most_and_others_are_not_held_up(home: Home) -> None:
+    home.add_file("secrets.env", f"LAB_KEY={KEY}\n", 0o600)
+    async with model_server() as provider, open_components(home, at(provider.url)) as server:
+        provider.script(*[ModelAnswer(text="OK.")] * 21)
+        for person in (server.ada, server.olga):
+            sent = [await person.send("/admin/models/test", model="balanced") for _ in range(10)]
+            assert {each.status_code for each in sent} == {200}
+            refused = await person.send("/admin/models/test", model="balanced")
+            told = read_words(refused.text)
+            assert (refused.status_code, "You have tested models 10 times within 10 minutes." in told) == (429, True)
+            assert "Try again in 10 min." in told
+        assert len(provider.requests) == 20
+        server.web.clock.advance(601)
+        assert (await server.ada.send("/admin/models/test", model="balanced")).status_code == 200
+
+
 async def test_the_models_that_a_provider_serves_are_listed_live_each_with_a_test(home: Home) -> None:
     home.add_file("secrets.env", f"LAB_KEY={KEY}\n", 0o600)
     async with model_server() as provider, open_components(home, at(provider.url)) as server:

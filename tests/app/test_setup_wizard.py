@@ -144,6 +144,27 @@ async def test_a_known_key_goes_only_to_the_address_that_it_was_given_for(
         assert setup.config.count("base_url") == 1
 
 
+async def test_a_secret_in_an_address_is_shown_and_saved_as_its_reference_and_asked_with_its_value(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_setup(home, monkeypatch) as setup:
+        secret, written = setup.models.openai_url, "${TENANT_ADDRESS}"
+        home.add_file("secrets.env", f"TENANT_ADDRESS={secret}\n", 0o600)
+        text = LAB.replace("lab", "openai-compatible").replace("http://127.0.0.1:9/v1", written)
+        await HomeConfiguration(setup.denizen, Reloader(setup.denizen)).replace(OWNER.principal, text)
+        page = await setup.read("/model?kind=openai-compatible")
+        assert (field_value(page, "base_url"), secret in page) == (written, False)
+
+        setup.models.models = ("tiny", "tiny-long")
+        form = model_form(setup, base_url=field_value(page, "base_url"))
+        listed = (await setup.send("/model", **form, list="yes")).text
+        assert (">tiny-long</option>" in listed, secret in listed) == (True, False)
+        setup.models.script(ModelAnswer(text="OK"))
+        assert (await setup.send("/model", **form)).status_code == 303
+        assert (f'base_url: "{written}"' in setup.config, secret in setup.config) == (True, False)
+        assert setup.denizen.settings.models.providers["openai-compatible"].base_url == secret
+
+
 async def test_a_key_that_the_environment_would_hide_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_setup(home, monkeypatch) as setup:
         monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "sk-of-the-environment-1234")

@@ -190,6 +190,10 @@ class HomeConfiguration:
                 fix="Choose another.",
             ) from None
 
+    async def diff_kept(self, number: int) -> str:
+        mask, kept = self._denizen.mask, await self.read_kept(number)
+        return diff_lines(mask(await to_thread.run_sync(read_config, self._home)), mask(kept), CONFIG_FILE)
+
     async def reload_and_tell(self) -> None:
         """Reloads for the watcher, and keeps what is in force then. Nothing is raised."""
         await self._reloader.reload_and_tell()

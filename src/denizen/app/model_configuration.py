@@ -14,7 +14,7 @@ from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE
 from denizen.app.models import list_prices, provider_spec, verify_model
 from denizen.app.settings.fields import as_variable
-from denizen.app.settings.interpolation import InterpolatedText
+from denizen.app.settings.interpolation import as_written
 from denizen.app.settings.models import ProviderSection
 from denizen.app.settings.problem import KeyPath
 from denizen.app.settings.yaml_document import find_value
@@ -162,7 +162,7 @@ class HomeModels:
         return ConfiguredProvider(
             name=name,
             kind=section.kind,
-            base_url=url.template if isinstance(url := section.base_url, InterpolatedText) else url,
+            base_url=as_written(section.base_url),
             model=section.model,
             key=key,
             key_name=variable,

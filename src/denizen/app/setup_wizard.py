@@ -24,6 +24,7 @@ from denizen.app.settings.agents import BUILT_IN_PERSONA
 from denizen.app.settings.checks import BUILTIN as BUILTIN_PROVIDER
 from denizen.app.settings.checks import DEFAULT_AGENT
 from denizen.app.settings.discord import build_endpoints, build_logins, discord_variable
+from denizen.app.settings.interpolation import as_written
 from denizen.app.settings.models import ProviderSection
 from denizen.app.settings.setup import PERSONA_TEMPLATES
 from denizen.app.setup_steps import (
@@ -99,7 +100,7 @@ class SetupWizard:
                     label=facts.label,
                     address=facts.base_url,
                     needs_address=asks_for_address(kind),
-                    configured=section.base_url if section else "",
+                    configured=as_written(section.base_url) if section else "",
                     variable=variable,
                     key=settings.secrets.hint(variable) or ("***" if keys.find(variable) else ""),
                     model=model if name == current else "",
@@ -111,7 +112,7 @@ class SetupWizard:
     async def list_models(self, answers: ModelAnswers) -> Sequence[str]:
         given, keys = await self._read(answers)
         with fixing_answers():
-            return await list_models(given, keys)
+            return await list_models(self._expand_address(given), keys)
 
     async def connect_model(self, by: Principal, answers: ModelAnswers) -> ModelConnection:
         given, _ = await self._read(answers)
@@ -158,7 +159,7 @@ class SetupWizard:
             is_new = not self._denizen.settings.document.tree
             return SetupAnswers(name="" if is_new else BUILTIN_PROVIDER, replaces=True), keys
         # The known key goes to the address that it was given for, and to no other.
-        is_same_place = section is not None and section.base_url == answers.base_url and section.api_key is not None
+        is_same_place = section is not None and as_written(section.base_url) == answers.base_url
         variable = section.api_key.name if is_same_place and section and section.api_key else ""
         given = SetupAnswers(
             kind=kind,
@@ -172,6 +173,13 @@ class SetupWizard:
         check_provider(given, keys)
         _check_not_shadowed(given.variable, given.api_key, keys)
         return given, keys
+
+    def _expand_address(self, answers: SetupAnswers) -> SetupAnswers:
+        """Returns the answers with the address that is asked, where theirs is the written one of the provider."""
+        section = self._find_provider(answers.kind)
+        if section is None or as_written(section.base_url) != answers.base_url:
+            return answers
+        return replace(answers, base_url=section.base_url)
 
     def _find_provider(self, kind: str) -> ProviderSection | None:
         return self._denizen.settings.models.providers.get(BUILTIN_PROVIDER if kind == "embedded" else kind)

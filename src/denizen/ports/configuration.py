@@ -157,7 +157,11 @@ class ConfigurationFiles(Protocol):
         ...
 
     async def read_kept(self, number: int) -> str:
-        """Returns the text of a generation. Raises NotFound where none is kept."""
+        """Returns the text of a generation, with what secrets stand in it. Raises NotFound where none is kept."""
+        ...
+
+    async def diff_kept(self, number: int) -> str:
+        """Returns what bringing a generation back would change, with secrets masked. Raises as `read_kept`."""
         ...
 
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:

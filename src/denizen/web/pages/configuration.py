@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.principal import RoleName
-from denizen.domain.proposal import diff_lines
 from denizen.domain.record import record
 from denizen.ports.configuration import ConfigurationChange, ConfigurationFault, ConfigurationFiles, KeptGeneration
 from denizen.web.http.auth import get_principal
@@ -112,9 +111,7 @@ class ConfigPages:
     ) -> Response:
         problem, found = find_problem(error), await self._files.read()
         at = _AT.read_text(request)
-        wanted, diff = _GENERATION.read_number(request), ""
-        if wanted:
-            diff = diff_lines(found.text, await self._files.read_kept(wanted), "denizen.yaml")
+        wanted = _GENERATION.read_number(request)
         text = found.text if typed is None else typed
         notice = notice or request.query_params.get("done", "")
         sections = request.query_params.get("sections", "")
@@ -131,7 +128,7 @@ class ConfigPages:
             current=self._deps.engine.runtime.current.number,
             generations=await self._files.list_generations(),
             generation=wanted,
-            diff=diff,
+            diff=await self._files.diff_kept(wanted) if wanted else "",
             notice=_NOTICES.get(notice, "").format(sections=sections[:200]),
             problem=problem,
         )

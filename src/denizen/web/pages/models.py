@@ -5,6 +5,7 @@ Admins look and try, owners change; keys are never shown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
@@ -12,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.agent import Agent
-from denizen.domain.errors import DenizenError, InvalidInput, NotFound
-from denizen.domain.principal import RoleName
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound
+from denizen.domain.principal import Principal, RoleName
+from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.usage import TokenPrice
 from denizen.ports.model_configuration import (
@@ -37,6 +39,8 @@ MODELS = "/admin/models"
 PROVIDER = f"{MODELS}/providers"
 _EDITED = QueryParameter(name="edit", max_chars=200)
 _PRICED = QueryParameter(name="price", max_chars=300)
+TRIALS = RateLimit(calls=10, window_s=600)
+"""How often one person may test a model: each test is a request that no budget bounds."""
 _EMPTY_PRICE: Mapping[str, str] = {"model": "", "input": "", "output": "", "cached": ""}
 _NOTICES = {
     "default": "The model is chosen. Agents that name none use it from the next question on.",
@@ -115,11 +119,40 @@ class ModelPages:
 
     async def test(self, request: Request) -> Response:
         """Asks the model a real question; what goes wrong is told with the reason and the remedy."""
-        name = (await read_form(request)).get("model", "")
+        name, by = (await read_form(request)).get("model", ""), get_principal(request)
         try:
+            await self._take_trial(by)
+            if RoleName.OWNER not in by.roles:
+                await self._check_offered(name)
             return await self._render(request, trial=await self._models.try_model(name))
         except DenizenError as error:
             return await self._render(request, error=error)
+
+    async def _take_trial(self, by: Principal) -> None:
+        """Counts a test. Raises LimitExceeded after `TRIALS`."""
+        excess = await self._deps.engine.limiter.take(f"model-trial\x00{by.key}", [TRIALS])
+        if excess is not None:
+            raise LimitExceeded(
+                f"You have tested models {TRIALS.calls} times within {TRIALS.window_s / 60:g} minutes.",
+                code="rate_limited",
+                fix=f"Try again in {math.ceil(excess.wait_s / 60)} min.",
+            )
+
+    async def _check_offered(self, name: str) -> None:
+        """Raises NotFound for a model that neither the page nor the one of its provider has a test for."""
+        aliases, models = self._models.list_aliases(), await self._models.list_models()
+        if name in _list_names(aliases, models):
+            return
+        named, _, model = name.partition("/")
+        provider = next((each for each in self._models.list_providers() if each.name == named), None)
+        has_list = provider is not None and provider.kind != "embedded"
+        if not has_list or model not in await self._models.list_provider_models(named):
+            raise NotFound(
+                f"There is no model '{name}' to test.",
+                code="model_not_offered",
+                why="Only owners test models that are on no list.",
+                fix="Choose one of the page, or of its provider's page.",
+            )
 
     async def choose_default(self, request: Request) -> Response:
         form = await read_form(request)
@@ -213,7 +246,7 @@ class ModelPages:
             providers=self._models.list_providers(),
             aliases=aliases,
             models=models,
-            names=[*(each.name for each in aliases), *(each.info.name for each in models)],
+            names=_list_names(aliases, models),
             default_model=self._models.default_model,
             agents=self._deps.engine.queries.list_agents(),
             alias={**_fill_alias(aliases, edited), **(alias or {})},
@@ -255,6 +288,10 @@ class ModelPages:
             problem=problem,
         )
         return render("admin/provider.html", page, status=problem.status if problem else 200)
+
+
+def _list_names(aliases: Sequence[ConfiguredAlias], models: Sequence[PricedModel]) -> list[str]:
+    return [*(each.name for each in aliases), *(each.info.name for each in models)]
 
 
 def _read_draft(form: Mapping[str, str], name: str) -> ProviderDraft:
