@@ -358,7 +358,7 @@ def test_a_server_with_a_simulated_discord_takes_a_real_bot_in_the_browser_and_l
         assert running.err.await_text(r"First steps, in the browser: (\S+)$")[1] == f"{url}/admin/setup"
         with httpx2.Client(base_url=url, timeout=HANG_LIMIT_S) as browser:
             connected = browser.post("/admin/setup/discord", data={"token": bot.token})
-            assert connected.headers["location"] == "/admin/setup/source?done=discord", connected.text
+            assert connected.headers["location"] == "/admin/setup?done=discord", connected.text
             assert "Discord is simulated until the next start" in browser.get("/admin/setup").text
             assert bot.user.id not in {each.application.user.id for each in discord.sessions.all}
             assert browser.post("/admin/setup/restart").status_code == 303
