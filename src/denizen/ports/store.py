@@ -35,6 +35,7 @@ from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.projects import ProjectRepository, TaskChangeRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -390,6 +391,10 @@ class UnitOfWork(Protocol):
     def post_embeddings(self) -> PostEmbeddingRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def projects(self) -> ProjectRepository: ...
+    @property
+    def task_changes(self) -> TaskChangeRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
     @property
