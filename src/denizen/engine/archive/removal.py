@@ -49,7 +49,7 @@ class ArchiveRemoval:
         return gone
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
-        """As `forget_user`, and nothing is archived from now on. Pending reminders and tasks stay: they were asked for."""
+        """As `forget_user`, and nothing is archived from now on. Reminders and tasks stay: they were asked for."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             gone = await self._forget(work, platform, user_id)
