@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     import uvicorn
 
 
+WATCHER_PAUSE_S = 5.0
+"""How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 
@@ -172,6 +174,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
     group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
     group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
@@ -179,6 +182,19 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
     group.start_soon(run_forever, "reading sources regularly", schedule.run)
     group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+
+
+async def watch_tasks(denizen: Denizen) -> None:
+    """Has the configured agent look at changed tasks. Until one is configured, nothing for that is loaded."""
+    while denizen.runtime.current.task_watcher is None:
+        changed = denizen.projects.changed.next
+        with anyio.move_on_after(WATCHER_PAUSE_S):
+            await changed.wait()
+    from denizen.engine.projects.watcher import TaskWatcher
+
+    services = denizen.services
+    watcher = TaskWatcher(denizen.runtime, services.store, services.clock, denizen.turns.ask, denizen.projects.changed)
+    await watcher.run()
 
 
 async def _stop_on_signal(

@@ -50,6 +50,7 @@ from denizen.skill.context import (
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
+    OpenProjects,
     OpenReminders,
     OwnerServices,
     ScopedServices,
@@ -65,6 +66,9 @@ SHELL_LOG = "denizen.app.shell"
 
 ServicesForOptions = Callable[[Mapping[str, Json]], SkillServices]
 """Returns the services of a skill whose own settings are these."""
+
+PROJECTS = "projects"
+"""The skill whose tools the task watcher needs."""
 
 _TOOL_WORDS = {"knowledge": "knowledge", "shell": "bash"}
 """A pattern of an agent that contains the word names tools of the skill."""
@@ -82,6 +86,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    open_projects: OpenProjects
     memories: MemoryKeeper
     instance: InstanceControl
     administration: ServerAdministration
@@ -135,6 +140,7 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_projects=deps.open_projects,
         ),
         search_documents=deps.search,
         download=fetcher.download,
@@ -179,6 +185,10 @@ def explain_idle(skill: str, settings: Settings) -> str:
     prompt; a tool that an agent names is there all the same.
     """
     section = settings.tools.get(skill, ToolSection())
+    if skill == PROJECTS and section.enabled is None:
+        if settings.task_watcher is not None or _is_named(skill, settings):
+            return ""
+        return f"Write `tools.{skill}.enabled: true`, or name its tools in the `tools` of an agent."
     if not (skill not in OPT_IN if section.enabled is None else section.enabled):
         return f"Write `tools.{skill}.enabled: true`."
     if skill == "archive" and not (settings.discord_accounts or settings.github_accounts):

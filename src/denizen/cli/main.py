@@ -37,6 +37,8 @@ COMMANDS: dict[str, str] = {
     "sources": "Manage the sources of documents: repositories, folders, web sites.",
     "docs": "Search documents as agents do; update the index.",
     "gaps": "List questions that no document answers; review proposed answers.",
+    "tasks": "List, add and change tasks; say something about one.",
+    "projects": "List, add and change projects and their documents; export and import them.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",
     "usage": "Show what was spent, by agent, model, user, channel, Discord server, source or day.",
     "prompt": "Show what would be sent to the model for a question.",

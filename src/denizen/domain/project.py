@@ -15,7 +15,8 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from denizen.domain.errors import InvalidInput, NotFound
-from denizen.domain.ids import derive
+from denizen.domain.ids import AgentName, derive
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 
 MAX_NAME_CHARS = 100
@@ -67,6 +68,12 @@ class ProjectStatus(StrEnum):
     ACTIVE = "active"
     COMPLETED = "completed"
     ARCHIVED = "archived"
+
+
+TASK_TOOLS = ("tasks", "task_query", "projects", "documents")
+"""The tools that work on projects and tasks; the task watcher's agent has them whatever else it has."""
+WATCHER = Principal(PrincipalKind.TASK_WATCHER, "tasks", "task watcher")
+"""The one on whose behalf the turns of the task watcher run. It has no role."""
 
 
 class TaskAction(StrEnum):
@@ -130,6 +137,15 @@ class TaskComment:
     created_at: datetime
 
 
+@record
+class TaskDetails:
+    """A task with its project and what was said about it, oldest first."""
+
+    task: Task
+    project: Project
+    comments: Sequence[TaskComment]
+
+
 @record(kw_only=True)
 class ProjectDocument:
     """A Markdown text of a project. Its name is unique there."""
@@ -155,6 +171,22 @@ class TaskChange:
     action: TaskAction
     due_at: datetime
     is_started: bool = False
+
+
+@record(kw_only=True)
+class TaskWatcherPolicy:
+    """Which agent looks at changed tasks, what it is told, and how long after the last change. Only the `triggers`
+    count.
+    """
+
+    agent: AgentName
+    prompt: str
+    debounce_ms: int = 5000
+    triggers: frozenset[TaskAction] = frozenset(TaskAction)
+
+    def watches(self, action: TaskAction, audience: str, by: Principal) -> bool:
+        """Whether a change is looked at. What the watcher does itself is not, nor what only one person may read."""
+        return action in self.triggers and by.kind is not PrincipalKind.TASK_WATCHER and not is_personal(audience)
 
 
 @record(kw_only=True)
@@ -218,6 +250,7 @@ class AudienceFilter:
 
 
 def person_audience(principal_key: str) -> str:
+    """Returns the audience of one person."""
     return f"{PERSON}{principal_key}"
 
 

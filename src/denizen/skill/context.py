@@ -29,6 +29,7 @@ from denizen.skill.services import (
     InstanceControl,
     MemoryAccess,
     PlatformActions,
+    ProjectAccess,
     ReminderAccess,
     RunProgram,
     RunShell,
@@ -146,6 +147,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenProjects(Protocol):
+    """Returns projects and tasks as the call of this scope may see and change them; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ProjectAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -192,6 +199,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_projects: OpenProjects = _nothing
 
 
 @record(kw_only=True)
@@ -382,6 +390,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def projects(self) -> ProjectAccess | None:
+        """Projects and tasks of those who read along."""
+        return self._services.scoped.open_projects(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

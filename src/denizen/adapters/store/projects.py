@@ -113,7 +113,7 @@ sa.Index(
 )
 
 _WHICH = sa.bindparam("which", type_=sa.Text())
-_MOST = sa.bindparam("most")
+_MOST: sa.BindParameter[int] = sa.bindparam("most", type_=sa.Integer())
 
 _PROJECT = sa.select(projects).where(projects.c.id == _WHICH)
 _COUNT = (

@@ -212,7 +212,7 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     """Yields the places outside of `agents` where agents are named: accounts, what they may switch to, commands,
-    budgets, rules of the gate.
+    the task watcher, budgets, rules of the gate.
     """
     discord = _group(_group(tree, "channels"), "discord")
     yield from _list_names(("channels", "discord"), discord, "switchable")
@@ -226,6 +226,9 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         agent = command.get("agent") if isinstance(command, Mapping) else None
         if isinstance(agent, str) and agent:
             yield ("commands", name, "agent"), agent
+    watcher = _group(tree, "task_watcher").get("agent")
+    if isinstance(watcher, str) and watcher:
+        yield ("task_watcher", "agent"), watcher
     for name in _group(_group(tree, "budgets"), "agents"):
         yield ("budgets", "agents", name), name
     rules = _group(tree, "gate").get("rules")

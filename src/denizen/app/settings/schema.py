@@ -40,6 +40,7 @@ from denizen.app.settings.knowledge import (
     SandboxSection,
 )
 from denizen.app.settings.models import ModelsSection
+from denizen.app.settings.projects import TaskWatcherSection
 from denizen.app.settings.tools import (
     CommandName,
     CommandSection,
@@ -248,6 +249,7 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    task_watcher: TaskWatcherSection = default_section()
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(
         default_factory=dict[str, OwnSkillSection],

@@ -23,6 +23,7 @@ from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
@@ -83,6 +84,7 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
+    Without `task_watcher`, nobody looks at changed tasks.
     """
 
     number: int
@@ -102,6 +104,7 @@ class Generation:
     makes_titles: bool = True
     is_model_chosen: bool = False
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+    task_watcher: TaskWatcherPolicy | None = None
 
     def find_hooks(self, turn: Turn) -> Hooks:
         """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it."""
