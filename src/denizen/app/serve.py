@@ -304,6 +304,7 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            projects=denizen.projects,
             community=CommunityServices(
                 memories=denizen.memories,
                 archive=denizen.platforms.browser,

@@ -38,13 +38,13 @@ def command() -> None:
 @with_denizen
 async def list_command(  # noqa: PLR0913 - the options of the command
     denizen: Denizen,
+    *,
     status: tuple[str, ...],
     author: str,
     tags: tuple[str, ...],
     project: str,
     search: str,
     limit: int,
-    *,
     as_json: bool,
 ) -> None:
     """List tasks, the one that changed last first."""
@@ -93,6 +93,7 @@ async def show(denizen: Denizen, task_id: str) -> None:
 async def add(  # noqa: PLR0913 - the options of the command
     denizen: Denizen,
     title: str,
+    *,
     project: str,
     status: str,
     description: str | None,
@@ -120,6 +121,7 @@ async def add(  # noqa: PLR0913 - the options of the command
 async def update(  # noqa: PLR0913 - the options of the command
     denizen: Denizen,
     task_id: str,
+    *,
     title: str | None,
     status: str | None,
     project: str,
