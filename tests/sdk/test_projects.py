@@ -90,17 +90,22 @@ async def get(client: DenizenClient, task: str) -> object:
 
 
 async def test_what_a_member_makes_is_theirs_and_what_admins_make_is_for_them() -> None:
-    async with open_server() as web, client_of(web, ADA) as ada, client_of(web, OLGA) as olga:
-        async with client_of(web, ANN) as ann, client_of(web, BEN) as ben:
-            mine, theirs = await ann.create_task("Mine"), await ada.create_task("Of the staff")
-            assert [each.title for each in await ann.find_tasks()] == ["Mine"]
-            assert [each.title for each in await olga.find_tasks()] == ["Of the staff"]
-            for call in (ben.get_task(mine.id), ada.get_task(mine.id), ann.get_task(theirs.id)):
-                assert await status_of(call) == 404
-            assert await status_of(ben.change_task(mine.id, status="done")) == 404
-            assert await status_of(ben.comment_on_task(mine.id, "Hm")) == 404
-            assert await status_of(ben.delete_task(mine.id)) == 404
-            assert await status_of(ben.create_task("There", project=mine.project_id)) == 404
+    async with (
+        open_server() as web,
+        client_of(web, ADA) as ada,
+        client_of(web, OLGA) as olga,
+        client_of(web, ANN) as ann,
+        client_of(web, BEN) as ben,
+    ):
+        mine, theirs = await ann.create_task("Mine"), await ada.create_task("Of the staff")
+        assert [each.title for each in await ann.find_tasks()] == ["Mine"]
+        assert [each.title for each in await olga.find_tasks()] == ["Of the staff"]
+        for call in (ben.get_task(mine.id), ada.get_task(mine.id), ann.get_task(theirs.id)):
+            assert await status_of(call) == 404
+        assert await status_of(ben.change_task(mine.id, status="done")) == 404
+        assert await status_of(ben.comment_on_task(mine.id, "Hm")) == 404
+        assert await status_of(ben.delete_task(mine.id)) == 404
+        assert await status_of(ben.create_task("There", project=mine.project_id)) == 404
 
 
 async def test_a_project_for_everybody_is_made_by_admins_and_worked_on_by_all() -> None:
@@ -135,11 +140,10 @@ async def test_wrong_values_are_refused_with_the_name_of_the_field() -> None:
 
 
 async def test_a_watcher_is_told_of_each_change_whoever_makes_it() -> None:
-    async with open_server() as web, web.serve() as url:
-        async with DenizenClient(url, ANN) as ann, DenizenClient(url, ADA) as ada:
-            watched = ann.watch_board()
-            with anyio.fail_after(HANG_LIMIT_S):
-                first = await anext(watched)
-                await ada.create_task("New")
-                assert (await anext(watched)).version != first.version
-            await watched.aclose()
+    async with open_server() as web, web.serve() as url, DenizenClient(url, ANN) as ann, DenizenClient(url, ADA) as ada:
+        watched = ann.watch_board()
+        with anyio.fail_after(HANG_LIMIT_S):
+            first = await anext(watched)
+            await ada.create_task("New")
+            assert (await anext(watched)).version != first.version
+        await watched.aclose()

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed
-from denizen.domain.ids import fresh
+from denizen.domain.ids import derive, fresh
 from denizen.domain.principal import Principal
 from denizen.domain.project import (
     EVERYBODY,
@@ -70,6 +70,12 @@ class ProjectBoards:
         self.clock = clock
         self.readers = readers
         self.changed = Signal()
+        self._changes = 0
+
+    def tell_changed(self) -> None:
+        """Tells those who wait for changes. Called behind each of them."""
+        self._changes += 1
+        self.changed.send()
 
     def open(self, scope: CallScope) -> ProjectBoard:
         """The board for the call of a turn."""
@@ -86,7 +92,7 @@ class ProjectBoards:
     async def load_version(self) -> str:
         """Returns a text that differs after each change, in whatever process."""
         async with self.store.work(write=False) as work:
-            return await work.projects.load_version()
+            return derive("version", await work.projects.load_version(), str(self._changes))
 
 
 class ProjectBoard:
@@ -139,7 +145,7 @@ class ProjectBoard:
                 return known
             await self._check_room(work, audience, project.name)
             await work.projects.add(project)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return project
 
     async def change_project(self, wanted: str, draft: ProjectDraft) -> Project:
@@ -154,7 +160,7 @@ class ProjectBoard:
                 if changed.name.casefold() != project.name.casefold():
                     await self._check_room(work, project.audience, changed.name)
                 await work.projects.replace(changed)
-            self._boards.changed.send()
+            self._boards.tell_changed()
         return changed
 
     async def delete_project(self, wanted: str) -> Project:
@@ -163,7 +169,7 @@ class ProjectBoard:
         _check_author(reader, project.made_by, "delete this project")
         async with self._boards.store.work() as work:
             await work.projects.remove(project.id)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return project
 
     # --- tasks -------------------------------------------------------------------------------------------------------
@@ -212,7 +218,7 @@ class ProjectBoard:
                 raise _full("tasks", MAX_TASKS, "Delete some, or begin another project.")
             await work.projects.add_task(task)
             await self._note(work, reader, task, home, TaskAction.CREATED)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return task
 
     async def change_task(self, task_id: str, draft: TaskDraft, project: str = "") -> Task:
@@ -238,7 +244,7 @@ class ProjectBoard:
                 return task
             await work.projects.replace_task(changed)
             await self._note(work, reader, changed, home, TaskAction.UPDATED)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return changed
 
     async def delete_task(self, task_id: str) -> Task:
@@ -248,7 +254,7 @@ class ProjectBoard:
             task, _ = await _load_task(work, reader, task_id)
             _check_author(reader, task.made_by, "delete this task")
             await work.projects.remove_task(task.id)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return task
 
     async def comment(self, task_id: str, text: str) -> TaskComment:
@@ -272,7 +278,7 @@ class ProjectBoard:
             if await work.projects.add_comment(comment):
                 await work.projects.replace_task(replace(task, updated_at=now))
                 await self._note(work, reader, task, home, TaskAction.UPDATED)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return comment
 
     # --- documents ---------------------------------------------------------------------------------------------------
@@ -316,7 +322,7 @@ class ProjectBoard:
             if len(known) >= MAX_DOCUMENTS:
                 raise _full("documents", MAX_DOCUMENTS, "Delete some, or begin another project.")
             await work.projects.put_document(document)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return document
 
     async def change_document(
@@ -335,7 +341,7 @@ class ProjectBoard:
             known = await work.projects.list_documents(document.project_id)
             _check_free([each for each in known if each.id != document.id], name)
             await work.projects.put_document(changed)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return changed
 
     async def delete_document(self, name: str, project: str = "") -> ProjectDocument:
@@ -344,7 +350,7 @@ class ProjectBoard:
         _check_author(reader, document.made_by, "delete this document")
         async with self._boards.store.work() as work:
             await work.projects.remove_document(document.id)
-        self._boards.changed.send()
+        self._boards.tell_changed()
         return document
 
     # --- shared ------------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ class ProjectRoutes:
         told = ""
         while True:
             changed = self._boards.changed.next
-            version = derive("version", await self._boards.load_version())
+            version = await self._boards.load_version()
             if version != told:
                 told = version
                 yield encode_sse("changed", asdict(BoardChanged(version)))
