@@ -77,12 +77,15 @@ class ReaderDirectory:
         named |= {room_audience(self._members.platform, room) for room in rooms}
         return _make_private(principal, named)
 
-    async def find(self, scope: CallScope) -> ProjectReader:
-        """Returns the reader in a turn: everybody who reads its answer."""
+    async def find(self, scope: CallScope, *, is_alone: bool | None = None) -> ProjectReader:
+        """Returns the reader in a turn: everybody who reads its answer. `is_alone` tells that nobody but the asker
+        does, where that is known already.
+        """
         if scope.principal.kind is PrincipalKind.TASK_WATCHER:
             return await self._find_watcher(scope)
-        async with self._store.work(write=False) as work:
-            is_alone = await is_private(work, scope)
+        if is_alone is None:
+            async with self._store.work(write=False) as work:
+                is_alone = await is_private(work, scope)
         if is_alone and scope.principal.kind is not PrincipalKind.PLATFORM_USER:
             return replace(await self.find_person(scope.principal), scope=scope)
         platform, room = scope.place.platform, scope.place.thread or scope.place.channel
@@ -100,7 +103,9 @@ class ReaderDirectory:
             principal=scope.principal, audiences=AudienceFilter(frozenset(named)), own=own, scope=scope
         )
 
-    async def find_room(self, principal: Principal, place: Place, account: AgentName) -> ProjectReader:
+    async def find_room(
+        self, principal: Principal, place: Place, account: AgentName, *, is_alone: bool
+    ) -> ProjectReader:
         """Returns the reader in a room of a platform, outside of turns: everybody who reads there."""
         scope = CallScope(
             agent=account,
@@ -110,7 +115,7 @@ class ReaderDirectory:
             turn_id=TurnId(""),
             account=account,
         )
-        return replace(await self.find(scope), scope=None)
+        return replace(await self.find(scope, is_alone=is_alone), scope=None)
 
     async def may_tell(self, reader: ProjectReader, audience: str) -> bool:
         """Whether all who may read that audience could have read along where the reader is."""
@@ -128,7 +133,9 @@ class ReaderDirectory:
 
     async def may_hear(self, audience: str, place: Place, account: AgentName) -> bool:
         """Whether everybody who reads at a place of a platform may read the audience."""
-        reader = await self.find_room(Principal(PrincipalKind.HOOK, "delivery", "delivery"), place, account)
+        reader = await self.find_room(
+            Principal(PrincipalKind.HOOK, "delivery", "delivery"), place, account, is_alone=False
+        )
         return reader.audiences.allows(audience)
 
     async def _find_watcher(self, scope: CallScope) -> ProjectReader:
