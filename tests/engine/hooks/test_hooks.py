@@ -1,33 +1,74 @@
-"""Which hooks a turn has, and what is stored for them."""
+"""Hooks around turns: what runs, with what, in whose name, and what a turn makes of it."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
+import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
+from denizen.domain.audit import AuditEvent, AuditKind
 from denizen.domain.hook import Hook, Hooks
+from denizen.domain.message import Message, Role, join_text
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.engine_fixture import ANA, NAME, ToolsetFixture, generation, message, open_engine
+from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult
+from denizen.domain.turn import CallRecord, TurnStatus
+from denizen.engine.audit.audit_log import read_log
+from denizen.engine.hooks.runner import hook_run_id
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryLog
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import (
+    ANA,
+    LOOK,
+    NAME,
+    WRITE,
+    EngineFixture,
+    ToolsetFixture,
+    generation,
+    message,
+    open_engine,
+    strip_date,
+)
 
 pytestmark = pytest.mark.anyio
 
 DIGEST = Principal(PrincipalKind.SCHEDULE, "digest", "digest")
 
 
-async def test_the_variables_of_a_request_are_stored_with_its_turn() -> None:
-    async with open_engine(ScriptedModel(ScriptedReply("yes"))) as engine:
-        turn = await engine.turns.submit(message("hello", variables={"last_run": "noon"}))
-
-        assert (await engine.turns.get(turn.id)).options["variables"] == {"last_run": "noon"}
+def hook(text: str, skip_if: str = "", *, tool: str = "look") -> Hook:
+    return Hook(tool, {"q": text}, skip_if)
 
 
-async def test_the_hooks_of_the_agent_come_before_those_of_the_trigger() -> None:
-    own, of_trigger = Hook("own"), Hook("of_trigger")
-    made = generation(ScriptedModel(), ToolsetFixture(), agent=Agent(NAME, hooks=Hooks((own,), (own,))))
-    made = replace(made, trigger_hooks={DIGEST.key: Hooks((of_trigger,), (of_trigger,))})
-    async with open_engine(ScriptedModel(ScriptedReply("yes"))) as engine:
-        turn = await engine.turns.submit(message("hello"))
+def hooked(*before: Hook, after: Sequence[Hook] = ()) -> Agent:
+    """An agent with hooks, and with no tools of its own."""
+    return Agent(NAME, hooks=Hooks(before, tuple(after)), tool_access=ToolAccess(tools=()))
 
-    assert made.find_hooks(replace(turn, principal=DIGEST)) == Hooks((own, of_trigger), (own, of_trigger))
-    assert made.find_hooks(replace(turn, principal=ANA)) == Hooks((own,), (own,))
+
+async def finish(engine: EngineFixture, turn_id: str) -> None:
+    """Waits for the hooks after a turn."""
+    await engine.durable.wait(hook_run_id(turn_id))
+
+
+async def calls_of(engine: EngineFixture, turn_id: str) -> Sequence[CallRecord]:
+    async with engine.store.work(write=False) as work:
+        return await work.turns.list_calls(turn_id)
+
+
+def asked(tools: ToolsetFixture) -> list[object]:
+    return [each.args["q"] for each in tools.calls]
+
+
+@pytest.mark.proves("T20", "T21")
+async def test_hooks_run_in_order_around_a_turn_with_tools_that_the_agent_has_not() -> None:
+    model, tools = ScriptedModel(ScriptedReply("yes")), ToolsetFixture()
+    agent = hooked(hook("one"), hook("two"), after=[hook("three"), hook("four", tool="write")])
+    async with open_engine(model, tools, agent=agent) as engine:
+        done = await engine.say("hello")
+        await finish(engine, done.turn_id)
+
+    assert (done.status, done.reply) == (TurnStatus.DONE, "yes")
+    assert asked(tools) == ["one", "two", "three", "four"]
+    assert model.requests[0].tools == ()
