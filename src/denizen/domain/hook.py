@@ -15,6 +15,9 @@ from denizen.domain.record import record
 RESPONSE = "response"
 """The variable with the answer of the turn, for the hooks after it."""
 
+SKIPPED = "There was nothing to do: a hook of the agent skipped this."
+"""What another agent, or a program in its place, is told of a turn that was skipped."""
+
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 

@@ -1,37 +1,16 @@
 """Hooks around turns: what runs, with what, in whose name, and what a turn makes of it."""
 
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
-import anyio
 import pytest
 
 from denizen.domain.agent import Agent, ToolAccess
-from denizen.domain.audit import AuditEvent, AuditKind
 from denizen.domain.hook import Hook, Hooks
-from denizen.domain.message import Message, Role, join_text
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord, TurnStatus
-from denizen.engine.audit.audit_log import read_log
 from denizen.engine.hooks.runner import hook_run_id
-from denizen.ports.toolset import CallScope
-from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import (
-    ANA,
-    LOOK,
-    NAME,
-    WRITE,
-    EngineFixture,
-    ToolsetFixture,
-    generation,
-    message,
-    open_engine,
-    strip_date,
-)
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 

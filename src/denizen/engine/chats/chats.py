@@ -44,6 +44,7 @@ from denizen.engine.chats.titles import ChatTitles, title_run_id
 from denizen.engine.chats.uploads import ChatUploads, Upload
 from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
 from denizen.engine.intake.rate_limiter import take_rate
@@ -264,7 +265,7 @@ class Chats:
     async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
         """Removes what the durable log has of turns and titles, where it has what models and tools said."""
         durable = self._services.durable
-        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
+        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id), hook_run_id(turn_id))]
         for run in set(runs) & set(await durable.pending()):
             with suppress(DenizenError):
                 await durable.wait(run)

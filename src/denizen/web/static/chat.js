@@ -246,8 +246,8 @@ function fill(item, message) {
 function finish(item, message) {
   const turn = message.turn;
   const isAnswer = message.role === "assistant";
-  const hasEndedBadly = ["failed", "refused", "cancelled"].includes(turn.status);
-  const more = !isAnswer && hasEndedBadly ? [messageItem("assistant", turn.agent)] : [];
+  const hasNoAnswer = ["failed", "refused", "cancelled", "skipped"].includes(turn.status);
+  const more = !isAnswer && hasNoAnswer ? [messageItem("assistant", turn.agent)] : [];
   const target = isAnswer ? item : more[0];
   if (!target) return more;
   const { reasoning, images, cards } = turn.extras;
@@ -256,6 +256,7 @@ function finish(item, message) {
   if (cards) target.append(cardsBody(cards));
   if (turn.error && turn.status !== "cancelled") target.append(problemBlock(turn.error));
   if (turn.status === "cancelled") target.append(element("p", "quiet", "Stopped."));
+  if (turn.status === "skipped") target.append(element("p", "quiet", "Skipped by a hook."));
   if (turn.status !== "open") target.append(answerTools(message, turn));
   return more;
 }
