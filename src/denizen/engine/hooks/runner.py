@@ -51,7 +51,7 @@ MAX_OUTPUT_CHARS = 8000
 """How much of an output stands in front of a prompt: a small model must be able to read it."""
 
 RULE = "\n\n---\n\n"
-"""Divides outputs, and the last of them from the prompt."""
+"""Divides outputs, and the last of them from the prompt, before which a part of a message ends its line."""
 
 FOREIGN = frozenset({Taint.OTHERS, Taint.TOOL})
 """The taint of a variable of which nobody knows what went into it."""
@@ -320,7 +320,9 @@ def write_preface(runs: Sequence[HookRun]) -> PromptMessage | None:
         return None
     texts = [quote_untrusted(output, source=f"the hook {run.hook.tool}") for run, output in said]
     taint = frozenset({Taint.TOOL}).union(*(run.taint for run, _ in said))
-    return replace(PromptMessage(Role.USER, (TextPart(RULE.join(texts) + RULE),), "hook"), taint=taint)
+    return replace(
+        PromptMessage(Role.USER, (TextPart(RULE.join([*texts, ""]).removesuffix("\n")),), "hook"), taint=taint
+    )
 
 
 def _read_variables(turn: Turn) -> dict[str, str]:
