@@ -146,7 +146,7 @@ async def open_site(server: Process) -> AsyncGenerator[Site]:
         await page.get_by_label("Name").fill("Ann")
         await page.get_by_label("Password").fill("correct horse battery")
         await page.get_by_role("button", name="Make the account").click()
-        await page.wait_for_url(f"{url}/")
+        await page.wait_for_url(f"{url}/admin/setup")
         yield Site(url, browser, await context.storage_state())
         await browser.close()
 
