@@ -94,7 +94,7 @@ SCROLL = """async () => {
     else if (!button.hidden && still % 30 === 29) button.click();
     still = scroller.scrollTop > 0 ? 0 : still + 1;
   }
-  return { frames, messages: document.querySelectorAll("#log > .message").length };
+  return { frames, messages: document.querySelectorAll("#log .message").length };
 }"""
 
 
