@@ -31,8 +31,10 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.config_sections import address
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setting_fields import join_path
 from denizen_sdk.errors import ProblemDetails
 
 MODELS = "/admin/models"
@@ -56,7 +58,8 @@ _NOTICES = {
 @record(kw_only=True)
 class ModelsPage:
     """The context of `models.html`. `alias` and `price` hold what stands in their forms, `agents` the agents with the
-    models that they name; `trial` is the outcome of a question that was just asked.
+    models that they name; `trial` is the outcome of a question that was just asked. `forms` are the addresses where
+    what was detected about a model is corrected.
     """
 
     frame: Frame
@@ -69,6 +72,7 @@ class ModelsPage:
     agents: Sequence[Agent]
     alias: Mapping[str, str]
     price: Mapping[str, str]
+    forms: Mapping[str, str]
     trial: ModelTrial | None = None
     notice: str = ""
     problem: ProblemDetails | None = None
@@ -77,7 +81,8 @@ class ModelsPage:
 @record(kw_only=True)
 class ProviderPage:
     """The context of `provider.html`. Without a `provider` it is the form for a new one. Once it `is_listed`, `served`
-    are the models that it lists now, and `list_problem` says why it lists none.
+    are the models that it lists now, and `list_problem` says why it lists none. `form` is the address of its other
+    settings, or empty.
     """
 
     frame: Frame
@@ -85,6 +90,7 @@ class ProviderPage:
     provider: ConfiguredProvider | None
     kinds: Sequence[ProviderKindInfo]
     values: Mapping[str, str]
+    form: str
     is_listed: bool = False
     served: Sequence[str] = ()
     list_problem: ProblemDetails | None = None
@@ -251,6 +257,11 @@ class ModelPages:
             agents=self._deps.engine.queries.list_agents(),
             alias={**_fill_alias(aliases, edited), **(alias or {})},
             price=_fill_price(models, priced) if price is None else {**_EMPTY_PRICE, **price},
+            forms={
+                each.info.name: address(join_path("models.overrides", each.info.name))
+                for each in models
+                if self._deps.configuration is not None
+            },
             trial=trial,
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
@@ -281,6 +292,9 @@ class ModelPages:
             provider=provider,
             kinds=self._models.list_kinds(),
             values={**values, **{name: value for name, value in typed.items() if name in values}},
+            form=address(join_path("models.providers", provider.name))
+            if provider is not None and not provider.is_implied and self._deps.configuration is not None
+            else "",
             is_listed=is_listed,
             served=served,
             list_problem=list_problem,
