@@ -167,7 +167,7 @@ class ConfigSectionPages:
                 return await self._render(request, part, form, change=plan, faults=plan.faults)
             done = await self._files.apply(get_principal(request), edit, expected=expected)
         except DenizenError as error:
-            found = _read_faults(error)
+            found = read_faults(error)
             return await self._render(request, part, form, faults=found, error=None if found else error)
         sections = ", ".join(done.needs_restart)
         here = _find_parent(part.path) if "remove" in form else part.path
@@ -252,7 +252,7 @@ def _match_page(path: str, owners: Mapping[str, str]) -> str:
     return ""
 
 
-def _read_faults(error: DenizenError) -> list[ConfigurationFault]:
+def read_faults(error: DenizenError) -> list[ConfigurationFault]:
     """Returns what loading a configuration found wrong with it; nothing for another error."""
     problems = cast("Sequence[Mapping[str, Any]]", error.context.get("problems", ()))
     return [ConfigurationFault(**each) for each in problems]

@@ -82,7 +82,7 @@ class ModelsPage:
 class ProviderPage:
     """The context of `provider.html`. Without a `provider` it is the form for a new one. Once it `is_listed`, `served`
     are the models that it lists now, and `list_problem` says why it lists none. `form` is the address of its other
-    settings, or empty.
+    settings, or empty. With `is_key_lost` a key was typed that has to be typed again.
     """
 
     frame: Frame
@@ -91,6 +91,7 @@ class ProviderPage:
     kinds: Sequence[ProviderKindInfo]
     values: Mapping[str, str]
     form: str
+    is_key_lost: bool
     is_listed: bool = False
     served: Sequence[str] = ()
     list_problem: ProblemDetails | None = None
@@ -295,6 +296,7 @@ class ModelPages:
             form=address(join_path("models.providers", provider.name))
             if provider is not None and not provider.is_implied and self._deps.configuration is not None
             else "",
+            is_key_lost=problem is not None and bool(typed.get("key")),
             is_listed=is_listed,
             served=served,
             list_problem=list_problem,
