@@ -42,7 +42,7 @@ PROVIDER = f"{MODELS}/providers"
 _EDITED = QueryParameter(name="edit", max_chars=200)
 _PRICED = QueryParameter(name="price", max_chars=300)
 TRIALS = RateLimit(calls=10, window_s=600)
-"""How often one person may test a model: each test is a request that no budget bounds."""
+"""How often one person may test a model: where no budget is set, nothing else bounds what tests cost."""
 _EMPTY_PRICE: Mapping[str, str] = {"model": "", "input": "", "output": "", "cached": ""}
 _NOTICES = {
     "default": "The model is chosen. Agents that name none use it from the next question on.",
@@ -131,7 +131,7 @@ class ModelPages:
             await self._take_trial(by)
             if RoleName.OWNER not in by.roles:
                 await self._check_offered(name)
-            return await self._render(request, trial=await self._models.try_model(name))
+            return await self._render(request, trial=await self._models.try_model(by, name))
         except DenizenError as error:
             return await self._render(request, error=error)
 
