@@ -104,9 +104,12 @@ class Generation:
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
 
     def find_hooks(self, turn: Turn) -> Hooks:
-        """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it."""
+        """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it. A delegated
+        turn was triggered by another turn, which has the latter.
+        """
         agent = self.agents.get(turn.agent)
-        return (agent.hooks if agent else NO_HOOKS) + self.trigger_hooks.get(turn.principal.key, NO_HOOKS)
+        own = agent.hooks if agent else NO_HOOKS
+        return own if turn.parent else own + self.trigger_hooks.get(turn.principal.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
