@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
+from denizen.domain.delegation import ParentTurn, parent_from_json
 from denizen.domain.demands import AnswerDemands
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -22,19 +23,30 @@ from denizen.domain.tool import ToolCall
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome
 
+PARENT = "parent"
+"""Among the options of a turn: the turn that handed it its task."""
+
 
 class TurnStatus(StrEnum):
-    """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it."""
+    """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it; SKIPPED: a hook
+    found that there was nothing to do (`domain/hook`), so it has neither an answer nor a failure.
+    """
 
     OPEN = "open"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
     REFUSED = "refused"
+    SKIPPED = "skipped"
 
     @property
     def is_final(self) -> bool:
         return self is not TurnStatus.OPEN
+
+    @property
+    def is_error(self) -> bool:
+        """Whether an answer was wanted and there is none."""
+        return self in (TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.REFUSED)
 
 
 @record
@@ -73,6 +85,7 @@ class Sender:
 class RequestOptions:
     """How a sender wants a message answered. `model` overrides the agent's model for this turn. `is_administration` is
     set for chats about the administration, by those who checked that the sender may have one (`engine/chats`).
+    `variables` are what the hooks of the turn may tell (`domain/hook`), such as when a schedule ran last.
     """
 
     instructions: str = ""
@@ -80,6 +93,7 @@ class RequestOptions:
     max_output_tokens: int | None = None
     is_administration: bool = False
     demands: AnswerDemands = field(default_factory=AnswerDemands)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @record
@@ -101,7 +115,8 @@ class TurnRequest:
     `parts` are what the sender says, or nothing but results of calls that an earlier turn left to the sender.
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender
     chose the id: a message that says something else under the same one is refused. `shared` says that others talk here
-    too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so.
+    too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so. `parent`
+    is the turn that hands the task to this one; then `owed` is where the parent's reply goes.
     """
 
     agent: AgentName
@@ -113,6 +128,7 @@ class TurnRequest:
     shared: bool = False
     owed: ReplyTarget | None = None
     subject: Subject | None = None
+    parent: ParentTurn | None = None
     session: SessionChoice = field(default_factory=SessionChoice)
     options: RequestOptions = field(default_factory=RequestOptions)
 
@@ -157,6 +173,11 @@ class Turn:
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     route: Route | None = None
     result: TurnResult = field(default_factory=TurnResult)
+
+    @property
+    def parent(self) -> ParentTurn | None:
+        """The turn that handed this one its task; None where somebody asked it."""
+        return parent_from_json(self.options.get(PARENT))
 
 
 @record(kw_only=True)

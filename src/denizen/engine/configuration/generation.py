@@ -20,8 +20,10 @@ from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.guild_settings import NARROWING, GuildField
+from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.principal import Principal
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
@@ -80,7 +82,7 @@ class Generation:
 
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
-    all agents.
+    all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
     """
 
     number: int
@@ -99,6 +101,15 @@ class Generation:
     guild_fields: frozenset[GuildField] = frozenset(NARROWING)
     makes_titles: bool = True
     is_model_chosen: bool = False
+    trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+
+    def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
+        """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
+        was triggered by another turn, which has the latter.
+        """
+        found = self.agents.get(agent)
+        own = found.hooks if found else NO_HOOKS
+        return own if is_delegated else own + self.trigger_hooks.get(asker.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
