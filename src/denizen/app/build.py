@@ -50,6 +50,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -121,6 +122,7 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    bus: EventBus
     restart: RestartSignal
 
     @property
@@ -295,6 +297,7 @@ def _build_denizen(
         skills=skills,
     )
     turns = TurnRunner(runtime, services)
+    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -307,6 +310,7 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        bus=bus,
         restart=restart,
     )
 

@@ -26,6 +26,7 @@ from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
@@ -105,6 +106,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *ActivityRoutes(engine.queries).routes,
         *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,
+        *(HookRoutes(deps.webhooks).routes if deps.webhooks is not None else ()),
         *AccountRoutes(deps).routes,
         *UserRoutes(deps).routes,
         *(

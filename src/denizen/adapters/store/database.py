@@ -20,6 +20,7 @@ from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
 from denizen.adapters.store.conversations import SqlConversations, SqlSessions
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
+from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
@@ -80,6 +81,7 @@ class SqlUnitOfWork:
     documents = _bind(SqlDocuments)
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
+    events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)
