@@ -85,3 +85,32 @@ async def test_a_webhook_whose_answer_was_killed_is_answered_once(deployment: Di
         await deployment.until(deployment.said)
         assert await deployment.settle() == ["The site is deployed."]
     assert len(deployment.rows(DELIVERIES)) == 1
+
+
+WELCOME = """\
+listeners:
+  welcome:
+    on: discord.member.join
+    action: post
+    message: "Welcome to {{{{guild.name}}}}, {{{{user.mention}}}} ({{{{user.name}}}})!"
+    channel: "{where}"
+  role:
+    on: [discord.role.change, "discord.member.*"]
+    action: log
+"""
+
+
+async def test_whoever_joins_on_discord_is_welcomed_with_a_post_that_calls_them(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=WELCOME.format(where=deployment.general.id))
+    async with deployment.run() as denizen:
+        cem = deployment.world.add_person("[Cem](https://x.example) @everyone")
+        deployment.guild.join(cem)
+        await deployment.until(deployment.posts)
+        [post] = deployment.posts()
+        name = r"\[Cem\](https://x.example) @" + "\u200beveryone"
+        assert post.content == f"Welcome to {deployment.guild.name}, <@{cem.id}> ({name})!"
+        assert post.mentioned.users == [cem] and not post.mentioned.everyone
+        await denizen.kill()
+    assert not deployment.requests
+    kinds = deployment.rows("SELECT type, status FROM events JOIN event_deliveries ON event = key ORDER BY listener")
+    assert kinds == [("discord.member.join", "done"), ("discord.member.join", "done")]

@@ -55,6 +55,7 @@ from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -123,6 +124,7 @@ class Denizen:
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     bus: EventBus
+    community_events: CommunityEvents
     restart: RestartSignal
 
     @property
@@ -311,6 +313,7 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         bus=bus,
+        community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
 

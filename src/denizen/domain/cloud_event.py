@@ -50,7 +50,11 @@ class CloudEvent:
     @property
     def key(self) -> str:
         """The key of the event in the store: the same for the same source and id, for ever."""
-        return derive("event", self.source, self.id)
+        return event_key(self.source, self.id)
+
+
+def event_key(source: str, key: str) -> str:
+    return derive("event", source, key)
 
 
 def matches_type(pattern: str, kind: str) -> bool:

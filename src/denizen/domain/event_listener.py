@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from denizen.domain.cloud_event import CloudEvent, find_field, matches_type
 from denizen.domain.ids import AgentName, TurnId, derive
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonScalar
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.webhook import WebhookRoute
@@ -31,8 +31,8 @@ class FieldCondition:
     """
 
     path: str
-    one_of: tuple[str | float | bool, ...] = ()
-    not_any: tuple[str | float | bool, ...] = ()
+    one_of: tuple[JsonScalar, ...] = ()
+    not_any: tuple[JsonScalar, ...] = ()
     contains: str = ""
     at_least: float | None = None
     at_most: float | None = None
@@ -51,7 +51,7 @@ class FieldCondition:
         )
 
 
-def _fits(wanted: str | float | bool, value: Json) -> bool:
+def _fits(wanted: JsonScalar, value: Json) -> bool:
     if isinstance(wanted, bool) or isinstance(value, bool):
         return wanted is value
     if isinstance(wanted, str):

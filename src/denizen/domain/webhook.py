@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import cast
 
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.errors import InvalidInput, NotAllowed
@@ -164,7 +163,7 @@ def _read_body(body: bytes) -> JsonObject:
             "The body of this webhook is not valid JSON.", code="json_invalid", fix="Have it sent as application/json."
         ) from error
     if isinstance(data, dict):
-        return cast("JsonObject", data)
+        return data
     return {"items": data}
 
 

@@ -44,6 +44,10 @@ class EventRepository(Protocol):
 
     async def search(self, wanted: EventSearch) -> Sequence[LoggedEvent]: ...
 
+    async def forget(self, keys: Sequence[str]) -> int:
+        """Removes these events, with their deliveries. Returns how many there were."""
+        ...
+
     async def forget_actor(self, actor: str) -> int:
         """Removes the events of somebody, with their deliveries. Returns how many."""
         ...

@@ -68,6 +68,7 @@ _OLD = (
     .order_by(events.c.position)
     .limit(100)
 )
+_KEYS = sa.select(events.c.key).where(events.c.key.in_(sa.bindparam("which", expanding=True)))
 _OF_ACTOR = sa.select(events.c.key).where(events.c.actor == sa.bindparam("whose", type_=EscapedText()))
 _DELIVERY = sa.select(event_deliveries).where(event_deliveries.c.id == sa.bindparam("which"))
 _OF_TURN = sa.select(event_deliveries).where(event_deliveries.c.turn_id == sa.bindparam("which"))
@@ -76,7 +77,7 @@ _OF_EVENTS = (
     .where(event_deliveries.c.event.in_(sa.bindparam("which", expanding=True)))
     .order_by(event_deliveries.c.position)
 )
-_MOST = sa.bindparam("most")
+_MOST = sa.bindparam("most", type_=sa.Integer())
 _FAILED = (
     sa.select(event_deliveries)
     .where(event_deliveries.c.status == EventDeliveryStatus.FAILED)
@@ -155,6 +156,9 @@ class SqlEvents(SqlRepository):
         }
         used = {name: value for name, value in bounds.items() if name in statement.compile().params}
         return await self._list(_read_logged, statement, used)
+
+    async def forget(self, keys: Sequence[str]) -> int:
+        return await self._remove(_KEYS, {"which": list(keys)}) if keys else 0
 
     async def forget_actor(self, actor: str) -> int:
         return await self._remove(_OF_ACTOR, {"whose": actor})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Annotated, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
@@ -71,7 +71,7 @@ def _channel(value: str) -> str:
 def _read_short_condition(value: object) -> object:
     """Returns the section that a value or a list of them stands for."""
     if isinstance(value, list):
-        return {"one_of": value}
+        return {"one_of": cast("list[object]", value)}
     return {"one_of": [value]} if isinstance(value, str | int | float | bool) else value
 
 

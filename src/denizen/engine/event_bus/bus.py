@@ -92,11 +92,11 @@ class EventBus:
 
     async def publish(self, event: CloudEvent) -> bool:
         """Keeps the event, with what is to be done about it. False when it is there already."""
-        listeners = find_listeners(event, self._runtime.current.events.listeners)
+        listeners: Sequence[EventListener] = find_listeners(event, self._runtime.current.events.listeners)
         if event.depth > MAX_DEPTH and listeners:
             about = {"event": event.key, "type": event.type, "cause": event.cause}
             _log.warning("an event has no effect: more than %d follow from each other", MAX_DEPTH, extra=about)
-            listeners = []
+            listeners = ()
         now = self._clock.now()
         async with self._store.work() as work:
             is_new = await work.events.append(event)
@@ -105,6 +105,11 @@ class EventBus:
         if any(each.status is EventDeliveryStatus.WAITING for each in planned):
             self._changed.send()
         return is_new
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Removes these events from the log, and what is still to be done about them."""
+        async with self._store.work() as work:
+            await work.events.forget(keys)
 
     async def _plan(self, work: UnitOfWork, event: CloudEvent, listener: EventListener, now: datetime) -> EventDelivery:
         status, note = EventDeliveryStatus.WAITING, ""
