@@ -51,6 +51,7 @@ from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -124,6 +125,7 @@ class Denizen:
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     bus: EventBus
+    events: EventLog
     community_events: CommunityEvents
     restart: RestartSignal
 
@@ -313,6 +315,7 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         bus=bus,
+        events=EventLog(runtime, store, clock, bus),
         community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )

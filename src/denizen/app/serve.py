@@ -51,6 +51,7 @@ from denizen.web.http.dependencies import (
     CommunityServices,
     EnabledChannels,
     EngineEntryPoints,
+    EventServices,
     GapServices,
     InstanceServices,
     KnowledgeServices,
@@ -308,7 +309,7 @@ def _server(
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
-            webhooks=WebhookIntake(denizen.runtime, clock, denizen.bus),
+            events=EventServices(denizen.events, WebhookIntake(denizen.runtime, clock, denizen.bus)),
             instance=external.instance,
         )
     )
