@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -50,10 +51,13 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -64,6 +68,9 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
+
+if TYPE_CHECKING:
+    from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""
@@ -123,6 +130,9 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    bus: EventBus
+    events: EventLog
+    community_events: CommunityEvents
     restart: RestartSignal
 
     @property
@@ -130,6 +140,11 @@ class Denizen:
         """The settings of agents that their owners have made besides the configuration."""
         assert self.services.assistant is not None  # as `open_denizen` builds it
         return self.services.assistant
+
+    @property
+    def delegations(self) -> Delegations:
+        """The tasks that agents gave to others."""
+        return self.generation_deps.open_delegations()
 
     @property
     def memories(self) -> MemoryBrowser:
@@ -249,7 +264,7 @@ def _build_denizen(
     memories = build_memories(home, runtime, store, channels, clock)
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
-    uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = build_services(
         runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
     )
@@ -296,6 +311,7 @@ def _build_denizen(
         search=knowledge.search,
         sandbox=adapters.sandbox,
     )
+    turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -305,8 +321,9 @@ def _build_denizen(
         mcp=adapters.mcp,
         own_skills=SkillRegistry(home),
         skills=skills,
+        open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    turns = TurnRunner(runtime, services)
+    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -319,8 +336,18 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        bus=bus,
+        events=EventLog(runtime, store, clock, bus),
+        community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
+
+
+def open_delegations(runtime: Runtime, services: EngineServices, turns: TurnRunner) -> Delegations:
+    """Returns what hands tasks from agent to agent. It is imported only when it is needed."""
+    from denizen.engine.delegation.delegations import Delegations
+
+    return Delegations(runtime, services, turns)
 
 
 def make_home(home: Path) -> None:

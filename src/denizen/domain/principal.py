@@ -9,8 +9,8 @@ from denizen.domain.record import record
 
 
 class PrincipalKind(StrEnum):
-    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule, hook or
-    the task watcher.
+    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule, hook or the
+    task watcher, or a listener or webhook, whose turns events cause.
     """
 
     PLATFORM_USER = "platform_user"
@@ -21,6 +21,8 @@ class PrincipalKind(StrEnum):
     SCHEDULE = "schedule"
     HOOK = "hook"
     TASK_WATCHER = "task_watcher"
+    LISTENER = "listener"
+    WEBHOOK = "webhook"
 
 
 class RoleName(StrEnum):

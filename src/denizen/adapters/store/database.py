@@ -18,8 +18,10 @@ from denizen.adapters.store.chats import SqlChats
 from denizen.adapters.store.columns import metadata
 from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
 from denizen.adapters.store.conversations import SqlConversations, SqlSessions
+from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
+from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
@@ -81,9 +83,11 @@ class SqlUnitOfWork:
     documents = _bind(SqlDocuments)
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
+    events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
+    delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)
     sign_ins = _bind(SqlSignIns)

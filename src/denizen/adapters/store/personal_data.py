@@ -20,6 +20,8 @@ from denizen.adapters.store.approvals import approvals, grants
 from denizen.adapters.store.chats import chats, message_votes
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.conversations import conversations, sessions
+from denizen.adapters.store.delegations import delegations
+from denizen.adapters.store.events import events
 from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
@@ -69,6 +71,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     message_votes: message_votes.c.message_id.in_(_MESSAGES),
     messages: messages.c.id.in_(_MESSAGES),
     summaries: summaries.c.session_id.in_(_SESSIONS),
+    delegations: sa.or_(delegations.c.turn_id.in_(_TURNS), delegations.c.asker == _KEY),
     turns: turns.c.id.in_(_TURNS),
     sessions: sessions.c.id.in_(_SESSIONS),
     conversations: conversations.c.id.in_(_CONVERSATIONS),
@@ -93,6 +96,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     proposals: {proposals.c.asker: "", proposals.c.proposer: FORGOTTEN, proposals.c.decided_by: FORGOTTEN},
     allowlist: {allowlist.c.allowed_by: FORGOTTEN},
     **{table: {table.c.author: FORGOTTEN} for table in (projects, tasks, task_comments, project_documents)},
+    events: {events.c.actor: FORGOTTEN},
     side_requests: {side_requests.c.principal: FORGOTTEN},
     usage_reports: {usage_reports.c.principal: FORGOTTEN},
     usage_days: {usage_days.c.principal: FORGOTTEN},
@@ -108,6 +112,7 @@ IMPERSONAL: Mapping[str, str] = {
     "bot_reply_counts": "platforms only",
     "config_generations": "digests",
     "documents": "read from sources",
+    "event_deliveries": "of listeners",
     "follows": "platforms only",
     "index_progress": "of the index",
     "opt_outs": "platforms only",
@@ -135,6 +140,7 @@ MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "reminders": {reminders: OWNED[reminders]},
     "settings": {user_settings: OWNED[user_settings]},
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
+    "events": {events: events.c.actor == _KEY},
     "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
     "projects and tasks": {
         table: table.c.author == _KEY for table in (projects, tasks, task_comments, project_documents)

@@ -211,9 +211,12 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the places outside of `agents` where agents are named: accounts, what they may switch to, commands,
-    the task watcher, budgets, rules of the gate.
+    """Yields the places where agents are named: whom they give tasks to, accounts, what they may switch to, commands,
+    the task watcher, listeners, budgets, rules of the gate.
     """
+    yield from _list_names(("agent_defaults",), _group(tree, "agent_defaults"), "delegates_to")
+    for name, agent in _group(tree, "agents").items():
+        yield from _list_names(("agents", name), agent, "delegates_to")
     discord = _group(_group(tree, "channels"), "discord")
     yield from _list_names(("channels", "discord"), discord, "switchable")
     for name, account in _group(discord, "accounts").items():
@@ -229,6 +232,12 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     watcher = _group(tree, "task_watcher").get("agent")
     if isinstance(watcher, str) and watcher:
         yield ("task_watcher", "agent"), watcher
+    for section in (("listeners",), ("webhooks", "routes")):
+        group = tree if len(section) == 1 else _group(tree, section[0])
+        for name, named in _group(group, section[-1]).items():
+            agent = named.get("agent") if isinstance(named, Mapping) else None
+            if isinstance(agent, str) and agent:
+                yield (*section, name, "agent"), agent
     for name in _group(_group(tree, "budgets"), "agents"):
         yield ("budgets", "agents", name), name
     rules = _group(tree, "gate").get("rules")

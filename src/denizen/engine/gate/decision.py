@@ -23,6 +23,7 @@ from typing import Protocol
 
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
+from denizen.domain.event_listener import EVENT_KINDS
 from denizen.domain.principal import RoleName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
@@ -163,7 +164,7 @@ class PolicyEngine:
         if member is not None:
             case = replace(case, scope=_with_roles(case.scope, member.roles))
         is_sure = member is None or member.is_complete
-        rule = policy.find_rule(case.asked, case.scope) if is_sure else policy.find_strictest(case.asked, case.scope)
+        rule = _find_rule(case, policy, is_sure=is_sure)
         if rule is not None and rule.decision is Decision.DENY:
             return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
         foreign = policy.find_foreign(case.spec, case.asked, case.scope)
@@ -224,6 +225,21 @@ def _with_roles(scope: CallScope, roles: frozenset[str]) -> CallScope:
     return replace(scope, principal=replace(asker, roles=asker.roles | roles))
 
 
+def _find_rule(case: GateCase, policy: GatePolicy, *, is_sure: bool) -> ToolRule | None:
+    """Returns the rule about the call. In a delegated turn those for the agent that delegates hold too: of the two
+    rules the stricter one, and none where only one of them allows the call.
+    """
+    find = policy.find_rule if is_sure else policy.find_strictest
+    own, delegator = find(case.asked, case.scope), case.scope.delegator
+    if delegator is None:
+        return own
+    both = (own, find(case.asked, replace(case.scope, agent=delegator.agent)))
+    for decision in (Decision.DENY, Decision.ASK):
+        if strict := next((rule for rule in both if rule is not None and rule.decision is decision), None):
+            return strict
+    return own if None not in both else None
+
+
 def _may_administrate(scope: CallScope) -> bool:
     return scope.is_administration and any(has_role(scope.principal, role) for role in (RoleName.ADMIN, RoleName.OWNER))
 
@@ -250,12 +266,17 @@ def _approve_without_observer(case: GateCase, rule: ToolRule | None) -> Verdict 
 
 
 def _ask_as_configured(case: GateCase, policy: GatePolicy, rule: ToolRule | None) -> Iterator[Verdict]:
-    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that."""
+    """Where a rule or a mode wants people to be asked, and for what an event wants that no rule allows. Silence is
+    consent only where the owner wrote that.
+    """
     tool = case.asked.tool
     if rule is not None and rule.decision is Decision.ASK:
         why = rule.reason or "a rule of this server wants people to be asked"
         yield _ask(case, policy, why, "rule", rule=rule.approval or policy.approval)
     is_allowed = rule is not None and rule.decision is Decision.APPROVE
+    if case.tier >= Tier.SENSITIVE and not is_allowed and case.scope.principal.kind in EVENT_KINDS:
+        why = f"'{tool}' may change what belongs to others, and an event asks for it, not a human"
+        yield _ask(case, policy, why, "event", rule=_surely(policy.owners))
     if policy.mode(tool, is_allowed=is_allowed) is ToolMode.ASK:
         yield _ask(case, policy, f"people are asked about every use of '{tool}'", "mode", rule=policy.approval)
 
