@@ -212,7 +212,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
+    for module in (turns, agents, knowledge, gaps, projects, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

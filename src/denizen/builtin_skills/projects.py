@@ -142,14 +142,14 @@ async def projects(
     match action:
         case "list":
             found = await board.list_projects()
-            return _quote("projects", map(_line_of_project, found)) if found else _tell("There is no project yet.")
+            return _quote("projects", map(_summary, found)) if found else _tell("There is no project yet.")
         case "create":
             made = await board.create_project(draft)
             return _tell(f"Created {made.id}: {made.name}.")
         case "get":
             one = await board.get_project(_need("project", project))
             listed = [each.name for each in await board.list_documents(one.id)]
-            about = [_line_of_project(one), truncate(one.description, SHOWN_CHARS), f"documents: {', '.join(listed)}"]
+            about = [_summary(one), truncate(one.description, SHOWN_CHARS), f"documents: {', '.join(listed)}"]
             return _quote("project", about)
         case "update":
             changed = await board.change_project(_need("project", project), draft)
@@ -237,7 +237,7 @@ def _line(task: Task) -> str:
     return f"{task.id} [{task.status}] {task.title}: {', '.join(filter(None, more))}"
 
 
-def _line_of_project(project: Project) -> str:
+def _summary(project: Project) -> str:
     due = f", due {project.due_on}" if project.due_on else ""
     return f"{project.id} [{project.status}] {project.name}{due}"
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from denizen.cli.home import with_denizen
@@ -111,7 +112,8 @@ async def write(denizen: Denizen, project: str, file: Path, name: str) -> None:
     from denizen.domain.errors import NotFound
 
     board = denizen.projects.open_for(denizen.operator)
-    found, name, text = await board.get_project(project), name or file.stem, file.read_text(encoding="utf-8")
+    found, name = await board.get_project(project), name or file.stem
+    text = await anyio.Path(file).read_text(encoding="utf-8")
     try:
         document = await board.change_document(name, found.id, text=text)
     except NotFound:

@@ -77,7 +77,7 @@ WATCHER = Principal(PrincipalKind.TASK_WATCHER, "tasks", "task watcher")
 
 
 class TaskAction(StrEnum):
-    """What happened to a task. A comment updates it."""
+    """The kind of a change of a task. A comment updates it."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -191,7 +191,7 @@ class TaskWatcherPolicy:
 
 @record(kw_only=True)
 class ProjectDraft:
-    """What somebody wants a project to be. None stays as it is, or has its default."""
+    """The fields that somebody wants a project to have. None stays as it is, or has its default."""
 
     name: str | None = None
     description: str | None = None
@@ -201,7 +201,7 @@ class ProjectDraft:
 
 @record(kw_only=True)
 class TaskDraft:
-    """What somebody wants a task to be. None stays as it is, or has its default."""
+    """The fields that somebody wants a task to have. None stays as it is, or has its default."""
 
     title: str | None = None
     description: str | None = None
