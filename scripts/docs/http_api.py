@@ -54,7 +54,7 @@ from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, projects, turns, usage, users
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 

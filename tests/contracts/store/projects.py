@@ -35,12 +35,12 @@ ROOM = room_audience("discord", "12")
 
 
 def make_project(key: str, audience: str = EVERYBODY, **more: Any) -> Project:
-    times = {"created_at": at(0), "updated_at": at(0)}
-    return Project(**{"id": key, "name": f"Project {key}", "audience": audience, "made_by": ANA} | times | more)
+    values: dict[str, Any] = {"id": key, "name": f"Project {key}", "audience": audience, "made_by": ANA}
+    return Project(**values | {"created_at": at(0), "updated_at": at(0)} | more)
 
 
 def make_task(key: str, project: str = "p", *, hours: float = 0, **more: Any) -> Task:
-    values = {"id": key, "project_id": project, "title": f"Task {key}", "made_by": ANA}
+    values: dict[str, Any] = {"id": key, "project_id": project, "title": f"Task {key}", "made_by": ANA}
     return Task(**values | {"created_at": at(0), "updated_at": at(hours)} | more)
 
 

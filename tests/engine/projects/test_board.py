@@ -18,9 +18,9 @@ from tests.engine.projects.project_fixture import ANA, BEN, MIA, OLGA, OPERATOR,
 pytestmark = pytest.mark.anyio
 
 
-def board_of(engine: ProjectFixture, who: Principal, where: str | Place = "", **more: bool) -> ProjectBoard:
+def board_of(engine: ProjectFixture, who: Principal, where: str | Place = "", *, tainted: bool = False) -> ProjectBoard:
     """The board of that person in a turn there; without a place outside of turns."""
-    return engine.boards.open(engine.scope(who, where, **more)) if where else engine.boards.open_for(who)
+    return engine.boards.open(engine.scope(who, where, tainted=tainted)) if where else engine.boards.open_for(who)
 
 
 async def add(engine: ProjectFixture, who: Principal, where: str | Place, title: str) -> str:
