@@ -36,12 +36,14 @@ ROOM = room_audience("discord", "12")
 
 def make_project(key: str, audience: str = EVERYBODY, **more: Any) -> Project:
     values: dict[str, Any] = {"id": key, "name": f"Project {key}", "audience": audience, "made_by": ANA}
-    return Project(**values | {"created_at": at(0), "updated_at": at(0)} | more)
+    values |= {"created_at": at(0), "updated_at": at(0), **more}
+    return Project(**values)
 
 
 def make_task(key: str, project: str = "p", *, hours: float = 0, **more: Any) -> Task:
     values: dict[str, Any] = {"id": key, "project_id": project, "title": f"Task {key}", "made_by": ANA}
-    return Task(**values | {"created_at": at(0), "updated_at": at(hours)} | more)
+    values |= {"created_at": at(0), "updated_at": at(hours), **more}
+    return Task(**values)
 
 
 async def add_tasks(store: Store, *tasks: Task) -> None:
