@@ -8,6 +8,7 @@
     indexing                    40 MB of documents, while somebody else writes; a database as above
     embedding                   processor time and memory of a passage with the small model, one way beside another
     event_loop                  the longest callback of the event loop, while an account has much to do
+    pages                       first paints in Chromium, opening a chat of 2,000 messages and scrolling through it
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     citations                   false citations shown and right ones taken out, beside the rule before
     archive_quality             how often a search of talk finds the answer; `file:///.../locomo10.json` for LoCoMo too
@@ -44,6 +45,7 @@ from benchmarks import (
     growth,
     indexing,
     memory,
+    pages,
     retrieval,
     routing,
     sandbox,
@@ -72,6 +74,7 @@ PARTS = {
     "search": search.main,
     "indexing": indexing.main,
     "memory": memory.main,
+    "pages": pages.main,
     "embedding": embedding.main,
     "retrieval": retrieval.main,
     "retrieval_large": retrieval.main_large,

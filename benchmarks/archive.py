@@ -22,6 +22,7 @@ from denizen.adapters.store import open_store
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.message import Author
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room
 from denizen.engine.archive.lookup import ArchiveQuery, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -33,6 +34,7 @@ from denizen.ports.store import Store
 from tests.contracts.store.records import PLATFORM, at
 
 POSTS = 100_000
+READER = Principal(PrincipalKind.PLATFORM_USER, "reader", "Reader")
 ROOMS = 40
 PAGE = 500
 SEARCHES = 60
@@ -111,7 +113,9 @@ async def measure_all(url: str) -> None:
     print(f"their meanings kept in {time.perf_counter() - began:.0f} s, {cpu / POSTS * 1e3:.2f} ms cpu each (made up)")
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
-        view = ArchiveView(platform=PLATFORM, rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy)
+        view = ArchiveView(
+            platform=PLATFORM, viewer=READER, rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy
+        )
         await measure_searches(store, mirror, budgeted, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())
     await store.aclose()

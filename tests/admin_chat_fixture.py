@@ -46,6 +46,7 @@ class AdminChatFixture:
     tools: SkillToolset
     home: Path
     logs: LogFiles
+    administration: ServerAdministration
 
     async def add_user(self, user: User) -> None:
         async with self.web.store.work() as work:
@@ -78,6 +79,6 @@ async def open_admin_chat(
         records = ServerRecords(
             UsageStatistics(web.store, web.clock, runtime), open_sql_reader(f"sqlite:///{web.store.path}"), logs
         )
-        late.real = ServerAdministration(home, runtime, AgentSettingsOverlay(web.store, web.clock), records)
-        yield AdminChatFixture(web, tools, home, logs)
+        late.real = ServerAdministration(runtime, AgentSettingsOverlay(web.store, web.clock), records)
+        yield AdminChatFixture(web, tools, home, logs, late.real)
         await runtime.aclose()

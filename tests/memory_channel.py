@@ -36,6 +36,7 @@ from denizen.ports.channel import (
     ChannelListener,
     EnterRoom,
     IncomingMessage,
+    MembershipList,
     MentionNames,
     MessageMentions,
     ReactionChange,
@@ -58,6 +59,7 @@ Operation = Literal[
     "find_deleted",
     "find_names",
     "visible_rooms",
+    "list_memberships",
     "may_moderate",
     "may_post",
     "may_write",
@@ -296,6 +298,10 @@ class MemoryChannel:
             if principal.kind is PrincipalKind.PLATFORM_USER:
                 readers |= {self._find_user_id(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
+
+    async def list_memberships(self, user_id: str) -> MembershipList:
+        async with self._asking("list_memberships"):
+            return self._platform.list_memberships(user_id)
 
     async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
         """The platform in memory has no actions."""

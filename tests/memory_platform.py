@@ -27,6 +27,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.message import Author, Part
 from denizen.domain.room import Attachment, Post, PostChanges, Room, RoomKind, is_newer
 from denizen.domain.subject import Subject
+from denizen.ports.channel import Membership, MembershipList
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 """The time of the first post; each later one is a second younger."""
@@ -93,6 +94,7 @@ class MemoryPlatform:
         self._guild, self._guild_name = guild, guild_name
         self._readers: dict[str, set[str]] = {}
         self._moderators: dict[str, set[str]] = {}
+        self._managers: set[str] = set()
         self._ids = count(1001)
         self._now = START - timedelta(seconds=1)
 
@@ -142,6 +144,25 @@ class MemoryPlatform:
 
     def set_moderators(self, room: Room, user_ids: Iterable[str]) -> None:
         self._moderators[room.id] = set(user_ids)
+
+    def set_managers(self, user_ids: Iterable[str]) -> None:
+        """Who manages the guild from now on."""
+        self._managers = set(user_ids)
+
+    def list_memberships(self, user_id: str) -> MembershipList:
+        """The guild as one who is there has it; nothing for strangers."""
+        person = self.people.get(user_id)
+        if person is None:
+            return MembershipList()
+        rooms = frozenset(key for key, room in self.rooms.items() if room.guild and self.may_read(key, user_id))
+        mine = Membership(
+            community=self._guild,
+            name=self._guild_name,
+            roles=person.roles,
+            rooms=rooms,
+            manages=user_id in self._managers,
+        )
+        return MembershipList(found=[mine])
 
     def remove_room(self, room: Room, *, tell: bool = True) -> None:
         for account in self.accounts if tell else ():

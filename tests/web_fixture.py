@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,12 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.archive.browser import ArchiveBrowser
+from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
@@ -41,19 +48,24 @@ from denizen.engine.configuration.generation import CustomCommandSet, Generation
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
+from denizen.engine.memory.browser import MemoryBrowser
+from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
+from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.ports.users import IdentityProvider
@@ -63,11 +75,14 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
 from denizen.web.http.dependencies import (
+    CommunityServices,
+    ComponentServices,
     EngineEntryPoints,
     FindProblems,
     GapServices,
     InstanceServices,
     KnowledgeServices,
+    PlanPolicy,
     UserServices,
     WebDependencies,
     WebTiming,
@@ -157,7 +172,10 @@ class WebFixture:
     users: UserServices
     uploads: Path
     durable: MemoryDurable
+    runtime: Runtime
     chats: Chats
+    channels: ConnectedAccounts
+    mirror: ArchiveMirror
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -221,37 +239,51 @@ async def open_web(
     hosting: RepositoryHosts | None = None,
     find_problems: FindProblems = find_no_problems,
     configuration: ConfigurationFiles | None = None,
+    setup: ServerSetup | None = None,
+    components: ComponentServices | None = None,
+    plan_policy: PlanPolicy | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
     registration: UserRegistration | None = None,
     titles: bool = False,
     commands: CustomCommandSet | None = None,
+    archive_tools: Sequence[Callable[[ArchiveLookups], Toolset]] = (),
+    aliases: Sequence[str] = (),
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
-    `more` are toolsets besides the weather. With `titles` the model makes the titles of chats, which takes a reply.
+    `more` are toolsets besides the weather, `archive_tools` make those that look into the archive, and `aliases` are
+    the only names of the model. With `titles` the model makes the titles of chats, which takes a reply.
     """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
     weather = Weather()
-    toolsets: tuple[Toolset, ...] = (weather, *more)
+    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
+    channels = ConnectedAccounts()
+    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
+    members = MemberDirectory(store, channels, clock, "discord")
+    search = ArchiveSearch(store, mirror, BudgetedEmbedder())
+    archive = ArchiveLookups(store, channels, mirror, search, clock=clock, members=members, zone_of=lambda _: UTC)
+    toolsets: tuple[Toolset, ...] = (weather, *more, *(make(archive) for make in archive_tools))
     runtime = Runtime()
     await runtime.swap(
         Generation(
             number=7,
             agents={agent.name: agent for agent in known},
             default_agent=known[0].name,
-            models=ScriptedModels(model),
+            models=ScriptedModels(dict.fromkeys(aliases, model) if aliases else model),
             toolsets=toolsets,
             policy=policy or GatePolicy(),
             commands=commands or CustomCommandSet(),
             budgets=budgets or BudgetPolicy(),
         )
     )
-    clock, store, durable = ManualClock(), TemporaryStore(), MemoryDurable()
     assistant = AgentSettingsOverlay(store, clock)
     folder = store.path.with_suffix(".uploads")
     uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
-    services = build_services(runtime, store, durable, clock)
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    services = build_services(
+        runtime, store, durable, clock, channels=channels, observer=observer, member_platform="discord"
+    )
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
@@ -292,15 +324,37 @@ async def open_web(
         if knowledge is not None
         else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
+        community=CommunityServices(
+            memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock)),
+            archive=ArchiveBrowser(store, clock, archive, members, ArchiveRemoval(mirror, clock)),
+            policy=lambda: runtime.current.archive,
+            guilds=ManagedGuilds(store, clock, runtime, members, services.guilds),
+        ),
         mcp=mcp,
         configuration=configuration,
+        setup=setup,
+        components=components,
+        plan_policy=plan_policy,
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )
     await durable.start()
     try:
         yield WebFixture(
-            create_app(deps), model, store, clock, allowed, weather, mcp, users, folder, durable, deps.engine.chats
+            create_app(deps),
+            model,
+            store,
+            clock,
+            allowed,
+            weather,
+            mcp,
+            users,
+            folder,
+            durable,
+            runtime,
+            deps.engine.chats,
+            channels,
+            mirror,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

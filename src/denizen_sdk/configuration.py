@@ -72,7 +72,7 @@ class ConfigGenerationInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderInfo:
     """A provider of models. `key` is what is shown of its key to tell two apart, empty for none; `key_name` the
-    variable that holds it.
+    variable that holds it, `key_origin` the place where it is set. One that `is_implied` is not in the file.
     """
 
     name: str
@@ -81,6 +81,8 @@ class ProviderInfo:
     model: str
     key: str
     key_name: str
+    key_origin: str = ""
+    is_implied: bool = False
 
 
 class ConfigurationCalls(ClientCalls):

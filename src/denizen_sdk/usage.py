@@ -57,6 +57,28 @@ class UsageTrend:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedbackDay:
+    """The votes of people on the answers of one `day` (UTC)."""
+
+    day: str
+    positive: int
+    negative: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """A limit of money and what is spent of it in its present `period`, `day` or `month`. `scope` is `server` or
+    `agent`, and `key` the agent's name.
+    """
+
+    scope: str
+    key: str
+    period: str
+    limit_usd: str
+    spent_usd: str
+
+
+@dataclass(frozen=True, slots=True)
 class UsageOverview:
     """The usage of `days` days (UTC) up to today. `daily` has every day and `hourly` every hour of a day, in order; the
     other lists begin with the most messages, and hold at most 100 models and sources, and 10 users. A caller's own
@@ -164,6 +186,16 @@ class UsageCalls(ClientCalls):
         (403) for everybody but owners and admins.
         """
         return await self._get(UsageOverview, "/api/stats", days=days, source=source, model=model)
+
+    async def list_feedback(self, *, days: int = 30) -> list[FeedbackDay]:
+        """Returns the votes on the answers of each of the last `days` days, in order. Raises ApiError (403) for
+        everybody but owners and admins.
+        """
+        return await self._list(FeedbackDay, "/api/stats/feedback", days=days)
+
+    async def list_budgets(self) -> list[BudgetStanding]:
+        """Returns the budgets of the server and of agents. Raises ApiError (403) for all but owners and admins."""
+        return await self._list(BudgetStanding, "/api/stats/budgets")
 
     async def get_own_statistics(self, *, days: int = 30) -> UsageOverview:
         """Returns the caller's own usage."""

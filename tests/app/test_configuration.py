@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from denizen.app.build import Denizen
+from denizen.app.components import build_components
 from denizen.app.configuration import HISTORY_FOLDER, KEPT_TEXTS, HomeConfiguration
 from denizen.app.reload import Reloader, ReloadResult
 from denizen.domain.agent import Agent
@@ -21,6 +22,7 @@ from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
 from tests.app.home_folder import LAB, Home, open_home
+from tests.web.http.test_routing import check_refusals, list_routes
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
 from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, open_web
@@ -61,7 +63,9 @@ async def open_configuration(home: Home, text: str = TEXT) -> AsyncGenerator[Con
     async with open_home(home, text) as denizen:
         files = HomeConfiguration(denizen, Reloader(denizen))
         await files.reload_and_tell()
-        async with open_web(keys=[OWNER, ADA, ANN], configuration=files) as web:
+        async with open_web(
+            keys=[OWNER, ADA, ANN], configuration=files, components=build_components(denizen, files)
+        ) as web:
             yield ConfigurationFixture(home, denizen, files, web)
 
 
@@ -82,6 +86,8 @@ async def test_the_configuration_is_read_whole_by_section_and_by_provider_with_s
         home.write(f"{text}# sk-abcdefghijklmnop\n")
         found = await ada.get_config()
         assert (found.is_masked, "sk-abcdefghijklmnop" in found.raw, "***" in found.raw) == (True, False, True)
+        home.write(text.replace("The first", "sk-abcdefghijklmnop"))
+        assert await ada.get_config_section("agents.ada") == {"description": "***"}
 
 
 @pytest.mark.proves("T-http-config-read")
@@ -89,7 +95,8 @@ async def test_the_models_of_a_provider_are_listed(home: Home) -> None:
     async with model_server() as server:
         text = TEXT.replace("http://127.0.0.1:9/v1", f"{server.url}/v1")
         async with open_configuration(home, text) as configured, configured.sdk("key-of-ada") as ada:
-            assert await ada.list_provider_models("lab")
+            server.models = ("lab-large", "lab-small")
+            assert await ada.list_provider_models("lab") == ("lab-large", "lab-small")
             for name, status in (("nobody", 404),):
                 with pytest.raises(ApiError) as refused:
                     await ada.list_provider_models(name)
@@ -155,6 +162,10 @@ async def test_a_text_that_reads_well_but_cannot_be_loaded_is_put_back(home: Hom
         with pytest.raises(InvalidInput, match="No such thing"):
             await files.put_persona(BY, "ada", "RULES.md", "Be kind.")
         assert not (home.path / "agents" / "ada" / "RULES.md").exists()
+        home.add_file("secrets.env", "OLD_KEY=kept-as-it-is\n", 0o600)
+        with pytest.raises(InvalidInput, match="No such thing"):
+            await files.put_values(BY, {("agents", "ada", "description"): "Another"}, secrets={"NEW_KEY": "sk-new"})
+        assert (home.config.read_text(), (home.path / "secrets.env").read_text()) == (TEXT, "OLD_KEY=kept-as-it-is\n")
 
 
 async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home: Home) -> None:
@@ -169,6 +180,13 @@ async def test_of_two_editors_the_second_is_told_that_the_text_has_changed(home:
         )
         assert answer.status_code == 409
         assert "Mine" in server.text
+
+
+@pytest.mark.proves("SW4")
+async def test_no_route_of_the_configuration_answers_without_the_access_that_it_states(home: Home) -> None:
+    async with open_configuration(home) as server:
+        assert {path for _, path, _ in list_routes(server.web)} >= {"/api/config", "/api/config/section/{key:path}"}
+        await check_refusals(server.web)
 
 
 async def test_admins_read_and_only_owners_change(home: Home) -> None:
@@ -250,6 +268,24 @@ async def test_the_page_saves_a_text_with_its_comments_and_brings_an_older_one_b
         assert (await ada.send("/admin/config", text=TEXT)).status_code == 403
 
 
+async def test_a_secret_in_a_kept_text_is_masked_where_texts_are_compared_and_comes_back_with_the_text(
+    home: Home,
+) -> None:
+    secret = "sk-abcdefghijklmnop"
+    home.add_file("secrets.env", f"LAB_KEY={secret}\n", 0o600)
+    keyed = TEXT.replace(
+        'base_url: "http://127.0.0.1:9/v1"', 'base_url: "http://127.0.0.1:9/v1", api_key: "${LAB_KEY}"'
+    )
+    slip = f"{keyed}# {secret}\n"
+    async with open_configuration(home, slip) as server, server.web.client() as client:
+        number = server.denizen.runtime.current.number
+        await server.files.replace(BY, keyed.replace("The first", "The second"))
+        compared = await Browser(client, "key-of-ada").read(f"/admin/config?generation={number}")
+        assert ("<ins>+# ***</ins>" in compared, secret in compared) == (True, False)
+        await Browser(client, "key-of-olga").send("/admin/config/restore", generation=str(number))
+        assert server.text == slip
+
+
 async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(home: Home) -> None:
     async with open_configuration(home) as server, server.web.client() as client:
         olga = Browser(client, "key-of-olga")
@@ -259,10 +295,6 @@ async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(hom
         assert wrong.status_code == 400
         assert f'data-line="{line}">line {line}</a>' in wrong.text
         assert ("Nothing was saved" in wrong.text, "modle: &lt;x&gt;" in wrong.text, server.text) == (True, True, TEXT)
-        assert (
-            "There is no provider &#39;nobody&#39;."
-            in (await client.get("/admin/config/providers/nobody", headers={"x-api-key": "key-of-olga"})).text
-        )
 
 
 async def test_an_agent_is_added_beside_the_one_that_only_the_defaults_know(home: Home) -> None:
@@ -322,6 +354,20 @@ async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home)
             assert changed.headers["location"] == "/admin/agents/ada?done=changed"
             now = denizen.runtime.current.agent("ada")
             assert (now.description, now.tool_access.tools) == ("The best", ("weather", "calculator"))
+            number = denizen.runtime.current.number
+            texts = {"style.response": "friendly", "style.language": "de", "style.extra_instructions": "Name\r\ncats."}
+            bounds = {"limits.max_steps": "7", "limits.turn_timeout_s": "90", "limits.max_tools": "40"}
+            same = {"description": "The first", "model": "balanced", "tools": "*"}
+            await olga.send("/admin/agents/ada", **same, **texts, **bounds)
+            now = denizen.runtime.current.agent("ada")
+            style, limits = now.instructions.style, now.limits
+            assert (style.response, style.language, style.extra_instructions) == ("friendly", "de", "Name\ncats.")
+            assert (limits.max_steps, limits.turn_timeout_s) == (7, 90)
+            assert denizen.runtime.current.number == number + 1  # all of it is one change
+            assert "max_tools" not in home.config.read_text()  # what is as before is not written down
+            for wrong in ("many", "0", "-1", ""):
+                refused = await olga.send("/admin/agents/ada", **same, **{"limits.max_steps": wrong})
+                assert (refused.status_code, "max_steps" in refused.text) == (400, True)
             assert "# never forget" in home.config.read_text()
             await olga.send("/admin/agents/ada/files", file="IDENTITY.md", text="x", remove="yes")
             assert not (home.path / "agents/ada/IDENTITY.md").exists()

@@ -45,7 +45,8 @@ async def run_monitor(**parts: FakePart) -> AsyncGenerator[ReadinessMonitor]:
         group.cancel_scope.cancel()
 
 
-async def test_parts_that_fail_are_named_with_the_reason_until_they_work_again() -> None:
+async def test_parts_that_fail_are_named_with_the_reason_until_they_work_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PAUSE_S", 0.0)
     store, disk, accounts = FakePart(), FakePart(), FakePart()
     store.error = Unavailable("The database is busy.", why="it is locked")
     disk.error = OSError(28, "No space left on device")
@@ -53,7 +54,16 @@ async def test_parts_that_fail_are_named_with_the_reason_until_they_work_again()
         problems = await monitor.find_problems()
         assert problems == {"store": "The database is busy.\nwhy: it is locked", "disk": "No space left on device"}
         store.error = disk.error = None
+        await anyio.wait_all_tasks_blocked()
         assert await monitor.find_problems() == {}
+
+
+async def test_who_asks_again_within_a_second_waits_for_no_new_check() -> None:
+    store = FakePart()
+    async with run_monitor(store=store) as monitor:
+        for _ in range(3):
+            assert await monitor.find_problems() == {}
+        assert store.checks == 1
 
 
 async def test_a_check_that_hangs_is_not_waited_for_and_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ async def test_the_check_of_texts_says_file_line_and_remedy(tmp_path: Path) -> N
         'skill = Skill("dice", description="x")\n\n@skill.tool\ndef roll(context, sides):\n    pass\n'
     )
     files = {**python_example("dice"), "skill.py": code, "words.py": ""}
-    problems = await SkillFolderEditor(tmp_path, {}).create("dice", files)
+    problems = await SkillFolderEditor(tmp_path, {}).create("dice", files, by="ada")
     assert problems == [
         "skill.py:2: write `from .words import ...` for a file of the skill's own",
         "skill.py:3: import from denizen.skill only, not from denizen.engine",
@@ -135,4 +135,4 @@ async def test_the_check_of_texts_says_file_line_and_remedy(tmp_path: Path) -> N
         "skill.py:8: `roll` has no docstring: say in a sentence what it does",
         "skill.py:8: say the type of `sides` in `roll`",
     ]
-    assert await SkillFolderEditor(tmp_path, {}).create("how-to", markdown_example("how-to")) == []
+    assert await SkillFolderEditor(tmp_path, {}).create("how-to", markdown_example("how-to"), by="ada") == []

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 
-from tests.e2e.home import Home
+from denizen.testing.model_server import ModelAnswer
+from denizen.web.http.auth import LOGIN_COOKIE, make_csrf_token
+from tests.adapters.documents.pdf_files import make_pdf
+from tests.e2e.home import Home, Server
+from tests.e2e.provider import Provider
+from tests.timing import HANG_LIMIT_S
+from tests.web.api.test_uploads import picture
 
 pytestmark = pytest.mark.e2e
 
 FORM = {"email": "ann@example.org", "name": "Ann", "password": "correct horse battery"}
+
+
+@contextmanager
+def sign_up(home: Home, server: Server, name: str, role: str) -> Generator[httpx2.Client]:
+    """A browser of somebody who was invited, and is signed in."""
+    email = f"{name}@example.org"
+    link = home.do("users", "invite", "--role", role, "--email", email).out.strip()
+    with httpx2.Client(base_url=server.url, timeout=HANG_LIMIT_S) as browser:
+        form = FORM | {"email": email, "name": name.title(), "invite": link.partition("invite=")[2]}
+        assert browser.post("/sign-up", data=form).status_code == 303
+        browser.headers["x-csrf-token"] = make_csrf_token(browser.cookies[LOGIN_COOKIE])
+        yield browser
 
 
 def test_a_server_for_others_starts_closed_and_prints_the_link_for_its_owner(home: Home) -> None:
@@ -44,6 +64,52 @@ def test_a_server_with_an_application_at_github_sends_people_there(home: Home) -
     assert asked["client_id"] == ["abc"]
     assert asked["redirect_uri"] == [f"{server.url}/login/github/callback"]
     assert "s3cret" not in there.query
+
+
+LISTED = """\
+server:
+  admins: [Ben@example.org]
+"""
+
+
+@pytest.mark.proves("S-auth-admin-list")
+def test_who_is_on_the_list_of_the_configuration_is_an_admin(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1", rest=LISTED)
+    with home.serve() as server:
+        for name, status in (("olga", 200), ("ben", 200), ("ann", 403)):
+            with sign_up(home, server, name, "owner" if name == "olga" else "member") as browser:
+                assert browser.get("/api/admin/users").status_code == status, name
+
+
+@pytest.mark.proves("S-http-rate-limit", "S-http-chats-id-post", "S-prompt-title")
+def test_a_member_has_fifteen_messages_a_day_the_first_of_which_gets_a_title(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(*[ModelAnswer(text="Rome, in May!")] * 2)  # the answer and the title, whichever is asked for first
+    with home.serve() as server, sign_up(home, server, "olga", "owner") as owner:
+        message = {"message": "What should I see when I travel?"}
+        with sign_up(home, server, "ann", "member") as member:
+            asked = member.post("/api/chats/trip", json=message)
+            [chat] = member.get("/api/chats").json()
+            assert owner.get("/api/chats/trip").status_code == 404
+    headers = {name: asked.headers.get(f"x-ratelimit-{name}") for name in ("limit", "remaining")}
+    assert headers == {"limit": "15", "remaining": "14"}
+    told = [json.loads(line.removeprefix("data: ")) for line in asked.text.splitlines() if line.startswith("data: ")]
+    assert [event["reply"] for event in told if event["type"] == "finished"] == ["Rome, in May!"]
+    assert [event["title"] for event in told if event["type"] == "title"][-1] == chat["title"] == "Rome in May"
+
+
+@pytest.mark.proves("S-blob")
+def test_uploads_are_kept_in_the_home_of_the_server_over_a_restart(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1")
+    files = {"a.csv": b"city,people\nRome,2800000\n", "b.pdf": make_pdf(["Invoice 4711"]), "c.png": picture()}
+    with home.serve() as server, httpx2.Client(base_url=server.url) as browser:
+        assert browser.post("/api/chats", json={"id": "c"}).status_code == 201
+        sent = [browser.put("/api/upload/c", params={"name": name}, content=data) for name, data in files.items()]
+        assert [each.status_code for each in sent] == [201, 201, 201]
+    with home.serve() as server, httpx2.Client(base_url=server.url) as browser:
+        kept = [browser.get(each.json()["url"]).content for each in sent]
+    assert kept[:2] == [files["a.csv"], files["b.pdf"]] and kept[2][8:12] == b"WEBP"
+    assert [(home.folder / "uploads" / each.json()["path"]).read_bytes() for each in sent] == kept
 
 
 def test_without_pages_nobody_can_sign_in_and_it_does_not_start_for_others(home: Home) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,23 @@ async def test_settings_are_in_effect_at_once_and_usage_is_counted(url: str, pro
         assert (await admin.compute_statistics()).date < everybody.last_day
 
 
-@pytest.mark.proves("S-admin-tool-query-chats", "S-admin-tool-query-logs", "S-admin-tool-run-sql")
-async def test_an_admin_chat_looks_into_chats_log_and_store(url: str, provider: Provider) -> None:
+@pytest.mark.proves(
+    "S-admin-tool-query-chats",
+    "S-admin-tool-query-logs",
+    "S-admin-tool-run-sql",
+    "S-admin-tool-query-stats",
+    "S-admin-tool-list-sources",
+)
+async def test_an_admin_chat_looks_into_chats_log_store_usage_and_sources(url: str, provider: Provider) -> None:
     calls = [
         ModelCall("query_chats", {"user": "api_key:ann"}),
         ModelCall("query_logs", {"path": "/api/agents"}),
         ModelCall("run_sql", {"query": "SELECT count(*) AS turns FROM all_turns"}),
         ModelCall("run_sql", {"query": "DELETE FROM turns"}),
+        ModelCall("query_stats"),
+        ModelCall("query_stats", {"days": 365}),
+        ModelCall("query_stats", {"days": 366}),
+        ModelCall("list_sources"),
     ]
     provider.script(ModelAnswer(text="Hello."), ModelAnswer(calls=calls), ModelAnswer(text="One."))
     async with DenizenClient(url, KEYS["admin"]) as admin, DenizenClient(url, KEYS["member"]) as member:
@@ -133,6 +144,7 @@ async def test_an_admin_chat_looks_into_chats_log_and_store(url: str, provider: 
             await client.create_chat(chat)
             await client.change_chat(chat.id, title="Use")  # else the model would be asked for a title, too
         await member.list_agents()
+        await admin.add_source("lab/handbook")
         headers = {"x-api-key": KEYS["admin"]}
         async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as browser:
             await poll(lambda: _find_request(browser, "/api/agents"))
@@ -140,13 +152,76 @@ async def test_an_admin_chat_looks_into_chats_log_and_store(url: str, provider: 
         events = [event async for event in admin.send_to_chat("adas", "How is it going?")]
     assert isinstance(events[-1], TurnFinishedEvent) and events[-1].reply == "One."
     told = [each["content"] for each in provider.server.bodies[-1]["messages"] if each["role"] == "tool"]
-    chats, log, turns, refused = told
+    chats, log, turns, refused, month, year, longer, sources = told
     assert "api_key:ann" in chats and "api_key:ada" not in chats
     assert "method=GET path=/api/agents status=200" in log
     assert "[2]" in turns
     assert "may not run" in refused
+    assert [len(_read_usage(each)["daily"]) for each in (month, year)] == [30, 365]
+    assert _read_usage(month)["total"]["messages"] == 1 and "365" in longer and '"daily"' not in longer
+    assert "handbook" in sources
 
 
+@pytest.mark.proves("S-http-admin-logs-count-get", "S-http-admin-logs-delete", "S-admin-logs")
+async def test_the_log_of_a_running_server_is_shown_counted_and_purged(url: str) -> None:
+    api, page = "/api/admin/logs", "/admin/logs"
+    purge = {"before": "2999-01-01", "level": "info"}
+    async with httpx2.AsyncClient(base_url=url, headers={"x-api-key": KEYS["admin"]}, timeout=HANG_LIMIT_S) as client:
+        assert (await client.get("/api/agents")).status_code == 200
+        await poll(lambda: _find_request(client, "/api/agents"))
+        shown = (await client.get(page)).text
+        assert "GET /api/agents 200" in shown and "entries in 24 h" in shown
+        preview = (await client.post(f"{page}/purge", data=purge)).text
+        assert "would be deleted" in preview and await _find_request(client, "/api/agents")
+        count = (await client.get(f"{api}/count", params=purge)).json()["count"]
+        deleted = (await client.delete(api, params=purge)).json()["deleted"]
+        assert deleted >= count >= 1 and not await _find_request(client, "/api/agents")
+        await client.get("/api/models")
+        await poll(lambda: _find_request(client, "/api/models"))
+        purged = await client.post(f"{page}/purge", data={**purge, "confirmed": "yes"})
+        assert purged.status_code == 303 and not await _find_request(client, "/api/models")
+
+
+@pytest.mark.proves(
+    "S-admin-tool-chart",
+    "S-admin-tool-get-agent-config",
+    "S-admin-tool-log-stats",
+    "S-admin-tool-query-errors",
+    "S-http-admin-logs-stats-get",
+)
+async def test_an_admin_chat_tells_settings_and_figures_of_the_log_and_draws_them(url: str, provider: Provider) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [{"day": "2026-01-01", "requests": 1}]
+    calls = [
+        ModelCall("get_agent_config", {}),
+        ModelCall("log_stats", {}),
+        ModelCall("query_errors", {}),
+        ModelCall("chart", {"title": "Use", "data": rows, "x_key": "day", "series": ["requests"]}),
+    ]
+    provider.script(ModelAnswer(calls=calls), ModelAnswer(text="Here."))
+    headers = {"x-api-key": KEYS["admin"]}
+    async with (
+        DenizenClient(url, KEYS["admin"]) as admin,
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as browser,
+    ):
+        await admin.create_chat(NewChat(id="adas", mode="admin"))
+        await admin.change_chat("adas", title="Use")
+        await admin.save_agent_config({"language": "de"})
+        await admin.list_agents()
+        await poll(lambda: _find_request(browser, "/api/agents"))
+        stats = (await browser.get("/api/admin/logs/stats")).json()
+        events = [event async for event in admin.send_to_chat("adas", "How is it going?")]
+    assert isinstance(events[-1], TurnFinishedEvent) and events[-1].reply == "Here."
+    told = [each["content"] for each in provider.server.bodies[-1]["messages"] if each["role"] == "tool"]
+    settings, log, errors, drawn = told
+    assert '"is_default"' in settings and '"de"' in settings
+    assert '"/api/agents"' in log and "/api/agents" in [row["path"] for row in stats["busiest"]]
+    assert "There were no errors." in errors
+    assert "The line chart is shown" in drawn
+    assert "data:image/png" in str(events)
+
+
+@pytest.mark.proves("T-ui-dashboard")
 async def test_a_running_server_tells_what_works_and_keeps_its_log_without_secrets(url: str, home: Home) -> None:
     async with httpx2.AsyncClient(base_url=url, headers={"x-api-key": KEYS["admin"]}, timeout=HANG_LIMIT_S) as client:
         assert (await client.get("/api/agents?key=hidden")).status_code == 200
@@ -165,3 +240,8 @@ async def test_a_running_server_tells_what_works_and_keeps_its_log_without_secre
 async def _find_request(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = (await client.get("/api/admin/logs", params={"path": path})).json()
     return rows[0] if rows else {}
+
+
+def _read_usage(told: str) -> Any:
+    """The figures in the result of `query_stats`."""
+    return json.loads(next(line for line in told.splitlines() if line.startswith("{")))

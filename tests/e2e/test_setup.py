@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator
 
+import httpx2
 import psutil
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from denizen.testing.discord import DiscordServer, GatewayIntent, SimApplication, open_discord
+from denizen.testing.discord.fixtures import build_discord_fixture
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult, RunningProcess
 from tests.e2e.provider import Provider
 from tests.local_server import Exchange, serve
-from tests.timing import wait_until
+from tests.timing import HANG_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -209,8 +214,92 @@ def test_the_wizard_stores_a_key_of_this_terminal_when_told_to(home: Home) -> No
     assert "balanced: anthropic/claude-haiku-4-5" in home.config.read_text()
 
 
+@pytest.fixture
+def discord(home: Home) -> Generator[DiscordServer]:
+    """A Discord with a bot in a server, which the home's processes take for the real one."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_discord()) as server:
+        build_discord_fixture(server)
+        home.variables |= {"DENIZEN_DISCORD_API_URL": server.api_url, "DENIZEN_DISCORD_GATEWAY_URL": server.gateway_url}
+        yield server
+
+
+def find_bot(discord: DiscordServer) -> SimApplication:
+    [bot] = discord.store.applications.values()
+    return bot
+
+
+def answer_about_discord(wizard: RunningProcess, provider: Provider, *pairs: tuple[str, str]) -> None:
+    """Answers what comes before the token, and then those questions."""
+    answer_questions(
+        wizard,
+        (r"Number or name \[1\]: ", "openai-compatible"),
+        (r"Address .*: ", provider.server.openai_url),
+        (r"API key.*: ", ""),
+        (r"Model .*: ", "tiny"),
+        (r"Discord too\? \[y/N\]: ", "y"),
+        *pairs,
+    )
+
+
+def test_the_wizard_asks_again_for_a_token_that_discord_refuses_and_says_what_the_bot_may(
+    home: Home, provider: Provider, discord: DiscordServer
+) -> None:
+    provider.script(ModelAnswer(text="OK"))
+    bot = find_bot(discord)
+    with home.start_in_terminal("setup") as wizard:
+        answer_about_discord(
+            wizard,
+            provider,
+            (r"Token .*: ", "two words"),
+            (r"This is no token of a bot.*\r\nToken .*: ", "a-wrong-token"),
+            (r"FAIL  Discord refused the token.*\r\n(.*\r\n)*Token .*: ", bot.token),
+        )
+        assert wizard.finish().code == 0
+    assert f"ok    The token belongs to Ada ({bot.user.id})." in wizard.out.text
+    assert f"https://discord.com/oauth2/authorize?client_id={bot.id}" in wizard.out.text
+    assert (bot.token in wizard.out.text, "a-wrong-token" in wizard.out.text) == (False, False)
+    assert f"DISCORD_TOKEN_DENIZEN={bot.token}\n" in (home.folder / "secrets.env").read_text()
+
+
+def test_the_wizard_looks_again_once_an_intent_is_on_or_leaves_discord_out(
+    home: Home, provider: Provider, discord: DiscordServer
+) -> None:
+    provider.script(ModelAnswer(text="OK"), ModelAnswer(text="OK"), ModelAnswer(text="OK"))
+    bot = find_bot(discord)
+    intents, question = bot.intents, r"FAIL  Message Content Intent is off\.(.*\r\n)*Look again.*: "
+    for answer, is_connected in (("leave", False), ("connect", True)):
+        bot.intents = GatewayIntent(0)
+        with home.start_in_terminal("setup", "--force") as wizard:
+            answer_about_discord(wizard, provider, (r"Token .*: ", bot.token), (question, answer))
+            assert wizard.finish().code == 0
+        assert bool(re.search(r"^channels:", home.config.read_text(), re.MULTILINE)) == is_connected
+    with home.start_in_terminal("setup", "--force") as wizard:
+        answer_about_discord(wizard, provider, (r"Token .*: ", bot.token))
+        wizard.out.await_text(question)
+        bot.intents = intents
+        wizard.type("look\n")
+        assert wizard.finish().code == 0
+    assert "ok    Message Content Intent is on." in wizard.out.text
+
+
+def test_setup_without_questions_writes_nothing_for_a_token_that_discord_refuses(
+    home: Home, provider: Provider, discord: DiscordServer
+) -> None:
+    provider.script(ModelAnswer(text="OK"), ModelAnswer(text="OK"))
+    options = ("--base-url", provider.server.openai_url, "--model", "tiny", "--discord-token-env", "MY_BOT")
+    home.variables["MY_BOT"] = "a-wrong-token"
+    refused = home.do("setup", "--non-interactive", *options)
+    assert (refused.code, "error: Discord refuses this token." in refused.told) == (2, True)
+    assert ("a-wrong-token" in refused.err, home.folder.exists()) == (False, False)
+    home.variables["MY_BOT"] = find_bot(discord).token
+    done = home.do("setup", "--non-interactive", *options)
+    assert (done.code, "token: ${MY_BOT}" in home.config.read_text()) == (0, True)
+    assert "ok    Message Content Intent is on." in done.told
+
+
 def test_the_wizard_tells_how_to_get_a_bot_and_keeps_its_token_out_of_sight(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(text="OK"))
+    home.variables["DENIZEN_DISCORD_API_URL"] = "http://127.0.0.1:9/api/v10"  # nobody is there, so it is not checked
     with home.start_in_terminal("setup") as wizard:
         answer_questions(
             wizard,
@@ -257,3 +346,25 @@ def test_nobody_is_asked_where_nobody_is(home: Home) -> None:
         "error: There is nobody to ask: standard input is no terminal.\n"
         "fix: Add --non-interactive, with --provider and --model.\n"
     )
+
+
+def test_a_server_with_a_simulated_discord_takes_a_real_bot_in_the_browser_and_logs_it_in_after_a_restart(
+    home: Home, discord: DiscordServer
+) -> None:
+    bot = find_bot(discord)
+    assert home.do("setup", "--non-interactive", "--no-verify").code == 0
+    with home.start("run", "--port", "0", "--simulate") as running:
+        url = running.err.await_text(r"Denizen is ready: (http://\S+)$")[1]
+        assert running.err.await_text(r"First steps, in the browser: (\S+)$")[1] == f"{url}/admin/setup"
+        with httpx2.Client(base_url=url, timeout=HANG_LIMIT_S) as browser:
+            connected = browser.post("/admin/setup/discord", data={"token": bot.token})
+            assert connected.headers["location"] == "/admin/setup?done=discord", connected.text
+            assert "Discord is simulated until the next start" in browser.get("/admin/setup").text
+            assert bot.user.id not in {each.application.user.id for each in discord.sessions.all}
+            assert browser.post("/admin/setup/restart").status_code == 303
+        url = running.err.await_text(r"Restarting\.\n(?:.*\n)*?Denizen is ready: (http://\S+)\n")[1]
+        assert discord.get_session("Ada").application is bot
+        with httpx2.Client(base_url=url) as browser:
+            wait_until(lambda: ">listening<" in browser.get("/admin/setup/discord").text)
+            assert "Restart the server" not in browser.get("/admin/setup").text
+        assert "First steps, in" not in running.err.text.partition("Restarting.")[2], "the first step is taken"

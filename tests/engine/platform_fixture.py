@@ -231,6 +231,7 @@ async def open_platform(
                 turns=turns,
                 outbox=outbox,
                 bot_replies=bot_replies,
+                guilds=services.guilds,
             ),
             shared_services,
         )

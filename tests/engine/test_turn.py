@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -33,7 +34,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import NAME, PLACE, ToolsetFixture, generation, message, open_engine
+from tests.engine.engine_fixture import LOOK, NAME, PLACE, ToolsetFixture, generation, message, open_engine
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -149,6 +150,30 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
             assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
             assert (await engine.say("2")).reply == "next"
         assert not engine.turns.cancel(turn.id)
+
+
+async def test_what_a_stopped_turn_had_said_is_kept_and_is_what_the_model_sees_next() -> None:
+    gate = ReplyGate()
+    model = ScriptedModel(
+        ScriptedReply("Listing now.", calls=[call("look", q="rooms")]),
+        ScriptedReply("The hall is free, the attic is not.", halfway=gate),
+        ScriptedReply("next"),
+    )
+    async with open_engine(model, ToolsetFixture()) as engine:
+        turn = await engine.turns.submit(message("1"))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+            assert engine.turns.cancel(turn.id)
+            await engine.durable.wait(turn.id)
+            assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED
+            assert (await engine.say("2")).reply == "next"
+        kept = [each for each in await engine.session() if each.turn_id == turn.id and each.role is Role.ASSISTANT]
+    said = kept[-1].text
+    assert said
+    assert "The hall is free, the attic is not.".startswith(said)
+    assert len(said) < len("The hall is free, the attic is not.")
+    told = [each for each in model.requests[-1].messages if each.role is Role.ASSISTANT]
+    assert join_text(told[-1].parts) == said
 
 
 async def test_a_stopped_turn_has_its_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,7 +337,8 @@ async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_t
         turn = await engine.turns.submit(message("1"))
         await gate.reached.wait()
         waiting = await engine.turns.submit(message("in the queue behind it"))
-        new_tools, new_model = ToolsetFixture(), ScriptedModel(otherwise=ScriptedReply("new"))
+        new_tools = ToolsetFixture([replace(LOOK, name="new_look")])
+        new_model = ScriptedModel(otherwise=ScriptedReply("new"))
         await engine.runtime.swap(generation(new_model, new_tools, number=2))
         assert not engine.tools.closed
         gate.open.set()
@@ -321,6 +347,7 @@ async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_t
             await engine.durable.wait(waiting.id)
             assert (await engine.turns.get(waiting.id)).result.reply == "new"
             assert (await engine.say("2")).reply == "new"
+        assert [[tool.name for tool in request.tools] for request in new_model.requests] == [["new_look"]] * 2
         assert engine.tools.closed and not new_tools.closed
 
 

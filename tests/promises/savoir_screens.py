@@ -40,7 +40,7 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         "S-admin-statistics",
         "2.9",
         "The statistics page shows usage, cost and feedback over time.",
-        status="open",
+        status="covered",
         issue="admin",
     ),
     Requirement(

@@ -16,7 +16,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from denizen.web.http.dependencies import GapServices, KnowledgeServices
+from denizen.web.http.dependencies import GapServices, InstanceServices, KnowledgeServices
 from tests.clock import ManualClock
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, build_learning
 from tests.engine.memory_fixture import WordEmbedder
@@ -63,7 +63,7 @@ def comply(request: ModelRequest) -> ScriptedReply:
 
 
 @asynccontextmanager
-async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
+async def open_full_web(root: Path, *, instance: InstanceServices | None = None) -> AsyncGenerator[WebFixture]:
     engines: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: ManualClock) -> KnowledgeServices:
@@ -76,6 +76,12 @@ async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     model = ScriptedModel(otherwise=comply)
     keys = [ADA, ANN, OWNER]
     async with open_web(
-        model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()], embedder=WordEmbedder()
+        model,
+        keys=keys,
+        make_knowledge=make,
+        make_gaps=make_gaps,
+        more=[EchoShell()],
+        embedder=WordEmbedder(),
+        instance=instance,
     ) as web:
         yield web

@@ -13,18 +13,29 @@ from denizen.domain.snapshot import Snapshot, SnapshotStatus
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.engine.knowledge.index import ExplainedPassage
-from denizen.ports.configuration import ConfigurationFault, ConfiguredProvider, KeptGeneration, PersonaText
+from denizen.ports.configuration import ConfigurationFault, KeptGeneration, PersonaText, PlannedChange
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.source import ReadingProgress
-from denizen.web.pages.agents import AgentFormPage, AgentPage, AgentRow, AgentsPage, PromptPart, PromptPreview
+from denizen.web.pages.agents import (
+    AgentForm,
+    AgentFormPage,
+    AgentLimit,
+    AgentPage,
+    AgentRow,
+    AgentsPage,
+    PromptPart,
+    PromptPreview,
+)
 from denizen.web.pages.assistant import AssistantPage, SettingDifference
-from denizen.web.pages.configuration import ConfigPage, ProviderPage
+from denizen.web.pages.config_sections import ConfigSectionPage
+from denizen.web.pages.configuration import ConfigPage
 from denizen.web.pages.documents import SearchPage, ShellPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gaps import GapsPage, ProposalPage
 from denizen.web.pages.help import HelpPage, ManualPage, ManualPagePage, ManualPart
 from denizen.web.pages.page import Frame
+from denizen.web.pages.setting_fields import FieldKind, SettingField
 from denizen.web.pages.snapshots import SnapshotsPage
 from denizen.web.pages.source_import import ImportPage, ProposalRow
 from denizen.web.pages.sources import (
@@ -32,6 +43,7 @@ from denizen.web.pages.sources import (
     SETTINGS_BY_KIND,
     STATES,
     RunRow,
+    SourceForm,
     SourceFormPage,
     SourcePage,
     SourceRow,
@@ -59,6 +71,7 @@ ROW = SourceRow(
 KINDS = [(each.value, label) for each, label in KIND_LABELS.items()]
 SETTINGS = sorted({name for names in SETTINGS_BY_KIND.values() for name in names})
 VALUES = {"location": "", "id": "", **list_defaults()}
+FAULT = ConfigurationFault(file="denizen.yaml", line=1, column=1, path="a", message="No.", fix="Take it out.")
 
 
 def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
@@ -85,7 +98,9 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             problem=PROBLEM,
         ),
         "admin/source_new.html": SourceFormPage(
-            frame=frame, kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES, problem=PROBLEM
+            frame=frame,
+            form=SourceForm(kind="git", kinds=KINDS, hint="Write it.", settings=SETTINGS, values=VALUES),
+            problem=PROBLEM,
         ),
         "admin/source_import.html": ImportPage(
             frame=frame,
@@ -183,36 +198,70 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
             digest="d",
             may_edit=True,
             is_masked=False,
-            faults=[
-                ConfigurationFault(file="denizen.yaml", line=1, column=1, path="a", message="No.", fix="Take it out.")
-            ],
+            faults=[FAULT],
             outline=[("a", 1)],
+            line=1,
+            sections=[("/admin/config/section/a", "A")],
             current=2,
             generations=[KeptGeneration(1, "start", NOON, has_text=True)],
             generation=1,
             diff="+a\n-b\n c",
-            providers=[
-                ConfiguredProvider(
-                    name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY"
-                )
-            ],
             notice="Done.",
             problem=PROBLEM,
         ),
-        "admin/provider.html": ProviderPage(frame=frame, name="lab", models=["one"], problem=PROBLEM),
+        "admin/config_section.html": ConfigSectionPage(
+            frame=frame,
+            title="A",
+            path="a",
+            parents=[("b", "/admin/config/section/b")],
+            hint="What `a` is.",
+            fields=[
+                SettingField(
+                    path=f"a.{kind}",
+                    key=kind,
+                    kind=kind,
+                    hint="What.",
+                    schema={},
+                    faults=[FAULT],
+                    choices=["x"],
+                    text="y",
+                )
+                for kind in FieldKind
+            ],
+            digest="d",
+            may_edit=True,
+            is_there=True,
+            entries_of="b",
+            change=PlannedChange(digest="d", diff="+a\n-b\n"),
+            hidden={"a.text": "x"},
+            faults=[FAULT],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
         "admin/agents.html": AgentsPage(frame=frame, rows=[AGENT_ROW], may_edit=True, notice="Done."),
         "admin/agent_new.html": AgentFormPage(
             frame=frame,
-            values=dict.fromkeys(("name", "description", "model", "tools", "persona"), "x"),
-            models=["auto"],
+            form=AgentForm(dict.fromkeys(("name", "description", "model", "tools", "persona"), "x"), ["auto"]),
             problem=PROBLEM,
         ),
         "admin/agent.html": AgentPage(
             frame=frame,
             row=AGENT_ROW,
             tools=[],
-            limits=[("Steps", "20")],
-            values=dict.fromkeys(("description", "model", "tools"), "x"),
+            limits=[AgentLimit("limits.max_steps", "Steps", "20")],
+            styles=["concise"],
+            values=dict.fromkeys(
+                (
+                    "description",
+                    "model",
+                    "tools",
+                    "style.response",
+                    "style.language",
+                    "style.extra_instructions",
+                    "limits.max_steps",
+                ),
+                "x",
+            ),
             models=["auto"],
             files=[PersonaText("RULES.md", "Be kind.", is_used=True)],
             edited=PersonaText("RULES.md", "Be kind.", is_used=True),

@@ -32,7 +32,8 @@ def open_overlay(web: WebFixture) -> AgentSettingsOverlay:
 
 @pytest.mark.proves("S-admin-assistant")
 async def test_the_page_sets_everything_about_how_an_agent_answers_and_tells_what_differs() -> None:
-    async with open_web(keys=[ADA, ANN], agents=AGENTS_WITH_SETTINGS) as web, web.client() as client:
+    aliases = ("quality", "fast", "balanced")
+    async with open_web(keys=[ADA, ANN], agents=AGENTS_WITH_SETTINGS, aliases=aliases) as web, web.client() as client:
         ada = Browser(client, "key-of-ada")
         page = await ada.read(PAGE)
         assert "Nothing differs: denizen answers as configured." in page
@@ -41,7 +42,11 @@ async def test_the_page_sets_everything_about_how_an_agent_answers_and_tells_wha
         options = re.findall(
             r'<option value="(\w*)"', page[page.index('id="default_model"') :].partition("</select>")[0]
         )
-        assert options[:2] == ["", "auto"]
+        assert options[:5] == ["", "auto", "fast", "balanced", "quality"]
+        for model in ("fast", "balanced", "quality"):
+            await ada.send(PAGE, agent="denizen", name="calm", activate="yes", default_model=model)
+            active = await open_overlay(web).load_active(AgentName("denizen"))
+            assert active is not None and active.chosen.default_model == model
         saved = await ada.send(PAGE, agent="denizen", name="calm", activate="yes", **FULL)
         assert saved.headers["location"] == f"{PAGE}?agent=denizen&set=calm&done=saved"
         active = await open_overlay(web).load_active(AgentName("denizen"))

@@ -59,6 +59,8 @@ async def test_a_repeated_request_counts_once_and_a_first_message_of_a_chat_too(
             assert await ask(ann, 2) == (200, "15", "13")
             first = await ann.client.post("/api/chats/new", json={"message": "hi"})
             assert first.headers["x-ratelimit-remaining"] == "12"
+            assert (await ann.client.post("/api/chats", json={"message": "hi"})).status_code == 201
+            assert await ask(ann, 3) == (200, "15", "10")
 
 
 @pytest.mark.proves("SW6")

@@ -1,11 +1,16 @@
 """Who may come in: keys, hosts, origins, and the headers on every answer."""
 
+import re
+from pathlib import Path
+
 import httpx2
 import pytest
 
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure, make_csrf_token
+from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.sign_in import WRONG_KEYS
 from tests.rate_rows import count_rate_keys
+from tests.web.full_web_fixture import open_full_web
 from tests.web_fixture import ANN, BEN, LOCAL, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +58,7 @@ PROTECTED = [
     ("POST", "/settings/sessions/revoke"),
     ("POST", "/settings/api-keys"),
     ("POST", "/settings/api-keys/revoke"),
+    ("POST", "/settings/confirm"),
     ("POST", "/settings/identities/unlink"),
     ("POST", "/settings/delete"),
     ("GET", "/api/account"),
@@ -193,6 +199,38 @@ async def test_an_open_server_takes_no_changes_from_other_pages(headers: dict[st
         assert await web.turns() == []
 
 
+@pytest.mark.parametrize("headers", FOREIGN)
+async def test_an_open_server_works_for_no_page_of_another_site_not_even_to_read(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
+    """An image or a frame of another page could have it search, count or examine again and again."""
+    async with open_full_web(tmp_path) as web:
+        web.keys.clear()
+        async with web.client(**headers) as client:
+            for route in web.app.routes:
+                if not isinstance(route, AccessRoute) or route.access in (Access.PUBLIC, Access.SIGNED):
+                    continue
+                for method in (route.methods or set()) - {"HEAD"}:
+                    answer = await client.request(method, re.sub(r"{\w+(:\w+)?}", "x", route.path) + "?q=wifi")
+                    assert answer.status_code == 403, (method, route.path)
+                    assert answer.json()["error"]["code"] == "origin_refused"
+            assert (await client.get("/health")).status_code == 200
+
+
+LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+async def test_a_link_from_elsewhere_leads_to_a_page_of_an_open_server_but_asks_it_for_no_work(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web:
+        web.keys.clear()
+        async with web.client(**LINK) as client:
+            for path in ("/", "/admin/search", "/admin/turns"):
+                assert (await client.get(path)).status_code == 200
+                assert (await client.get(path, headers={"sec-fetch-dest": "iframe"})).status_code == 403
+            for path in ("/admin/search?q=wifi", "/api/agents"):
+                assert (await client.get(path)).json()["error"]["code"] == "origin_refused", path
+
+
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 async def test_a_form_of_another_page_cannot_be_taken_for_json(media_type: str) -> None:
     async with open_web() as web, web.client() as client:
@@ -226,6 +264,7 @@ async def test_every_answer_has_the_security_headers(path: str) -> None:
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
+    assert (headers["x-frame-options"], headers["cross-origin-resource-policy"]) == ("DENY", "same-origin")
 
 
 # --- signing in ------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ async def test_everybody_who_is_signed_in_reads_the_documentation_inside() -> No
         )
         assert 0 < len(found) < len(written)
         assert "No page has all of these words" in await Browser(client, "key-of-ann").read("/help?q=xyzzy")
+        assert 'href="/help"' in await Browser(client, "key-of-ada").read("/admin")
         gone = await client.get("/help/..%2fpage", headers={"x-api-key": "key-of-ann"})
         assert gone.status_code == 404
         assert (await client.get("/help")).status_code == 303

@@ -10,11 +10,12 @@ import pytest
 
 from denizen.app.users import read_admins
 from denizen.domain.principal import RoleName
+from denizen.domain.user import CONFIRMED_FOR
 from denizen.engine.users.credentials import UserPolicy
 from denizen.web.http.auth import LOGIN_COOKIE, Exposure
 from denizen.web.pages.oauth import JOURNEY_COOKIE
 from tests.web.oauth_server import OAuthServer, open_oauth_server, read_callback
-from tests.web.people import OPERATOR, add_user, open_browser, sign_in
+from tests.web.people import OPERATOR, PASSWORD, add_user, open_browser, sign_in
 from tests.web_fixture import UserRegistration, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +125,49 @@ async def test_users_on_the_list_are_admins_by_e_mail_or_by_their_name_at_that_s
         async with open_browser(fixture.web) as browser:
             await go(browser, f"/login/{site}")
             assert (await browser.get("/api/admin/users")).status_code == status
+
+
+async def test_a_name_on_the_list_that_somebody_else_takes_over_makes_no_admin(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.registration.policy = UserPolicy(is_open=True, admins=read_admins(["octo"]))
+        fixture.site.be("octo", subject=7, email="octo@example.org")
+        async with (
+            open_browser(fixture.web) as octo,
+            open_browser(fixture.web) as eve,
+            open_browser(fixture.web) as new,
+        ):
+            await go(octo)
+            assert (await octo.get("/api/admin/users")).status_code == 200
+            fixture.site.be("renamed", subject=7, email="octo@example.org")
+            await go(octo)
+            fixture.site.be("octo", subject=8, email="eve@example.org")
+            await go(eve)
+            assert (await eve.get("/api/admin/users")).status_code == 403
+            line = next(each.__dict__ for each in caplog.records if "list of admins" in each.getMessage())
+            assert (line["admin"], "on the page Users" in line["fix"]) == ("github:octo", True)
+            fixture.registration.policy = UserPolicy(admins=read_admins(["octo"]))
+            fixture.site.be("octo", subject=9, email="new@example.org")
+            assert (await go(new)).status_code == 403, "nor does it replace an invitation"
+            fixture.site.be("octo", subject=7, email="octo@example.org")
+            await go(octo)
+            assert (await octo.get("/api/admin/users")).status_code == 200, "it is still the first one's"
+
+
+async def test_a_name_that_comes_onto_the_list_belongs_to_who_has_it_then() -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.site.be("octo", subject=7, email="octo@example.org")
+        async with open_browser(fixture.web) as octo, open_browser(fixture.web) as eve:
+            await go(octo)
+            fixture.registration.policy = UserPolicy(is_open=True, admins=read_admins(["octo"]))
+            fixture.web.users.credentials.forget()
+            assert (await octo.get("/api/admin/users")).status_code == 200
+            fixture.site.be("octo", subject=8, email="eve@example.org")
+            await go(eve)
+            assert (await eve.get("/api/admin/users")).status_code == 403
 
 
 async def test_who_is_on_the_list_needs_no_invitation() -> None:
@@ -252,6 +296,64 @@ async def test_linking_begins_on_the_own_page_and_ends_in_the_same_sign_in() -> 
                 browser.client.cookies.set(LOGIN_COOKIE, other.token)
                 assert (await browser.client.get(back)).status_code == 403
         assert await fixture.web.users.accounts.list_identities(ben) == []
+
+
+async def test_linking_asks_for_the_password_unless_the_sign_in_is_of_late() -> None:
+    async with open_oauth() as fixture:
+        ann, clock = await add_user(fixture.web, "ann"), fixture.web.clock
+        fixture.site.be("eve", email="eve@example.org")
+        async with sign_in(fixture.web, ann) as browser:
+            back = read_callback(await leave(browser.client, "/login/github?link=1"))
+            clock.advance(CONFIRMED_FOR.total_seconds() + 1)
+            refused = await browser.client.get(back)
+            assert (refused.status_code, "that it is you" in refused.text) == (403, True), "however it was begun"
+            assert (await browser.client.get("/login/github?link=1")).json()["error"]["code"] == "confirmation_needed"
+            page = (await browser.client.get("/settings")).text
+            assert ("/login/github" in page, 'action="/settings/confirm"' in page) == (False, True)
+            wrong = await browser.submit("/settings/confirm", password="nope")
+            assert (wrong.status_code, "not your password" in wrong.text) == (403, True)
+            assert await fixture.web.users.accounts.list_identities(ann) == []
+            assert (await browser.submit("/settings/confirm", password=PASSWORD)).status_code == 303
+            assert "/login/github?link=1" in (await browser.client.get("/settings")).text
+            await go(browser.client, "/login/github?link=1")
+            assert len(await fixture.web.users.accounts.list_identities(ann)) == 1
+
+
+async def test_who_has_no_password_signs_in_again_before_the_account_can_be_taken_over() -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.site.be("octo", email="octo@example.org")
+        async with open_browser(fixture.web) as first:
+            await go(first)
+            octo = (await fixture.web.users.accounts.list_users())[1]
+        async with sign_in(fixture.web, octo) as browser:
+            fixture.web.clock.advance(CONFIRMED_FOR.total_seconds() + 1)
+            assert "sign out and in again" in (await browser.client.get("/settings")).text
+            assert (await browser.client.get("/login/discord?link=1")).status_code == 403
+            for method, path, body in (
+                ("PUT", "/api/account/password", {"new": "another good password"}),
+                ("POST", "/api/account/api-keys", {"name": "laptop"}),
+                ("PATCH", "/api/account", {"email": "eve@example.org"}),
+                ("DELETE", "/api/account", {}),
+            ):
+                refused = await browser.client.request(method, path, json=body)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (403, "confirmation_needed"), path
+        async with sign_in(fixture.web, octo) as again:
+            made = await again.client.put("/api/account/password", json={"new": "another good password"})
+            assert made.status_code == 204
+
+
+async def test_signing_in_at_another_site_makes_a_new_token_whatever_cookie_the_browser_had() -> None:
+    async with open_oauth() as fixture:
+        await add_user(fixture.web, "owner")
+        fixture.site.be("octo", email="octo@example.org")
+        async with open_browser(fixture.web) as browser:
+            browser.cookies.set(LOGIN_COOKIE, "fixed-by-eve")
+            answer = await go(browser)
+            assert LOGIN_COOKIE in answer.headers["set-cookie"] and "fixed-by-eve" not in answer.headers["set-cookie"]
+        async with open_browser(fixture.web) as eve:
+            eve.cookies.set(LOGIN_COOKIE, "fixed-by-eve")
+            assert (await eve.get("/api/account")).status_code == 401
 
 
 async def test_who_is_not_signed_in_links_nothing() -> None:

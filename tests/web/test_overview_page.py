@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
+import anyio
+import httpx2
 import pytest
 
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScopeKind
@@ -13,9 +17,13 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.usage import Usage
 from denizen.engine.accounts.connected_accounts import AccountState
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from denizen.web.http.dependencies import InstanceServices
-from tests.web.admin_pages_fixture import ask, read
+from tests.app.home_folder import Home
+from tests.app.test_configuration import open_configuration
+from tests.timing import HANG_LIMIT_S
+from tests.web.admin_pages_fixture import KEYS, ask, read
+from tests.web.knowledge_web_fixture import OWNER
 from tests.web_fixture import ADA, ANN, make_hello_model, open_web
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +79,47 @@ async def test_the_overview_shows_health_accounts_messages_money_and_failures() 
     assert ["scribe", "github", "not connected The token was refused. fix: Make another."] in page.rows
     assert ["everything", "day", "$0.50", "$1.00", "50 %"] in page.rows
     assert "No turn has failed." in page.text
+
+
+async def test_a_finding_leads_to_the_form_of_the_setting_that_it_names_and_shards_are_counted(tmp_path: Path) -> None:
+    examiner = Examiner(
+        Diagnosis(Severity.WARNING, "nobody is told", "Set gate.observer.alert_channel to a channel."),
+        Diagnosis(Severity.WARNING, "nobody is an owner", "Set channels.discord.owners."),
+        Diagnosis(Severity.ERROR, "the disk is full", "Make room."),
+    )
+    accounts = [AccountState("discord", AgentName("denizen"), is_listening=True, told="", shards=(1, 2))]
+    services = replace(instance(examiner), list_accounts=lambda: accounts)
+    async with (
+        open_configuration(Home(tmp_path)) as configured,
+        open_web(keys=[ADA], instance=services, configuration=configured.files) as web,
+    ):
+        page = await read(web, "ada", WAITING)
+    links = [str(attrs["href"]) for attrs in page.all("a") if "/section/" in str(attrs.get("href"))]
+    assert links == [
+        "/admin/config/section/gate#gate.observer.alert_channel",
+        "/admin/config/section/channels.discord#channels.discord.owners",
+    ]
+    assert "Fix under Permissions" in page.text
+    assert ["denizen", "discord", "listening 1 of 2 shards"] in page.rows
+
+
+async def test_turns_that_wait_behind_others_are_told_apart_from_those_that_run() -> None:
+    before = ReplyGate()
+    model = ScriptedModel(ScriptedReply("One.", before=before), ScriptedReply("Two."))
+    async with (
+        open_web(model, keys=[OWNER], instance=instance()) as web,
+        web.serve() as url,
+        httpx2.AsyncClient(base_url=url, headers={"x-api-key": KEYS["olga"]}, timeout=HANG_LIMIT_S) as client,
+        anyio.create_task_group() as group,
+    ):
+        for _ in range(2):
+            group.start_soon(lambda: client.post("/api/chat", json={"message": "hi"}))
+            await before.reached.wait()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while "2 turns in flight, 1 of them wait" not in (page := await read(web, "olga", WAITING)).text:
+                await anyio.lowlevel.checkpoint()
+        before.open.set()
+        assert [row[-1].endswith("waits") for row in page.rows if row[1:3] == ["denizen", "olga"]] == [False, True]
 
 
 async def test_the_newest_failures_are_listed_with_what_to_do() -> None:

@@ -18,27 +18,31 @@ from denizen.domain.audit import AuditEvent, AuditHead, AuditKind, append_to_cha
 from denizen.domain.budget import SERVER, BudgetLimit, BudgetPeriod, BudgetStatus
 from denizen.domain.conversation import Place
 from denizen.domain.diagnosis import Diagnosis, Severity
-from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.log import LogEntry, sum_up_log
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
-from denizen.domain.tool import IdleTools, Tier, ToolResult, ToolSpec
-from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.tool import IdleTools, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import CallRecord, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.audit.audit_log import Verification
-from denizen.engine.configuration.tool_policy import ToolOutlook
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolOutlook, ToolRule
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview
+from denizen.engine.inspection.past_calls import PastCall, PolicyTrial, TrialDecision, TrialOutcome, TriedCall
 from denizen.engine.inspection.queries import ToolInfo, TurnTrace
+from denizen.ports.configuration import PlannedChange
 from denizen.ports.store import TurnListing
 from denizen.web.api.statistics import overview_to_wire
 from denizen.web.pages.approvals import ApprovalCard, ApprovalsPage
 from denizen.web.pages.audit import AuditPage, AuditRow
 from denizen.web.pages.chat import ChatPage, SharedChatPage
 from denizen.web.pages.forms import ListPart
+from denizen.web.pages.gate import GatePage, RuleRow, RulesTrial, TierGroup
 from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
-from denizen.web.pages.overview import KnowledgeState, OverviewPage
+from denizen.web.pages.overview import Finding, KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
@@ -48,9 +52,13 @@ from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
 from denizen.web.pages.users import KeysPage, UsersPage
 from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
+from tests.web.community_page_samples import list_community_pages
+from tests.web.component_page_samples import list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
+from tests.web.setup_page_samples import STEPS, list_setup_pages
 from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +104,18 @@ APPROVAL = Approval(
 )
 ENTRY = append_to_chain(AuditHead(), AuditEvent(AuditKind.CALL, NOON, "api_key:ann", "ban"))
 TOOL = ToolInfo(ToolSpec("ban", "Bans.", {}, tier=Tier.DANGEROUS), Tier.DANGEROUS, ToolOutlook("people", "tier 3"))
+PAST_CALL = PastCall(
+    CallRecord(
+        turn_id=TURN.id,
+        step=1,
+        position=0,
+        tool_call=ToolCall(CallId("c"), "ban", {}),
+        outcome=CallOutcome(Verdict(Decision.DENY, Tier.DANGEROUS, "no", "observer"), ToolResult("No."), 1),
+        cached=False,
+        created_at=NOON,
+    ),
+    TURN,
+)
 TRACE = TurnTrace(turn=TURN, question="Why?", prompts=[], steps=[], calls=[])
 DAY = DayRange(NOON.date(), NOON.date())
 USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DAY.days[0], UsageTotals())], [], [])
@@ -162,6 +182,8 @@ PAGES: dict[str, object] = {
         frame=FRAME,
         usage=overview_to_wire(USAGE),
         agents=[AgentUse("denizen", Usage())],
+        budgets=[BudgetUse(BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(2)), Decimal(1))],
+        feedback=[FeedbackDay("2026-11-21", 1, 0)],
         sources=["web"],
         models=["m1"],
         chosen={"days": "30", "source": "web", "model": ""},
@@ -185,6 +207,37 @@ PAGES: dict[str, object] = {
         agents=["denizen"],
         agent="denizen",
         result=ToolResult("Done."),
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/gate.html": GatePage(
+        frame=FRAME,
+        policy=GatePolicy(observer=ObserverPolicy("m1")),
+        tiers=[TierGroup(Tier.DANGEROUS, "They wait.", [TOOL])],
+        rules=[RuleRow(ToolRule("ban", Decision.DENY), [("agent", "ada")], "owners", 3)],
+        is_observed=True,
+        observed=[PAST_CALL],
+        waiting=1,
+        agents=["denizen"],
+        may_try=True,
+        rules_text="- tool: x",
+        typed={"tool": "x"},
+        trial=RulesTrial(
+            result=PolicyTrial(
+                calls=2,
+                matches=[1],
+                changes={(TrialOutcome.ALLOWED, TrialOutcome.DENIED): 1},
+                examples=[
+                    TriedCall(
+                        PAST_CALL,
+                        TrialDecision(TrialOutcome.ALLOWED, PAST_CALL.record.outcome.verdict),
+                        TrialDecision(TrialOutcome.ASKED, PAST_CALL.record.outcome.verdict, "owners"),
+                    )
+                ],
+                unknown=["gone"],
+            ),
+            change=PlannedChange(digest="d", diff="+a\n-b\n"),
+        ),
+        notice="Done.",
         problem=ProblemDetails("bad", "It is bad.", 400),
     ),
     "admin/logs.html": LogsPage(
@@ -213,18 +266,23 @@ PAGES: dict[str, object] = {
         running=[TURN],
         failed=[TURN],
         hidden=1,
+        queued=frozenset({TURN.id}),
         mine=1,
         today=USAGE,
         trend=-50.0,
         is_examined=True,
         problems={"disk": "It is full."},
-        findings=[Diagnosis(Severity.WARNING, "It leaks.", "Mend it.")],
+        findings=[Finding(Diagnosis(Severity.WARNING, "It leaks.", "Mend it."), ("Gate", "/admin/config"))],
         working=[Diagnosis(Severity.OK, "It works.")],
         accounts=[AccountState("discord", AgentName("denizen"), is_listening=False, told="It is away.")],
         knowledge=KnowledgeState(sources=1, failing=["docs"], last_sync=None, indexing=None, embedding=None),
+        setup=STEPS,
     ),
     "shared.html": SharedChatPage("1.2.3"),
     **list_knowledge_pages(FRAME),
+    **list_setup_pages(FRAME),
+    **list_community_pages(FRAME),
+    **list_component_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),
         problem="No.",

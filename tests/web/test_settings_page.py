@@ -34,6 +34,8 @@ async def test_a_user_changes_profile_and_password_and_ends_other_sign_ins() -> 
     async with open_web() as web:
         ann = await add_user(web, "ann")
         async with sign_in(web, ann) as here, sign_in(web, ann, "Phone") as there:
+            forms = set(re.findall(r'action="/settings/([^"]+)"', await read_page(here)))
+            assert forms >= {"profile", "password", "sessions/revoke", "delete"}
             saved = await here.submit("/settings/profile", name="Ann <b>", email=ann.email, password="")
             assert (saved.status_code, saved.headers["location"]) == (303, "/settings")
             assert 'value="Ann <b>"' in await read_page(here)
@@ -54,6 +56,7 @@ async def test_a_user_changes_profile_and_password_and_ends_other_sign_ins() -> 
             assert (weak.status_code, "10 to 200 characters" in weak.text) == (400, True)
             await here.submit("/settings/password", old=PASSWORD, new=NEW)
             assert (await here.client.get("/settings")).status_code == 200
+        assert await web.users.accounts.check_sign_in("new@example.org", PASSWORD) is None
         assert await web.users.accounts.check_sign_in("new@example.org", NEW) is not None
 
 

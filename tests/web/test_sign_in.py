@@ -6,12 +6,13 @@ import anyio
 import pytest
 
 from denizen.domain.user import SIGN_IN_IDLE, SIGN_IN_LIFETIME
-from denizen.engine.users.accounts import WRONG_PASSWORDS
+from denizen.engine.users.accounts import OWN_WRONG_PASSWORDS, WRONG_PASSWORDS, make_browser_token
 from denizen.engine.users.credentials import CACHE_S, Browser
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.web.http.auth import LOGIN_COOKIE, make_csrf_token
+from denizen.web.pages.login_cookie import BROWSER_COOKIE
 from denizen.web.pages.sign_in import WRONG_KEYS
-from tests.web.people import PASSWORD, SignedIn, add_user, open_browser
+from tests.web.people import OPERATOR, PASSWORD, SignedIn, add_user, open_browser
 from tests.web.people import sign_in as sign_in_as
 from tests.web_fixture import ANN, CHEAP, UserRegistration, build_users, make_hello_model, open_web
 
@@ -144,13 +145,50 @@ async def test_who_guesses_the_password_of_one_account_from_everywhere_has_to_wa
             assert await web.users.accounts.check_sign_in("ann@example.org", f"guess {number}") is None
         async with open_browser(web) as client:
             locked = await client.post("/login", data=ANNS)
-            assert (locked.status_code, "Try again in 15 min" in locked.text) == (429, True)
+            assert (locked.status_code, "Try again in 60 min" in locked.text) == (429, True)
             nobody = [
                 await web.users.accounts.check_sign_in("no@example.org", "x") for _ in range(WRONG_PASSWORDS.calls)
             ]
             assert not any(nobody)
             unknown = await client.post("/login", data={"email": "no@example.org", "password": "x"})
             assert unknown.status_code == 429, "the limit does not tell who has an account"
+
+
+async def test_a_browser_that_somebody_signed_in_with_before_is_not_locked_out_by_others() -> None:
+    async with open_web() as web, open_browser(web) as known, open_browser(web) as other:
+        await add_user(web, "ann")
+        await add_user(web, "ben")
+        cookies = (await known.post("/login", data=ANNS)).headers.get_list("set-cookie")
+        [cookie] = [each for each in cookies if each.startswith(BROWSER_COOKIE)]
+        assert all(word in cookie for word in ("HttpOnly", "Path=/login", "SameSite=strict"))
+        for number in range(WRONG_PASSWORDS.calls):  # from everywhere, and from the same address, too
+            await web.users.accounts.check_sign_in("ann@example.org", f"guess {number}")
+        for number in range(WRONG_KEYS.calls):
+            await other.post("/login", data={"key": f"guess {number}"})
+        assert (await other.post("/login", data=ANNS)).status_code == 429
+        assert (await known.post("/login", data=ANNS)).status_code == 303
+        assert (await known.post("/login", data=ANNS | {"email": "ben@example.org"})).status_code == 429
+        # Who has the browser does not guess on without end, either.
+        wrong = ANNS | {"password": "nope"}
+        tries = [(await known.post("/login", data=wrong)).status_code for _ in range(OWN_WRONG_PASSWORDS.calls + 1)]
+        assert tries == [401] * OWN_WRONG_PASSWORDS.calls + [429]
+
+
+@pytest.mark.parametrize("token", ["", ".", "x.y", "x." + "0" * 64, "\xe9.\xe9"])
+async def test_a_token_of_a_browser_that_was_made_up_is_not_known(token: str) -> None:
+    async with open_web() as web:
+        await add_user(web, "ann")
+        for email in ("ann@example.org", "nobody@example.org"):
+            assert not await web.users.accounts.is_known_browser(email, token)
+
+
+async def test_a_browser_is_not_known_any_more_when_the_password_is_another() -> None:
+    async with open_web() as web:
+        ann = await add_user(web, "ann")
+        token = make_browser_token(ann)
+        assert await web.users.accounts.is_known_browser(ann.email, token)
+        await web.users.accounts.reset_password(OPERATOR, ann, "another good password")
+        assert not await web.users.accounts.is_known_browser(ann.email, token)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ FORMS: Mapping[SourceKind, tuple[dict[str, str], dict[str, object]]] = {
 }
 
 
+@pytest.mark.proves("S-admin-new-source")
 @pytest.mark.parametrize("kind", SourceKind)
 async def test_a_source_of_each_kind_is_added_by_hand_with_the_fields_of_that_kind(
     kind: SourceKind, tmp_path: Path

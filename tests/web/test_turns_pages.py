@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import anyio
 import pytest
 
 from denizen.domain.errors import Unavailable
+from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries
-from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.web.pages.turns import PATH, SHOWN
 from tests.web.admin_pages_fixture import KEYS, PageText, ask, read
 from tests.web.knowledge_web_fixture import OWNER
@@ -34,6 +36,34 @@ async def make_private(web: WebFixture, monkeypatch: pytest.MonkeyPatch) -> None
         return True
 
     monkeypatch.setattr(Queries, "is_private", is_private)
+
+
+async def test_a_turn_that_runs_is_shown_as_far_as_it_is_and_its_page_loads_itself_until_it_ends() -> None:
+    before = ReplyGate()
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Paris")]), ScriptedReply("Fine.", before=before))
+    async with open_web(model, keys=[OWNER, ANN]) as web, anyio.create_task_group() as group:
+        group.start_soon(chat, web, "ann", "How is Paris?")
+        await before.reached.wait()
+        [turn] = await web.turns()
+        path = f"{PATH}/{turn.id}"
+        running = await read(web, "olga", path)
+        before.open.set()
+        await web.ended(TurnStatus.DONE)
+        ended = await read(web, "olga", path)
+        [[live], [still]] = [
+            [attrs for attrs in page.all("div") if attrs.get("id") == "live"] for page in (running, ended)
+        ]
+        assert (live["hx-get"], live["hx-select"], still) == (path, "#live", {"id": "live"})
+        assert [words in running.text for words in ("city: Paris", "It is still running.", "Fine.")] == [
+            True,
+            True,
+            False,
+        ]
+        assert [words in ended.text for words in ("city: Paris", "It is still running.", "Fine.")] == [
+            True,
+            False,
+            True,
+        ]
 
 
 async def test_turns_are_found_by_agent_status_platform_and_days() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScopeKind
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.pages.usage import PATH
@@ -15,7 +16,7 @@ from tests.web.admin_pages_fixture import KEYS, ask, read
 from tests.web.api.test_chats import read as read_chat
 from tests.web.api.test_chats import say
 from tests.web.test_turns_pages import chat
-from tests.web_fixture import ADA, ANN, BEN, WebFixture, make_hello_model, open_web
+from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -98,21 +99,77 @@ async def test_the_csv_has_a_row_for_each_day_source_model_and_user_and_no_formu
 
 async def test_members_may_not_see_it_and_days_have_bounds() -> None:
     async with open_web(keys=[ADA, ANN]) as web:
-        refused = [(await ask(web, "ann", "GET", f"{PATH}{more}")).status_code for more in ("", "/days", ".csv")]
+        refused = [
+            (await ask(web, "ann", "GET", f"{PATH}{more}")).status_code
+            for more in ("", "/days", ".csv", "/feedback.csv")
+        ]
         wrong = [(await ask(web, "ada", "GET", f"{PATH}?days={days}")).status_code for days in ("0", "366", "x")]
         empty = await read(web, "ada", PATH)
-    assert (refused, wrong) == ([403, 403, 403], [400, 400, 400])
+    assert (refused, wrong) == ([403] * 4, [400, 400, 400])
     assert "Nothing was used in these days." in empty.text
 
 
-async def test_the_share_of_positive_votes_is_shown_once_somebody_voted() -> None:
-    async with open_web(make_hello_model(), keys=[ADA, ANN]) as web:
+async def vote(web: WebFixture, *votes: str) -> None:
+    """Ann asks something for each of these votes, and votes on the answer."""
+    async with web.client(**{"x-api-key": KEYS["ann"]}) as client:
+        for number, each in enumerate(votes):
+            name = f"c{web.clock.now():%d}-{number}"
+            await say(client, name, "hi")
+            [_, answer] = (await read_chat(client, name))["messages"]
+            await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": each})
+
+
+@pytest.mark.proves("S-admin-statistics")
+async def test_usage_cost_and_feedback_are_shown_over_time_in_charts_in_tables_as_csv_and_in_the_api() -> None:
+    model = ScriptedModel(*[ScriptedReply("Yes.", usage=USED)] * 4, name="m1")
+    async with open_web(model, keys=[ADA, ANN]) as web:
         before = await read(web, "ada", PATH)
-        async with web.client(**{"x-api-key": KEYS["ann"]}) as client:
-            for number, vote in enumerate(("positive", "positive", "negative", "positive")):
-                await say(client, f"c{number}", "hi")
-                [_, answer] = (await read_chat(client, f"c{number}"))["messages"]
-                await client.patch(f"/api/messages/{answer['id']}/feedback", json={"feedback": vote})
-        after = await read(web, "ada", PATH)
+        await vote(web, "positive", "positive", "negative")
+        web.clock.advance(days=2)
+        await vote(web, "positive")
+        after = await read(web, "ada", f"{PATH}?days=4")
+        [charts] = [attrs for _, attrs in after.tags if attrs.get("id") == "charts"]
+        points = (await ask(web, "ada", "GET", str(charts["data-url"]))).json()
+        sheet = await ask(web, "ada", "GET", f"{PATH}/feedback.csv?days=4")
+        api = (await ask(web, "ada", "GET", "/api/stats?days=4")).json()
+        feedback = (await ask(web, "ada", "GET", "/api/stats/feedback?days=4")).json()
+        filtered = (await ask(web, "ada", "GET", f"{PATH}/days?days=4&model=m1")).json()
+        refused = [await ask(web, "ann", "GET", f"/api/stats/{name}") for name in ("feedback", "budgets")]
     assert "– nobody voted on answers" in before.text
     assert "75 % positive votes" in after.text
+    assert {"chart-messages", "chart-cost", "chart-feedback"} <= {attrs.get("id") for attrs in after.all("div")}
+    assert after.rows[-2:] == [["2026-11-23", "1", "0"], ["2026-11-21", "2", "1"]]
+    assert ["2026-11-23", "1", "100", "40", "10", "$0.25"] in after.rows
+    assert ["2026-11-21", "3", "300", "120", "30", "$0.75"] in after.rows
+    days = ["2026-11-20", "2026-11-21", "2026-11-22", "2026-11-23"]
+    assert [(row["key"], row["messages"], row["cost_usd"]) for row in points["daily"]] == [
+        (days[0], 0, None),
+        (days[1], 3, "0.75"),
+        (days[2], 0, None),
+        (days[3], 1, "0.25"),
+    ]
+    votes = [(0, 0), (2, 1), (0, 0), (1, 0)]
+    assert [(row["day"], row["positive"], row["negative"]) for row in points["feedback"]] == [
+        (day, *count) for day, count in zip(days, votes, strict=True)
+    ]
+    assert sheet.text.splitlines() == [
+        "day,positive,negative",
+        *(f"{day},{positive},{negative}" for day, (positive, negative) in zip(days, votes, strict=True)),
+    ]
+    assert (feedback, api["daily"], api["feedback_score"]) == (points["feedback"], points["daily"], 0.75)
+    assert (filtered["feedback"], [each.status_code for each in refused]) == ([], [403, 403])
+
+
+async def test_costs_stand_against_budgets_on_the_page_in_the_chart_and_in_the_api() -> None:
+    budgets = BudgetPolicy(
+        usual={BudgetScopeKind.SERVER: BudgetLimits(Decimal(2)), BudgetScopeKind.AGENT: BudgetLimits(None, Decimal(5))}
+    )
+    async with open_web(make_model(), keys=[ADA, ANN, BEN], budgets=budgets) as web:
+        await chat(web, "ann", "one")
+        page = await read(web, "ada", PATH)
+        points = (await ask(web, "ada", "GET", f"{PATH}/days")).json()
+        api = (await ask(web, "ada", "GET", "/api/stats/budgets")).json()
+    assert ["everything", "day", "$0.25", "$2.00", "12 %"] in page.rows
+    assert ["denizen", "month", "$0.25", "$5.00", "5 %"] in page.rows
+    assert points["day_budget_usd"] == "2"
+    assert api[0] == {"scope": "server", "key": "", "period": "day", "limit_usd": "2", "spent_usd": "0.25"}

@@ -119,15 +119,13 @@ class AccountSupervisor:
 
     def list_states(self) -> Sequence[AccountState]:
         """Returns how each configured account stands."""
-        return [
-            AccountState(
-                platform,
-                agent,
-                (running := self._running.get((platform, agent))) is not None and running.account.is_listening,
-                self.states.get((platform, agent), CONNECTING),
-            )
-            for platform, agent in self._list_logins()
-        ]
+        return list(map(self._find_state, self._list_logins()))
+
+    def _find_state(self, key: AccountKey) -> AccountState:
+        running, told = self._running.get(key), self.states.get(key, CONNECTING)
+        if running is None:
+            return AccountState(*key, is_listening=False, told=told)
+        return AccountState(*key, running.account.is_listening, told, running.account.shards)
 
     async def check(self) -> None:
         """Raises Unavailable that names the accounts which hear nothing now, and why."""
@@ -169,6 +167,7 @@ class AccountSupervisor:
             turns=denizen.turns,
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
+            guilds=denizen.services.guilds,
         )
         running = _RunningAccount(login, anyio.CancelScope(), account)
         self._running[key] = running

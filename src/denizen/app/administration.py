@@ -6,30 +6,25 @@ think of them: by the views of the SQL reader, and by `mask_configuration`.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import cast
 
-from anyio import to_thread
-
-from denizen.app.home.environment import read_environment
-from denizen.app.settings import CONFIG_FILE, load_settings, parse_path, render_settings, set_values
-from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
-from denizen.app.settings.yaml_document import find_value, parse_document
-from denizen.builtin_skills import BUILTIN
+from denizen.app.settings import CONFIG_FILE, parse_path
+from denizen.app.settings.problem import KeyPath
+from denizen.app.settings.yaml_document import find_value, write_document
 from denizen.domain.agent_settings import find_active_set
-from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.statistics import UsageRanking, UsageTotals
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.log import LogArchive
 from denizen.ports.sql import SqlReader, SqlRows
 from denizen.skill import UserOrder
@@ -85,8 +80,8 @@ class ServerRecords:
 class ServerAdministration:
     """Implements `denizen.skill.AdministrationAccess`."""
 
-    def __init__(self, home: Path, runtime: Runtime, assistant: AgentSettingsOverlay, records: ServerRecords) -> None:
-        self._configuration = ConfigurationDesk(home)
+    def __init__(self, runtime: Runtime, assistant: AgentSettingsOverlay, records: ServerRecords) -> None:
+        self._configuration: ConfigurationDesk | None = None
         self._runtime = runtime
         self._assistant = assistant
         self._statistics = records.statistics
@@ -151,43 +146,48 @@ class ServerAdministration:
 
     # --- the configuration -------------------------------------------------------------------------------------------
 
+    def open_configuration(self, files: ConfigurationFiles) -> None:
+        """Lets chats read and change these files from now on; without, as in a command, they do neither."""
+        self._configuration = ConfigurationDesk(files)
+
     async def read_configuration(self, section: str) -> str:
-        return await to_thread.run_sync(self._configuration.read, section)
+        return self._find_desk().read(section)
 
-    async def change_configuration(self, path: str, value: Json) -> None:
-        await to_thread.run_sync(self._configuration.change, path, value)
+    async def change_configuration(self, by: Principal, path: str, value: Json) -> None:
+        await self._find_desk().change(by, path, value)
 
-    async def create_agent(self, name: str, *, description: str, model: str) -> None:
-        create = partial(self._configuration.create_agent, name, description=description, model=model)
-        await to_thread.run_sync(create)
+    async def create_agent(self, by: Principal, name: str, *, description: str, model: str) -> None:
+        await self._find_desk().create_agent(by, name, description=description, model=model)
+
+    def _find_desk(self) -> ConfigurationDesk:
+        if self._configuration is None:
+            raise NotAllowed("The configuration is open while the server runs only.", code="configuration_closed")
+        return self._configuration
 
 
 class ConfigurationDesk:
-    """The configuration as far as chats may read and change it. A change is written to the file; the server notices."""
+    """The configuration as far as chats may read and change it: without secrets, and only how agents write and think.
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    Changes go through `files`, so that they hold at once or are refused.
+    """
+
+    def __init__(self, files: ConfigurationFiles) -> None:
+        self._files = files
 
     def read(self, section: str) -> str:
         """Returns a section in effect as YAML, masked, or the names of the sections. Raises NotFound."""
-        settings = load_settings(self._home, read_environment(), known_tools=BUILTIN, needs_models=False)
-        document = parse_document(render_settings(settings), self._home / CONFIG_FILE)
-        if isinstance(document, ConfigProblem):
-            raise config_error([document])
+        tree = self._files.list_effective()
         if not section:
-            return "Sections: " + ", ".join(document.tree)
-        path = parse_path(section)
-        if not document.has(path):
+            return "Sections: " + ", ".join(tree)
+        node = find_value(mask_configuration(tree), parse_path(section))
+        if node is None:
             raise NotFound(
-                f"There is no section {section[:100]}.",
-                code="section_unknown",
-                fix=f"There are: {', '.join(document.tree)}.",
+                f"There is no section {section[:100]}.", code="section_unknown", fix=f"There are: {', '.join(tree)}."
             )
-        node = find_value(mask_configuration(document.tree), path)
-        text = settings.secrets.mask(_write(node))
+        text = write_document(node, (2, 2)).removesuffix("...\n")
         return text if len(text) <= MAX_CONFIGURATION_CHARS else f"{text[:MAX_CONFIGURATION_CHARS]}\n[cut]"
 
-    def change(self, path: str, value: Json) -> None:
+    async def change(self, by: Principal, path: str, value: Json) -> None:
         """Sets one value. Raises NotAllowed, NotFound, InvalidInput."""
         parts = parse_path(path)
         if not _may_change(parts):
@@ -200,30 +200,18 @@ class ConfigurationDesk:
                 f" The rest is changed in {CONFIG_FILE}.",
             )
         _check_value(value)
-        settings = load_settings(self._home, read_environment(), known_tools=BUILTIN, needs_models=False)
-        if parts[1] not in settings.agents:
+        if find_value(self._files.list_effective(), parts[:2]) is None:
             raise NotFound(f"There is no agent {str(parts[1])[:100]}.", code="agent_not_found")
-        self._write({parts: value})
+        await self._files.put_value(by, path, value)
 
-    def create_agent(self, name: str, *, description: str, model: str) -> None:
+    async def create_agent(self, by: Principal, name: str, *, description: str, model: str) -> None:
         """Adds an agent without tools: which ones it may use is for those to say who edit the file."""
         if not _AGENT_NAME.fullmatch(name):
             raise InvalidInput("An agent's name has 1 to 32 small letters, digits, - or _.", code="agent_name_invalid")
-        settings = load_settings(self._home, read_environment(), known_tools=BUILTIN, needs_models=False)
-        if name in settings.agents:
-            raise Conflict(f"There is an agent {name} already.", code="agent_exists", fix="Choose another name.")
-        values: dict[str, Json] = {"description": description, "model": model, "tools": []}
         for value in (description, model):
             _check_value(value)
-        new: dict[KeyPath, Json] = {("agents", name): {key: value for key, value in values.items() if value != ""}}
-        if (
-            "default_agent" not in settings.document.tree
-        ):  # with a second agent it has to be said which one was meant so far
-            new[("default_agent",)] = settings.default_agent
-        self._write(new)
-
-    def _write(self, values: Mapping[KeyPath, Json]) -> None:
-        set_values(self._home, read_environment(), values, known_tools=BUILTIN)
+        given: JsonObject = {"description": description, "model": model, "tools": []}
+        await self._files.add_agent(by, name, {key: value for key, value in given.items() if value != ""})
 
 
 def _may_change(path: KeyPath) -> bool:
@@ -260,16 +248,6 @@ def mask_configuration(node: Json, key: str = "") -> Json:
     if isinstance(node, str) and node and is_secret and not _REFERENCE.fullmatch(node):
         return "***"
     return _USER_INFO.sub("***@", node) if isinstance(node, str) else node
-
-
-def _write(node: Json) -> str:
-    from ruamel.yaml import YAML
-
-    stream = io.StringIO()
-    yaml = YAML(typ="safe")
-    yaml.default_flow_style = False
-    yaml.dump(node, stream)  # pyright: ignore[reportUnknownMemberType] - of ruamel
-    return stream.getvalue().removesuffix("...\n")
 
 
 def _totals(found: UsageTotals) -> JsonObject:

@@ -55,6 +55,7 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
+from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
@@ -127,6 +128,11 @@ class Denizen:
         """The settings of agents that their owners have made besides the configuration."""
         assert self.services.assistant is not None  # as `open_denizen` builds it
         return self.services.assistant
+
+    @property
+    def memories(self) -> MemoryBrowser:
+        """The memories of all agents, for people."""
+        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
 
     @property
     def simulation(self) -> Simulation | None:
@@ -237,13 +243,15 @@ def _build_denizen(
     observer = Observer(store, clock, consult)
     uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
-        build_services(runtime, store, adapters.durable, clock, channels=channels, observer=observer),
+        build_services(
+            runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
+        ),
         memories=memories,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
     )
-    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
+    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
         KnowledgeDeps(
             home=home,
@@ -260,7 +268,7 @@ def _build_denizen(
     restart = RestartSignal()
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
-    administration = ServerAdministration(home, runtime, assistant, records)
+    administration = ServerAdministration(runtime, assistant, records)
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),

@@ -11,8 +11,11 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -20,33 +23,60 @@ from anyio import to_thread
 from denizen.app.build import Denizen
 from denizen.app.home.environment import read_environment
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
-from denizen.app.home.secrets import load_secrets
-from denizen.app.models import provider_spec
+from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.reload import AGENTS_FOLDER, Reloader
-from denizen.app.settings import CONFIG_FILE, ConfigProblem, parse_path
-from denizen.app.settings.edit import no_such, parse_config, splice_out, splice_value
-from denizen.app.settings.load import examine, read_config
+from denizen.app.settings import (
+    CONFIG_FILE,
+    ConfigProblem,
+    Settings,
+    SetupAnswers,
+    parse_path,
+    plan_setup_files,
+    render_settings,
+)
+from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
+from denizen.app.settings.key_schema import config_schema, find_schema
+from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
-from denizen.app.settings.yaml_document import find_value
+from denizen.app.settings.yaml_document import find_value, parse_values
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.audit import AuditEvent, AuditKind, digest_text
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
+from denizen.domain.proposal import diff_lines
+from denizen.domain.record import record
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.configuration import (
     ConfigurationChange,
+    ConfigurationEdit,
     ConfigurationFault,
+    ConfigurationPart,
     ConfigurationText,
-    ConfiguredProvider,
     KeptGeneration,
     PersonaText,
+    PlannedChange,
 )
 
 HISTORY_FOLDER = "config-history"
 KEPT_TEXTS = 30
+NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 _PERSONA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}\.md")
 
 _log = logging.getLogger("denizen.app")
+
+
+@record
+class _FileText:
+    """A file as it is to be; None for one that is not to be there. `mode` None keeps the file's."""
+
+    file: Path
+    text: str | None = field(repr=False)
+    mode: int | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        return self.mode == SECRET_MODE
 
 
 class HomeConfiguration:
@@ -64,32 +94,82 @@ class HomeConfiguration:
         return ConfigurationText(shown, _digest(text), is_masked=shown != text)
 
     async def find_faults(self, text: str) -> Sequence[ConfigurationFault]:
-        return [
-            ConfigurationFault(
-                file=problem.file.name,
-                line=problem.line,
-                column=problem.column,
-                path=format_path(problem.path) if problem.path else "",
-                message=problem.message,
-                fix=problem.fix,
-            )
-            for problem in await to_thread.run_sync(partial(_find_problems, self._home, text))
-        ]
+        return list(map(_fault, (await to_thread.run_sync(partial(_examine, self._home, text))).problems))
 
     async def replace(self, by: Principal, text: str, *, expected: str = "") -> ConfigurationChange:
         return await self._change(by, lambda _: text if text.endswith("\n") or not text else f"{text}\n", expected)
 
     async def find_value(self, path: str) -> Json:
         where = parse_path(path)
-        text = self._denizen.mask(await to_thread.run_sync(read_config, self._home))
-        document = parse_config(text, self._home)
+        document = parse_config(await to_thread.run_sync(read_config, self._home), self._home)
         if not document.has(where):
             raise no_such(where)
-        return find_value(document.tree, where)
+        return _mask_texts(find_value(document.tree, where), self._denizen.mask)
 
     async def put_value(self, by: Principal, path: str, value: Json, *, expected: str = "") -> ConfigurationChange:
+        values = {parse_path(path): value}
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), expected)
+
+    async def put_values(
+        self, by: Principal, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
+        """Sets several values in one step, or removes them with None, and writes `secrets` into `secrets.env` with
+        them. Raises as `put_value`, and Conflict for a secret that the environment sets to something else.
+        """
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), "", secrets)
+
+    async def preview(self, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS) -> Settings:
+        """Returns the settings that `put_values` would bring about, and writes nothing. Raises as that does."""
+        old = await to_thread.run_sync(read_config, self._home)
+        new = await to_thread.run_sync(partial(_edit_all, old, home=self._home, values=values))
+        result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+        if result.settings is None:
+            raise config_error(result.problems)
+        return result.settings
+
+    def list_effective(self) -> JsonObject:
+        settings = self._denizen.settings
+        values = parse_values(render_settings(settings), self._home / CONFIG_FILE)
+        return cast("JsonObject", _mask_texts(values, settings.secrets.mask))
+
+    async def describe(self, path: str) -> ConfigurationPart:
         where = parse_path(path)
-        return await self._change(by, partial(_edit, home=self._home, path=where, value=value), expected)
+        found = await to_thread.run_sync(find_schema, where)
+        text = await to_thread.run_sync(read_config, self._home)
+        document = parse_config(text, self._home)
+        return ConfigurationPart(
+            path=format_path(where),
+            schema=found,
+            definitions=config_schema()["$defs"],
+            value=_mask_texts(find_value(document.tree, where), self._denizen.mask),
+            digest=_digest(text),
+            line=document.locate(where)[0],
+        )
+
+    async def read_block(self, path: str) -> str:
+        text = await to_thread.run_sync(read_config, self._home)
+        return self._denizen.mask(read_block(text, parse_config(text, self._home), parse_path(path)))
+
+    async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
+        old = await to_thread.run_sync(read_config, self._home)
+        new = await to_thread.run_sync(partial(_apply, old, home=self._home, edit=edit))
+        problems = (await to_thread.run_sync(partial(_examine, self._home, new))).problems
+        mask = self._denizen.mask
+        return PlannedChange(
+            digest=_digest(old), diff=diff_lines(mask(old), mask(new), CONFIG_FILE), faults=list(map(_fault, problems))
+        )
+
+    async def apply(self, by: Principal, edit: ConfigurationEdit, *, expected: str = "") -> ConfigurationChange:
+        return await self._change(by, partial(_apply, home=self._home, edit=edit), expected)
+
+    async def plan_policy(self, edit: ConfigurationEdit) -> GatePolicy:
+        """Returns the policy of the gate as it would be after an edit. Raises InvalidInput as `replace`."""
+        text = await to_thread.run_sync(read_config, self._home)
+        text = await to_thread.run_sync(partial(_apply, text, home=self._home, edit=edit))
+        found = await to_thread.run_sync(partial(_examine, self._home, text))
+        if found.settings is None:
+            raise config_error(found.problems)
+        return found.settings.gate.policy(self._denizen.runtime.current.number, self._denizen.mask)
 
     async def list_generations(self) -> Sequence[KeptGeneration]:
         async with self._denizen.services.store.work(write=False) as work:
@@ -110,40 +190,14 @@ class HomeConfiguration:
                 fix="Choose another.",
             ) from None
 
+    async def diff_kept(self, number: int) -> str:
+        mask, kept = self._denizen.mask, await self.read_kept(number)
+        return diff_lines(mask(await to_thread.run_sync(read_config, self._home)), mask(kept), CONFIG_FILE)
+
     async def reload_and_tell(self) -> None:
         """Reloads for the watcher, and keeps what is in force then. Nothing is raised."""
         await self._reloader.reload_and_tell()
         await self._keep_text()
-
-    def list_providers(self) -> Sequence[ConfiguredProvider]:
-        settings = self._denizen.settings
-        return [
-            ConfiguredProvider(
-                name=name,
-                kind=section.kind,
-                base_url=section.base_url,
-                model=section.model,
-                key=settings.secrets.hint(section.api_key.name) if section.api_key else "",
-                key_name=section.api_key.name if section.api_key else "",
-            )
-            for name, section in settings.models.providers.items()
-        ]
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        from denizen.adapters.models.listing import list_served_models  # loads the HTTP client
-
-        settings = self._denizen.settings
-        section = settings.models.providers.get(name)
-        if section is None:
-            known = ", ".join(settings.models.providers) or "none"
-            raise NotFound(f"There is no provider '{name}'.", code="provider_unknown", fix=f"Configured: {known}.")
-        if section.kind == "embedded":
-            raise InvalidInput(
-                "The built-in provider has no list of models.",
-                code="provider_without_list",
-                fix="`denizen models` shows what it has.",
-            )
-        return await list_served_models(provider_spec(name, section, settings.secrets))
 
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
         current = self._denizen.runtime.current
@@ -166,9 +220,20 @@ class HomeConfiguration:
         if folder.resolve() not in file.resolve().parents:
             raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
         async with self._lock:
-            return await self._write_and_load(by, file, text)
+            return await self._write_and_load(by, [_FileText(file, text or None)])
 
-    async def _change(self, by: Principal, edit: Callable[[str], str], expected: str) -> ConfigurationChange:
+    async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
+        """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
+        and what building a generation raises.
+        """
+        async with self._lock:
+            plan = partial(plan_setup_files, self._home, answers, environment=read_environment(), known_tools=BUILTIN)
+            files = await to_thread.run_sync(plan)
+            return await self._write_and_load(by, [_FileText(each.file, each.text, each.mode) for each in files])
+
+    async def _change(
+        self, by: Principal, edit: Callable[[str], str], expected: str, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> ConfigurationChange:
         async with self._lock:
             old = await to_thread.run_sync(read_config, self._home)
             if expected and expected != _digest(old):
@@ -179,30 +244,39 @@ class HomeConfiguration:
                     fix="Load it again, and make your change there.",
                 )
             new = await to_thread.run_sync(edit, old)
-            problems = await to_thread.run_sync(partial(_find_problems, self._home, new))
-            if problems:
-                raise config_error(problems)
-            return await self._write_and_load(by, self._home / CONFIG_FILE, new)
+            result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
+            if result.problems:
+                raise config_error(result.problems)
+            files = [_FileText(self._home / CONFIG_FILE, new)]
+            if secrets:
+                files.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))
+            return await self._write_and_load(by, files)
 
-    async def _write_and_load(self, by: Principal, file: Path, text: str) -> ConfigurationChange:
-        """Writes the file, or removes it with an empty text, and loads the configuration. Puts the old file back where
-        that fails, or is cancelled.
-        """
-        old = await to_thread.run_sync(_swap, self._home, file, text or None)
+    async def _write_and_load(self, by: Principal, files: Sequence[_FileText]) -> ConfigurationChange:
+        """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled."""
+        old = await to_thread.run_sync(_swap, self._home, files)
         try:
             done = await self._reloader.reload()
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(_swap, self._home, file, old)
+                await to_thread.run_sync(_swap, self._home, old)
             raise
         await self._keep_text()
-        services, details = self._denizen.services, {"generation": done.generation, "text": digest_text(text)}
-        event = AuditEvent(
-            AuditKind.SETTINGS, services.clock.now(), by.key, file.relative_to(self._home).as_posix(), details
-        )
+        services = self._denizen.services
+        events = [
+            AuditEvent(
+                AuditKind.SETTINGS,
+                services.clock.now(),
+                by.key,
+                each.file.relative_to(self._home).as_posix(),
+                {"generation": done.generation, **({} if each.is_secret else {"text": digest_text(each.text or "")})},
+            )
+            for each in files
+        ]
         async with services.store.work() as work:
-            await work.audit.add([event])
-        return ConfigurationChange(done.generation, (old or "") != text, done.needs_restart)
+            await work.audit.add(events)
+        changed = any((before.text or "") != (after.text or "") for before, after in zip(old, files, strict=True))
+        return ConfigurationChange(done.generation, changed, done.needs_restart)
 
     def _kept_file(self, number: int) -> Path:
         return self._home / HISTORY_FOLDER / f"{number:06}.yaml"
@@ -227,13 +301,47 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _find_problems(home: Path, text: str) -> Sequence[ConfigProblem]:
-    return examine(home, text, load_secrets(home, read_environment()), BUILTIN).problems
+def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> ConfigResult:
+    """Returns how the configuration reads with these secrets besides those that are there."""
+    environment = read_environment()
+    for name, value in secrets.items():
+        if environment.get(name, value) != value:
+            raise Conflict(
+                f"{name} is set in the environment of Denizen, which counts more than {SECRETS_FILE}.",
+                code="secret_in_environment",
+                fix="Change it where Denizen is started, or name another variable.",
+            )
+        put_secret("", name, value)  # raises for what fits on no line
+    return examine(home, text, load_secrets(home, {**environment, **secrets}), BUILTIN)
 
 
-def _edit(text: str, *, home: Path, path: KeyPath, value: Json) -> str:
-    document = parse_config(text, home)
-    return splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+def _fault(problem: ConfigProblem) -> ConfigurationFault:
+    return ConfigurationFault(
+        file=problem.file.name,
+        line=problem.line,
+        column=problem.column,
+        path=format_path(problem.path) if problem.path else "",
+        message=problem.message,
+        fix=problem.fix,
+    )
+
+
+def _edit_all(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
+    for path, value in values.items():
+        document = parse_config(text, home)
+        text = splice_out(text, document, path) if value is None else splice_value(text, document, path, value)
+    return text
+
+
+def _apply(text: str, *, home: Path, edit: ConfigurationEdit) -> str:
+    """Returns the text after an edit. A value that is to be removed and is not there changes nothing."""
+    for name, value in edit.values.items():
+        path = parse_path(name)
+        if value is not None or parse_config(text, home).has(path):
+            text = _edit_all(text, home=home, values={path: value})
+    for name, block in edit.blocks.items():
+        text = splice_block(text, parse_config(text, home), parse_path(name), block)
+    return text
 
 
 def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> str:
@@ -244,15 +352,36 @@ def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> st
     return text
 
 
-def _swap(home: Path, file: Path, text: str | None) -> str | None:
-    """Writes the file, or removes it for None. Returns what was there, None for nothing."""
+def _swap(home: Path, files: Sequence[_FileText]) -> Sequence[_FileText]:
+    """Writes the files, or removes them; all, or none where one cannot be written. Returns what was there."""
     with edit_lock(home):
-        old = file.read_text(encoding="utf-8-sig") if file.exists() else None
-        if text is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_whole(file, text)
+        old = [
+            replace(each, text=each.file.read_text(encoding="utf-8-sig") if each.file.exists() else None)
+            for each in files
+        ]
+        try:
+            for each in files:
+                _put(each)
+        except OSError:
+            for each in old:
+                _put(each)
+            raise
         return old
+
+
+def _add_secrets(file: Path, secrets: Mapping[str, str]) -> _FileText:
+    """Returns the file of secrets with these in it, too."""
+    text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+    for name, value in secrets.items():
+        text = put_secret(text, name, value)
+    return _FileText(file, text, SECRET_MODE)
+
+
+def _put(each: _FileText) -> None:
+    if each.text is None:
+        each.file.unlink(missing_ok=True)
+    else:
+        write_whole(each.file, each.text, mode=each.mode)
 
 
 def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
@@ -262,6 +391,19 @@ def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:
         for file in files
         if file.is_file() and _PERSONA_NAME.fullmatch(file.name) and folder.resolve() in file.resolve().parents
     ]
+
+
+def _mask_texts(value: Json, mask: Callable[[str], str]) -> Json:
+    """Masks each text by itself: masked as a whole, `key: ***` would be no YAML."""
+    match value:
+        case str():
+            return mask(value)
+        case Mapping():
+            return {mask(name): _mask_texts(each, mask) for name, each in value.items()}
+        case list():
+            return [_mask_texts(each, mask) for each in value]
+        case _:
+            return value
 
 
 def _digest(text: str) -> str:

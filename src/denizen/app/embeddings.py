@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from denizen.adapters.models.embedded.packages import PackageTool, fetched_packa
 from denizen.adapters.models.embedded.progress import ReportLoadProgress
 from denizen.adapters.models.prices import estimate_price
 from denizen.adapters.models.providers import PROVIDERS
-from denizen.app.models import provider_spec
+from denizen.app.models import list_prices, provider_spec
 from denizen.app.settings import Settings
 from denizen.app.settings.knowledge import LOCAL, NONE
 from denizen.app.user_memory_files import UserMemoryFiles
@@ -111,7 +112,8 @@ class EmbedderPool:
         spec = provider_spec(key.provider, settings.models.providers[key.provider], settings.secrets)
 
         def price(tokens: int) -> Decimal | None:
-            return estimate_price(spec, key.model, tokens, 0)
+            own = list_prices(self._latest or settings, key.provider)
+            return estimate_price(replace(spec, prices=own), key.model, tokens, 0)
 
         return ServedEmbedder(
             EmbeddingEndpoint(

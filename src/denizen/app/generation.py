@@ -90,6 +90,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         toolsets=toolsets,
         policy=_read_policy(settings, number),
         account_policies=_read_account_policies(settings),
+        guild_fields=frozenset(settings.channels.discord.server_owners),
         archive=settings.archive,
         commands=CustomCommandSet(settings.commands, _build_programs(settings, deps.home)),
         budgets=settings.budgets,

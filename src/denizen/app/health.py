@@ -159,7 +159,8 @@ async def _discord(login: DiscordLogin, endpoints: DiscordEndpoints) -> CheckRes
     from denizen.adapters.discord.client.settings import DiscordAccountSettings
 
     settings = DiscordAccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
-    return _told_by(f"discord {login.agent}", await check_account(settings))
+    checklist = await check_account(settings)
+    return _told_by(f"discord {login.agent}", checklist.findings)
 
 
 async def _github(login: GitHubLogin, clock: Clock) -> CheckResult:

@@ -25,6 +25,7 @@ from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
+from denizen.domain.usage import TokenPrice, Usage
 from denizen.ports.model import ModelReply, ModelRequest, Models
 
 CHOSEN = "chosen"
@@ -138,16 +139,28 @@ def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntime
                 "small": entry.small,
                 "context_tokens": section.context_tokens or entry.context_tokens,
             }
-    overrides |= {name: each.model_dump(exclude_none=True) for name, each in settings.models.overrides.items()}
+    for name, each in settings.models.overrides.items():
+        overrides[name] = each.model_dump(exclude_none=True, exclude={"price"})
     default = chosen.model or settings.agents[settings.default_agent].model
     spec = ModelsSpec(
-        providers=[provider_spec(name, section, settings.secrets) for name, section in sections.items()],
+        providers=[
+            replace(provider_spec(name, section, settings.secrets), prices=list_prices(settings, name))
+            for name, section in sections.items()
+        ],
         models=[ModelSpec(name, fields) for name, fields in overrides.items()],
         aliases=aliases,
         default=default,
     )
     endpoints = {name: pool.get(section) for name, section in sections.items() if section.kind == "embedded"}
     return build_models(spec, endpoints=endpoints)
+
+
+def list_prices(settings: Settings, provider: str) -> Mapping[str, TokenPrice]:
+    """Returns the prices of a provider's models that the configuration has, by the model's name without the
+    provider's.
+    """
+    own = {name.partition("/"): each.price for name, each in settings.models.overrides.items()}
+    return {model: price.price for (first, _, model), price in own.items() if price and first == provider}
 
 
 def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> ProviderSpec:
@@ -167,10 +180,11 @@ def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> 
 
 @record
 class ModelCheck:
-    """The result of a check: which model answered, and how long it took."""
+    """The result of a check: which model answered, how long it took, and what it used."""
 
     model: str
     duration_s: float
+    usage: Usage
 
 
 async def verify_model(models: Models, name: str) -> ModelCheck:
@@ -182,7 +196,7 @@ async def verify_model(models: Models, name: str) -> ModelCheck:
     started = time.monotonic()
     async for event in models.get(name).stream(request):
         if isinstance(event, ModelReply):
-            return ModelCheck(event.model, time.monotonic() - started)
+            return ModelCheck(event.model, time.monotonic() - started, event.usage)
     raise Unavailable("The model ended its answer too early.", code="model_incomplete")
 
 

@@ -11,6 +11,7 @@ from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
+from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import PostEmbedder
@@ -37,6 +38,7 @@ class PlatformServices:
     retention: ArchiveRetention
     post_embedder: PostEmbedder
     lookup: ArchiveLookups
+    browser: ArchiveBrowser
     privacy: ArchiveRemoval
     shared_services: SharedServices
     reminders: ReminderService
@@ -59,21 +61,24 @@ def build_platform_services(
     privacy = ArchiveRemoval(mirror, clock, on_forgotten=knowledge.withdraw)
     embedder = build_embedder(runtime, store, clock)
     search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.knowledge.recall.similarity)
+    lookup = ArchiveLookups(
+        store,
+        channels,
+        mirror,
+        search,
+        clock=clock,
+        members=services.members,
+        zone_of=lambda agent: ZoneInfo(agent_timezone(runtime.current.agent(agent))),
+    )
     return PlatformServices(
         channels=channels,
         outbox=services.outbox,
         mirror=mirror,
         backfiller=backfiller,
-        retention=ArchiveRetention(store, policy, clock),
+        retention=ArchiveRetention(store, policy, clock, guilds=services.guilds),
         post_embedder=PostEmbedder(store, embedder, policy, clock),
-        lookup=ArchiveLookups(
-            store,
-            channels,
-            mirror,
-            search,
-            clock=clock,
-            zone_of=lambda agent: ZoneInfo(agent_timezone(runtime.current.agent(agent))),
-        ),
+        lookup=lookup,
+        browser=ArchiveBrowser(store, clock, lookup, services.members, privacy),
         privacy=privacy,
         shared_services=SharedServices(
             services=services,

@@ -21,7 +21,7 @@ from denizen.ports.store import Store
 ANSWER_S = 3.0
 """How long an answer waits for a check."""
 PAUSE_S = 1.0
-"""The pause between two rounds of a check. Anybody may ask, and the checks write."""
+"""How long the result of a check is told again before it is made anew. Anybody may ask, and the checks write."""
 DISK_PROBE_BYTES = 64 * 1024
 
 Check = Callable[[], Awaitable[None]]
@@ -60,8 +60,11 @@ class _Part:
         self._wanted = anyio.Event()
         self._done = anyio.Event()
         self._problem = ""
+        self._rests = False
 
     async def find_problem(self) -> str:
+        if self._rests:
+            return self._problem
         done = self._done
         self._wanted.set()
         await done.wait()
@@ -79,7 +82,9 @@ class _Part:
                 self._problem = error.strerror or type(error).__name__
             self._wanted, done, self._done = anyio.Event(), self._done, anyio.Event()
             done.set()
+            self._rests = True
             await anyio.sleep(PAUSE_S)
+            self._rests = False
 
 
 async def check_store(store: Store) -> None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
+from anyio.abc import TaskGroup
 
 from denizen import __version__
 from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
@@ -26,6 +28,7 @@ from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
+from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
@@ -39,10 +42,12 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
 from denizen.web.http.dependencies import (
+    CommunityServices,
     EnabledChannels,
     EngineEntryPoints,
     GapServices,
@@ -88,18 +93,7 @@ async def serve(
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    parts, clock = denizen.knowledge, denizen.services.clock
-    schedule = SyncSchedule(
-        parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
-    )
-    readiness = ReadinessMonitor(
-        {
-            "store": partial(check_store, denizen.services.store),
-            "durable_log": denizen.services.durable.check_write,
-            "disk": partial(check_disk, denizen.home),
-            "accounts": accounts.check,
-        }
-    )
+    readiness = _watch_readiness(denizen, accounts)
     instance = InstanceServices(
         find_problems=readiness.find_problems,
         diagnose=partial(diagnose, denizen),
@@ -141,18 +135,8 @@ async def serve(
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
-            watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            watching = partial(watch, watched, external.configuration.reload_and_tell, catch_up=True)
-            group.start_soon(run_forever, "watching the configuration", watching)
+            _start_upkeep(group, denizen, external.configuration)
             group.start_soon(run_forever, "keeping accounts connected", accounts.run)
-            group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
-            group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
-            group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
-            group.start_soon(run_forever, "indexing documents", denizen.knowledge.indexing.keep_indexed)
-            group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
-            group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
-            group.start_soon(run_forever, "reading sources regularly", schedule.run)
-            group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
@@ -161,6 +145,40 @@ async def serve(
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
             group.cancel_scope.cancel()
+
+
+def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> ReadinessMonitor:
+    return ReadinessMonitor(
+        {
+            "store": partial(check_store, denizen.services.store),
+            "durable_log": denizen.services.durable.check_write,
+            "disk": partial(check_disk, denizen.home),
+            "accounts": accounts.check,
+        }
+    )
+
+
+def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+    """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
+    knowledge = denizen.knowledge
+    schedule = SyncSchedule(
+        knowledge.sync,
+        knowledge.catalog,
+        denizen.services.clock,
+        lambda: denizen.settings.config.knowledge.sync_every,
+        knowledge.refresh,
+    )
+    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
+    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
+    group.start_soon(run_forever, "watching the configuration", watching)
+    group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+    group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
+    group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
+    group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
+    group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+    group.start_soon(run_forever, "reading sources regularly", schedule.run)
+    group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
 
 
 async def _stop_on_signal(
@@ -230,6 +248,7 @@ def _server(
         listens_beyond_loopback=is_reachable(denizen.settings.server, host),
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
+    denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -269,6 +288,12 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            community=CommunityServices(
+                memories=denizen.memories,
+                archive=denizen.platforms.browser,
+                policy=lambda: denizen.runtime.current.archive,
+                guilds=ManagedGuilds(store, clock, denizen.runtime, denizen.services.members, denizen.services.guilds),
+            ),
             importer=SourceImporter(
                 denizen.runtime,
                 denizen.knowledge.catalog,
@@ -276,6 +301,9 @@ def _server(
                 partial(parse_values, file=Path("list")),
             ),
             configuration=external.configuration,
+            setup=SetupWizard(denizen, external.configuration),
+            components=build_components(denizen, external.configuration),
+            plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
             instance=external.instance,

@@ -23,6 +23,7 @@ from denizen.adapters.mcp import (
     McpToolset,
     StdioTransport,
 )
+from denizen.app.administration import ServerAdministration
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import Settings
@@ -56,7 +57,7 @@ from denizen.skill.context import (
     SkillServices,
 )
 from denizen.skill.manifest import SkillPermission, restrict_services
-from denizen.skill.services import AdministrationAccess, InstanceControl, SearchDocuments
+from denizen.skill.services import InstanceControl, SearchDocuments
 from denizen.skill.toolset import SkillToolset
 
 SHELL_LOG = "denizen.app.shell"
@@ -83,7 +84,7 @@ class SkillDeps:
     open_reminders: OpenReminders
     memories: MemoryKeeper
     instance: InstanceControl
-    administration: AdministrationAccess
+    administration: ServerAdministration
     ask_model: AskModelForScope
     library: Library
     search: SearchDocuments

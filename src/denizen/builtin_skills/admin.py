@@ -308,7 +308,7 @@ async def admin_change(
     value: Annotated[str | int | float | bool, Param("the new value")],
 ) -> str:
     """Changes one setting of an agent: how it writes and thinks, never what it may do. Owners are asked first."""
-    await _access(context).change_configuration(path, value)
+    await _access(context).change_configuration(context.principal, path, value)
     return f"{path} is {json.dumps(value, ensure_ascii=False)} now."
 
 
@@ -320,7 +320,7 @@ async def admin_create_agent(
     model: Annotated[str, Param("an alias or provider/model; empty for the usual one", max_length=200)] = "",
 ) -> str:
     """Creates an agent, without tools. Owners are asked first."""
-    await _access(context).create_agent(name, description=description, model=model)
+    await _access(context).create_agent(context.principal, name, description=description, model=model)
     return f"The agent {name} is there now. Whoever edits the configuration gives it tools."
 
 

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Annotated, cast
 
-from denizen.builtin_skills.skill_manager import describe_check, require_owner
+from denizen.builtin_skills.skill_manager import describe_author, describe_check, require_owner
 from denizen.skill import NotAllowed, Param, Skill, Tier, ToolContext, ToolError
 
 TRIES = 3
@@ -39,7 +39,7 @@ async def write_skill(
         raise NotAllowed("skills cannot be written from here")
     shop, rules = context.skill_editor, _RULES.format(guide=context.skill_editor.guide())
     request = f"Name of the skill: {name}\nWhat it should do: {description}"
-    text = request
+    text, author = request, describe_author(context)
     problems, is_there = ["the model wrote nothing that can be read as files"], False
     # The check tells the model what is wrong, and it mostly mends it at the second try.
     for _ in range(TRIES):
@@ -49,9 +49,9 @@ async def write_skill(
             problems = []
             if is_there:
                 for file, content in files.items():
-                    problems = list(await shop.edit(name, file, content))
+                    problems = list(await shop.edit(name, file, content, by=author))
             else:
-                problems = list(await shop.create(name, files))
+                problems = list(await shop.create(name, files, by=author))
                 is_there = True
         if not problems:
             break

@@ -1,6 +1,7 @@
 """Writes skills in conversation: create, read, edit, delete, list. For owners only.
 
-Nothing of a written skill runs before its owner has looked at it and enabled it on the command line.
+Nothing of a written skill runs before its owner has looked at it and enabled it, on its page or on the
+command line.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ async def create_skill(
     files: Annotated[dict[str, str], Param("text by file name; skill.yaml and skill.py")],
 ) -> str:
     """Writes a new skill. It stays disabled until the owner enables it."""
-    return describe_check(name, await _workshop(context).create(name, files))
+    return describe_check(name, await _workshop(context).create(name, files, by=describe_author(context)))
 
 
 @skill.tool(tier=Tier.DANGEROUS, listed_only=True)
 async def edit_skill(context: ToolContext, name: Name, file: SourceFile, text: str) -> str:
     """Replaces one file of a skill, which is disabled by that until the owner enables it again."""
-    return describe_check(name, await _workshop(context).edit(name, file, text))
+    return describe_check(name, await _workshop(context).edit(name, file, text, by=describe_author(context)))
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, listed_only=True)
@@ -60,6 +61,11 @@ def describe_check(name: str, problems: Sequence[str]) -> str:
     if problems:
         return f"The skill {name} is written, but the check found:\n" + "\n".join(problems) + f"\nEdit it. {state}"
     return f"The skill {name} is written and passes the check. {state}"
+
+
+def describe_author(context: ToolContext) -> str:
+    """Returns who writes a skill, as its owner reads it."""
+    return f"{context.agent} for {context.principal.name}"
 
 
 def _workshop(context: ToolContext) -> SkillEditor:

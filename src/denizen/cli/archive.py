@@ -76,8 +76,10 @@ async def reset_cached_blocks(denizen: Denizen, room: str) -> None:
 @click.confirmation_option("--yes", prompt="Delete every mirrored message of this user, for good?")
 @with_denizen
 async def forget(denizen: Denizen, user: str) -> None:
-    """Delete what USER (a Discord user id) wrote, with earlier versions and the copies in sessions."""
-    posts = await denizen.platforms.shared_services.user_data.forget(PLATFORM, _id(user))
+    """Delete what USER (a Discord user id) wrote, with earlier versions and the copies in sessions, and everything else
+    that is stored about them.
+    """
+    posts = await denizen.platforms.browser.forget(denizen.operator, _id(user))
     echo(f"Forgotten: {posts} posts.")
 
 

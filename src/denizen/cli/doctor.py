@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from denizen.app.health import CheckResult, HealthCheck
     from denizen.domain.diagnosis import Diagnosis
 
-_MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
+MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 
 
 @click.command()
@@ -73,7 +73,7 @@ async def _report(check: HealthCheck) -> int:
 def _line(finding: Diagnosis) -> str:
     what, _, more = finding.what.partition("\n")
     below = [*filter(None, [more]), *([f"fix: {finding.fix}"] if finding.fix else ())]
-    return "\n".join([f"{_MARKS[finding.severity]:<5} {what}", *map(_indent, below)])
+    return "\n".join([f"{MARKS[finding.severity]:<5} {what}", *map(_indent, below)])
 
 
 async def _databases(home: Path) -> CheckResult:

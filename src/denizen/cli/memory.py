@@ -115,9 +115,10 @@ def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
             if not click.confirm("Delete it for good?", err=True):
                 echo("Nothing was changed.", err=True)
                 return
-        chosen = [found.id] if found else []
-        async with denizen.services.store.work() as work:
-            gone = await work.memories.forget_teller(user) if user else await work.memories.remove(chosen)
+        browser = denizen.memories
+        gone = await (
+            browser.forget(denizen.operator, found.id) if found else browser.forget_teller(denizen.operator, user)
+        )
         echo(f"Forgotten: {gone}.")
 
     run_with_denizen(home, act)

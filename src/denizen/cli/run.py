@@ -60,6 +60,7 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
     from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
+    from denizen.app.settings.checks import BUILTIN
     from denizen.cli.log import choose_level
     from denizen.cli.terminal import show_weights_progress
 
@@ -86,6 +87,9 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
             starting.close()
             moved = f" (port {port} is taken)" if may_move and not url.endswith(f":{port}") else ""
             click.echo(f"Denizen is ready: {url}{moved}", err=True)
+            has_accounts = bool(settings.channels.discord.accounts)
+            if settings.channels.web.enabled and not has_accounts and set(settings.models.providers) <= {BUILTIN}:
+                click.echo(f"First steps, in the browser: {url}/admin/setup", err=True)
             if simulation is not None:
                 click.echo(f"A Discord server to try: {simulation.page}", err=True)
 

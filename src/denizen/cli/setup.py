@@ -21,7 +21,7 @@ from denizen.domain.record import record
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
-    from denizen.cli.setup_questions import KnownKeys
+    from denizen.ports.setup import DiscordChecklist
 
 
 @record
@@ -55,7 +55,7 @@ def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--force", is_flag=True, help="Write fresh files; denizen.yaml and persona files as they were are kept as NAME.bak."
 )
-@click.option("--no-verify", is_flag=True, help="Write the files without asking the model for a completion first.")
+@click.option("--no-verify", is_flag=True, help="Write the files without asking the model, or Discord, first.")
 @click.option("--store-key", is_flag=True, help="Keep the key's value in secrets.env, which other terminals read too.")
 @_given_options
 @click.pass_obj
@@ -69,7 +69,8 @@ def command(
     no_verify: bool,
     store_key: bool,
 ) -> int:
-    """Create the home folder and connect a model. The model is asked for a real completion before anything is written.
+    """Create the home folder and connect a model. The model is asked for a real completion, and Discord about a token,
+    before anything is written. While `denizen run` is running, the same steps are in the browser: /admin/setup.
 
     \b
     denizen setup                                     asks
@@ -86,6 +87,7 @@ def command(
         answers = replace(_answers(home, given.choice, store_key=store_key), discord_token_env=token)
         if not no_verify:
             _require_answer(home, answers, force=force)
+            _require_token(home, answers, force=force)
     elif sys.stdin.isatty():
         asked = _ask(home, SetupAnswers(discord_token_env=token), force=force, no_verify=no_verify)
         if asked is None:
@@ -111,7 +113,10 @@ def _answers(home: Path, choice: ModelChoice, *, store_key: bool) -> SetupAnswer
     answers = replace(answers, kind=choice.kind)
     if not store_key:
         return answers
-    key = _known_keys(home).find(answers.variable)
+    from denizen.app.home.environment import read_environment
+    from denizen.app.setup_steps import load_known_keys
+
+    key = load_known_keys(home, read_environment()).find(answers.variable)
     if not key:
         raise InvalidInput(
             "There is no key to store.",
@@ -133,19 +138,20 @@ def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> 
     """Asks until the model answers, or until what was typed is to be written all the same; None to give up. A model
     whose key is to be set later is not asked.
     """
-    from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
+    from denizen.app.home.environment import read_environment
+    from denizen.app.setup_steps import fixing_answers, load_known_keys
     from denizen.cli.setup_questions import ask_discord, ask_model
 
-    keys = _known_keys(home)
+    keys = load_known_keys(home, read_environment())
     answers = ask_model(answers, keys)
-    answers = answers if answers.discord_token_env else ask_discord(answers)
+    check = None if no_verify else functools.partial(_check_token, home, force=force)
+    answers = answers if answers.discord_token_env else ask_discord(answers, check)
     while not no_verify and not keys.lack(answers):
         try:
-            anyio.run(_verify, home, answers, force)
+            with fixing_answers():
+                anyio.run(_verify, home, answers, force)
         except DenizenError as error:
-            is_asked_again = error.code in (KEY_REFUSED, UNREACHABLE)  # then no variable or setting has to be named
-            said = f"{error.message}\nwhy: {error.why}" if is_asked_again else error.explain()
-            echo(f"error: {said}", err=True)
+            echo(f"error: {error.explain()}", err=True)
         else:
             break
         click.echo("Nothing is written yet.")
@@ -159,13 +165,38 @@ def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> 
     return answers
 
 
-def _known_keys(home: Path) -> KnownKeys:
+def _check_token(home: Path, token: str, *, force: bool) -> DiscordChecklist:
+    """Asks Discord about a token for the default agent of the home folder as it is."""
+    from denizen.adapters.discord.check import check_account
     from denizen.app.home.environment import read_environment
-    from denizen.app.home.secrets import load_secrets
-    from denizen.cli.setup_questions import KnownKeys
+    from denizen.app.settings import SetupAnswers, preview_setup
+    from denizen.app.setup_steps import check_discord
+    from denizen.builtin_skills import BUILTIN
+    from denizen.cli.terminal import show_waiting
 
-    stored = load_secrets(home, {}).variables
-    return KnownKeys(home, dict(read_environment()), dict(stored))
+    settings = preview_setup(home, SetupAnswers(), environment=read_environment(), force=force, known_tools=BUILTIN)
+    with show_waiting("asking Discord about the token"):
+        return anyio.run(check_discord, token, settings.default_agent, settings.discord_endpoints, check_account)
+
+
+def _require_token(home: Path, answers: SetupAnswers, *, force: bool) -> None:
+    """Raises InvalidInput for a token that Discord refuses. What else it lacks is said, and keeps nothing from being
+    written; a token that is to be set later is not asked about.
+    """
+    from denizen.app.home.environment import read_environment
+    from denizen.app.setup_steps import clean_token, load_known_keys
+    from denizen.cli.setup_questions import show_checklist
+    from denizen.ports.setup import TokenState
+
+    token = load_known_keys(home, read_environment()).find(answers.discord_token_env)
+    if not token:
+        return
+    checklist = _check_token(home, clean_token(token), force=force)
+    problem = checklist.find_problem()
+    if problem is not None and checklist.token is TokenState.REFUSED:
+        click.echo("Nothing is written. (--no-verify writes the files all the same.)", err=True)
+        raise problem
+    show_checklist(checklist)
 
 
 async def _verify(home: Path, answers: SetupAnswers, force: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
@@ -173,15 +204,13 @@ async def _verify(home: Path, answers: SetupAnswers, force: bool) -> None:  # no
     from denizen.app.home.environment import read_environment
     from denizen.app.models import verify_settings
     from denizen.app.settings import preview_setup
-    from denizen.app.settings.checks import DEFAULT_MODEL
+    from denizen.app.setup_steps import plan_model_name
     from denizen.builtin_skills import BUILTIN
     from denizen.cli.terminal import show_waiting, show_weights_progress
 
     environment = read_environment()
     settings = preview_setup(home, answers, environment=environment, force=force, known_tools=BUILTIN)
-    name = settings.agents[settings.default_agent].model
-    if answers.name or answers.model:
-        name = f"{answers.provider}/{answers.model or DEFAULT_MODEL}"
+    name = plan_model_name(answers, settings)
     with show_waiting("waiting for the model's first answer"):
         answered = await verify_settings(settings, name, environment, show_weights_progress)
     echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)

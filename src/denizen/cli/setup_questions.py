@@ -2,86 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import click
 
 from denizen.adapters.models.failures import KEY_REFUSED, UNREACHABLE
-from denizen.adapters.models.providers import PROVIDERS, ProviderSpec
-from denizen.app.home.secrets import SECRETS_FILE
-from denizen.app.model_choice import KINDS
+from denizen.adapters.models.providers import PROVIDERS
 from denizen.app.settings import CONFIG_FILE
 from denizen.app.settings.checks import BUILTIN
+from denizen.app.setup_steps import KINDS, USUAL_ADDRESS, asks_for_address, clean_token, list_models
+from denizen.cli.doctor import MARKS
 from denizen.cli.terminal import echo
-from denizen.domain.errors import DenizenError
-from denizen.domain.record import record
+from denizen.domain.errors import DenizenError, InvalidInput
+from denizen.ports.setup import DISCORD_STEPS, TokenState
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
+    from denizen.app.setup_steps import KnownKeys
+    from denizen.ports.setup import DiscordChecklist
 
 _SHOWN_MODELS = 20
-
-_DISCORD_STEPS = """\
-An agent needs a bot of its own on Discord:
-  1  At https://discord.com/developers/applications make a New Application.
-  2  Under Bot: Reset Token, and copy the token. It is shown only once.
-  3  Under Bot, Privileged Gateway Intents: switch on Message Content Intent (without it the agent reads mentions only)
-     and Server Members Intent (with it, it knows whom an @Name means).
-Afterwards `denizen doctor` shows the link that invites it, and what it is still lacking."""
-
-
-@record
-class KnownKeys:
-    """The keys that may be there already: in the environment of this terminal, and in `secrets.env` for all."""
-
-    home: Path
-    environment: dict[str, str]
-    stored: dict[str, str]
-
-    @property
-    def file(self) -> Path:
-        return self.home / SECRETS_FILE
-
-    def find(self, variable: str) -> str:
-        """Returns the value that counts; empty for none."""
-        return self.environment.get(variable) or self.stored.get(variable) or ""
-
-    def lack(self, answers: SetupAnswers) -> bool:
-        """Whether the provider of the answers needs a key that is nowhere yet."""
-        return bool(answers.variable) and not answers.api_key and not self.find(answers.variable)
 
 
 def ask_model(before: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
     """Asks for provider, address, key and model. What was answered `before` is offered again."""
     click.echo("Where shall answers come from?")
-    kinds = ["embedded", *(kind for kind in KINDS if kind != "embedded")]
-    for number, kind in enumerate(kinds, 1):
+    for number, kind in enumerate(KINDS, 1):
         click.echo(f"  {number:>2}  {kind:<18} {PROVIDERS[kind].label}")
     kind = ""
     while not kind:
-        kind = find_kind(click.prompt("Number or name", default=str(kinds.index(before.kind) + 1)), kinds)
+        kind = find_kind(click.prompt("Number or name", default=str(KINDS.index(before.kind) + 1)), KINDS)
     if kind == "embedded":
         name = BUILTIN if (keys.home / CONFIG_FILE).exists() else ""  # what is there may name another provider
         return replace(before, kind=kind, name=name, model="", base_url="", api_key="")
     again = before if before.kind == kind else replace(before, model="", base_url="", api_key="")
     answers = replace(again, kind=kind, name="")
-    if kind in ("openai-compatible", "ollama"):
+    if asks_for_address(kind):
         answers = _ask_address(answers, keys)
     answers, names = _ask_key(answers, keys)
     return replace(answers, model=_ask_model_name(names, again.model))
 
 
-def ask_discord(answers: SetupAnswers) -> SetupAnswers:
-    """Asks for the token of a bot."""
+def ask_discord(answers: SetupAnswers, check: Callable[[str], DiscordChecklist] | None) -> SetupAnswers:
+    """Asks for the token of a bot, until Discord has nothing against it or it is to be used all the same. Without
+    `check`, and where Discord cannot be asked, it is taken as it is.
+    """
     if not click.confirm("Shall the agent live on Discord too?", default=False):
         return answers
-    click.echo(_DISCORD_STEPS)
-    token = click.prompt("Token (empty: without Discord for now)", default="", show_default=False, hide_input=True)
-    return replace(answers, discord_token=token.strip())
+    click.echo("An agent needs a bot of its own on Discord:")
+    for number, step in enumerate(DISCORD_STEPS, 1):
+        click.echo(textwrap.fill(step, 118, initial_indent=f"  {number}  ", subsequent_indent="     "))
+    token = ""
+    while True:
+        token = token or _ask_token()
+        if not token or check is None:
+            return replace(answers, discord_token=token)
+        checklist = check(token)
+        show_checklist(checklist)
+        if checklist.is_complete or checklist.token is TokenState.UNKNOWN:
+            return replace(answers, discord_token=token)
+        if checklist.token is TokenState.REFUSED:
+            token = ""
+            continue
+        ask = "Look again, once that is done; connect it all the same; or leave Discord out for now?"
+        wanted = click.prompt(ask, type=click.Choice(["look", "connect", "leave"]), default="look")
+        if wanted == "connect":
+            return replace(answers, discord_token=token)
+        if wanted == "leave":
+            return answers
+
+
+def show_checklist(checklist: DiscordChecklist) -> None:
+    """Says what Discord says about a token, which itself is not shown."""
+    for each in checklist.findings:
+        echo(f"{MARKS[each.severity]:<5} {each.what}", err=True)
+        if each.fix:
+            echo(f"      fix: {each.fix}", err=True)
+    if checklist.invite_url:
+        echo(f"The link that invites it into a server: {checklist.invite_url}", err=True)
+
+
+def _ask_token() -> str:
+    """Returns a token that may be one; empty for none."""
+    while True:
+        ask = "Token (empty: without Discord for now)"
+        typed = click.prompt(ask, default="", show_default=False, hide_input=True).strip()
+        try:
+            return clean_token(typed) if typed else ""
+        except InvalidInput as error:
+            echo(f"{error.message} ({error.why})", err=True)
 
 
 def find_kind(text: str, kinds: Sequence[str]) -> str:
@@ -122,10 +135,10 @@ def _ask_address(answers: SetupAnswers, keys: KnownKeys) -> SetupAnswers:
     """Asks until something answers there, or the same is given again."""
     tried = ""
     while True:
-        address = click.prompt("Address", default=answers.base_url or "http://127.0.0.1:11434/v1").strip()
+        address = click.prompt("Address", default=answers.base_url or USUAL_ADDRESS).strip()
         answers = replace(answers, base_url=address)
         try:
-            _list_models(answers, keys)
+            anyio.run(list_models, answers, keys)
         except DenizenError as error:
             if error.code == UNREACHABLE and address != tried:
                 echo(f"{error.message} ({error.why})\nCorrect the address, or keep it with Enter.", err=True)
@@ -148,7 +161,7 @@ def _ask_key(answers: SetupAnswers, keys: KnownKeys) -> tuple[SetupAnswers, list
             echo(f"The provider '{answers.provider}' needs a key. Type it, {later}.", err=True)
             continue
         try:
-            return answers, _list_models(answers, keys)
+            return answers, anyio.run(list_models, answers, keys)
         except DenizenError as error:
             if error.code != UNREACHABLE or not answers.base_url:  # of which the question for the address told
                 echo(f"{error.message} ({error.why})", err=True)
@@ -174,12 +187,3 @@ def _ask_for_key(kind: str, before: str, keys: KnownKeys) -> str:
         return typed
     keep = f"{variable} is set in this terminal only. Keep it in {keys.file}, so that others have it too?"
     return known if click.confirm(keep, default=True) else ""
-
-
-def _list_models(answers: SetupAnswers, keys: KnownKeys) -> list[str]:
-    """Returns the models that the provider lists. Raises as `list_served_models` does."""
-    from denizen.adapters.models.listing import list_served_models
-
-    key = answers.api_key or keys.find(answers.variable)
-    spec = ProviderSpec(name=answers.provider, kind=answers.kind, base_url=answers.base_url, api_key=lambda: key)
-    return anyio.run(list_served_models, spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +19,13 @@ from denizen.domain.json import Json
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
+    from denizen.app.settings.problem import KeyPath
     from denizen.app.skill_loading.check import SkillCheckReport
     from denizen.app.skill_loading.folder import SkillFolder
     from denizen.skill.manifest import SkillManifest
+
+
+OPERATOR = "the command line"
 
 
 @click.group()
@@ -44,7 +50,7 @@ def new(home: Path, name: str, *, markdown: bool) -> None:
     if not markdown and "-" in name:
         raise InvalidInput(f"'{name}' cannot be a Python skill's name.", fix="Write _ in place of -.")
     files = markdown_example(name) if markdown else python_example(name)
-    anyio.run(SkillFolderEditor(home, {}).create, name, files)
+    anyio.run(partial(SkillFolderEditor(home, {}).create, name, files, by=OPERATOR))
     echo(f"Wrote {', '.join(files)} into {home / SKILLS_FOLDER / name}.")
     look = "check" if markdown else "test"
     echo(f"Next: change it, then denizen skill {look} {name}, then denizen skill enable {name}")
@@ -98,6 +104,10 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
     It is checked first. A running Denizen loads it at once. Any change of its files switches it off again.
     """
     from denizen.app.skill_loading.folder import load_folder, read_folder_manifest
+    from denizen.app.skill_loading.history import SkillHistory
+    from denizen.app.skill_loading.review import plan_enabling
+    from denizen.app.toolsets import find_taken
+    from denizen.ports.skill_configuration import SkillEventKind
 
     folder = load_folder(home, name)
     manifest = read_folder_manifest(folder)
@@ -105,14 +115,12 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
     if not yes and not click.confirm("Enable it?", err=True):
         click.echo("Nothing was changed.", err=True)
         return DONE
-    report = _check(home, name, with_examples=False)
-    if report.problems:
-        return _told(report, name, "")
-    if load_folder(home, name).sha256 != folder.sha256:
-        raise InvalidInput(f"'{name}' changed meanwhile.", code="skill_changed", fix="Look at it once more.")
-    known = load_home_settings(home).skills
-    is_off = name in known and not known[name].enabled
-    _write(home, name, {"sha256": folder.sha256, **({"enabled": True} if is_off else {})})
+    settings = load_home_settings(home)
+    plan = anyio.run(plan_enabling, settings, name, folder.sha256, find_taken(settings, name))
+    if plan.report.problems:
+        return _told(plan.report, name, "")
+    _write(home, plan.values)
+    SkillHistory(home).note(folder, SkillEventKind.ENABLED, OPERATOR)
     echo(f"Enabled {name} (sha256 {folder.sha256[:12]}).")
     return DONE
 
@@ -125,13 +133,11 @@ def disable(home: Path, name: str) -> None:
     if name not in load_home_settings(home).skills:
         echo(f"{name} is not enabled.")
         return
-    _write(home, name, {"enabled": False})
+    _write(home, {("skills", name, "enabled"): False})
     echo(f"Disabled {name}.")
 
 
 def _check(home: Path, name: str, *, with_examples: bool) -> SkillCheckReport:
-    from functools import partial
-
     from denizen.app.skill_loading.check import check_skill
     from denizen.app.skill_loading.folder import load_folder
     from denizen.app.toolsets import find_taken
@@ -165,10 +171,9 @@ def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
     echo(f"  sha256: {folder.sha256}")
 
 
-def _write(home: Path, name: str, values: dict[str, Json]) -> None:
+def _write(home: Path, values: Mapping[KeyPath, Json]) -> None:
     from denizen.app.home.environment import read_environment
-    from denizen.app.settings import set_value
+    from denizen.app.settings import set_values
     from denizen.builtin_skills import BUILTIN
 
-    for key, value in values.items():
-        set_value(home, read_environment(), ("skills", name, key), value, known_tools=BUILTIN)
+    set_values(home, read_environment(), values, known_tools=BUILTIN)

@@ -29,7 +29,8 @@ class OptOuts:
 class ArchivePolicy:
     """`channels` limits a platform to the channels of these ids, with their threads; without any, every room is kept.
     `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `embeddings` has vectors made of
-    posts. `post_links` holds the form of a post's address on each platform, with `{guild}`, `{room}` and `{post}`.
+    posts. `guild_days` is retention that guilds have chosen, by id, of which the shorter one counts. `post_links` holds
+    the form of a post's address on each platform, with `{guild}`, `{room}` and `{post}`.
     """
 
     enabled: bool = True
@@ -40,10 +41,12 @@ class ArchivePolicy:
     embeddings: bool = True
     opt_outs: OptOuts = field(default_factory=OptOuts)
     post_links: Mapping[str, str] = field(default_factory=dict[str, str])
+    guild_days: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def horizon(self, now: datetime) -> datetime | None:
-        """Posts from before it are not kept. None without retention."""
-        return now - timedelta(days=self.retention_days) if self.retention_days else None
+    def horizon(self, now: datetime, guild: str = "") -> datetime | None:
+        """Posts of that guild from before it are not kept. None without retention."""
+        days = [each for each in (self.retention_days, self.guild_days.get(guild, 0)) if each]
+        return now - timedelta(days=min(days)) if days else None
 
     def link_to(self, post: Post) -> str:
         """The address at which people can read a post; empty on a platform without such addresses."""
@@ -64,7 +67,7 @@ def keeps_post(
     """`chosen` is what people opted out of, beyond the policy. `roles` are the author's; None when they are unknown,
     which counts against keeping as soon as any role is opted out.
     """
-    horizon = policy.horizon(now)
+    horizon = policy.horizon(now, post.guild)
     if not _is_permitted(post.platform, {post.room, post.parent}, policy) or (
         horizon is not None and post.created_at < horizon
     ):

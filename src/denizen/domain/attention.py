@@ -271,12 +271,17 @@ def may_talk(message: MessageFacts, policy: AccountPolicy) -> bool:
     return author.id in users or bool(author.roles & roles)
 
 
+def name_roles(platform_roles: frozenset[str]) -> frozenset[str]:
+    """Returns what platform roles are called among the roles of a principal: `role:ID`."""
+    # The prefix keeps a platform role that is named "owner" from becoming an owner.
+    return frozenset(f"role:{role}" for role in platform_roles)
+
+
 def assign_roles(user_id: str, platform_roles: frozenset[str], staff: AccountStaff) -> frozenset[str]:
     """Returns what a platform user is to Denizen: owner, admin or member; and `role:ID` for each platform role."""
-    # The prefix keeps a platform role that is named "owner" from becoming an owner.
-    names = {f"role:{role}" for role in platform_roles} | {RoleName.MEMBER.value}
+    names = name_roles(platform_roles) | {RoleName.MEMBER.value}
     if user_id in staff.owners:
         names |= {RoleName.OWNER.value, RoleName.ADMIN.value}
     if user_id in staff.admins or platform_roles & staff.admin_roles:
-        names.add(RoleName.ADMIN.value)
-    return frozenset(names)
+        names |= {RoleName.ADMIN.value}
+    return names

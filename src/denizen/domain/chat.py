@@ -25,6 +25,10 @@ FALLBACK_TITLE = "New chat"
 _CHAT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LABEL = re.compile(r"^(?:chat )?title\s*:\s*", re.IGNORECASE)
 _EDGES = " \t\"'`“”„‘’«»*_#.,;:!?…-–—()[]{}<>|/\\~"
+_BEFORE_WORDS = "\"'`“”„‘’«»([{<"
+_AFTER_WORDS = f"{_BEFORE_WORDS})]}}>.,;:!?…-–—|"
+_BETWEEN_WORDS = str.maketrans(dict.fromkeys("、。，；：！？《》「」『』", " "))
+"""Punctuation that stands between words without blanks."""
 
 
 class ChatMode(StrEnum):
@@ -39,6 +43,23 @@ class Vote(StrEnum):
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
+
+
+@record
+class VoteCount:
+    """How many answers people found good, and how many they did not."""
+
+    positive: int = 0
+    negative: int = 0
+
+    def __add__(self, other: VoteCount) -> VoteCount:
+        return VoteCount(self.positive + other.positive, self.negative + other.negative)
+
+    @property
+    def score(self) -> float | None:
+        """The share of good ones, from 0 to 1; None without votes."""
+        total = self.positive + self.negative
+        return self.positive / total if total else None
 
 
 @record(kw_only=True)
@@ -94,12 +115,13 @@ def check_chat_id(text: str) -> ChatId:
 
 
 def clean_title(text: str, *, limit: int = MAX_TITLE_CHARS) -> str:
-    """Returns what a model proposed as a title, on one line, without quotes, marks and the punctuation around it; cut
-    at a word. Empty when nothing is left.
+    """Returns what a model proposed as a title, on one line, without marks and punctuation, except inside of words such
+    as Node.js; cut at a word. Empty when nothing is left.
     """
     line = next((line for line in text.splitlines() if line.strip(_EDGES)), "")
     words = _LABEL.sub("", " ".join(line.strip().strip("*_#\"'` ").split()))
-    return _shorten(words.strip(_EDGES), limit)
+    plain = (word.lstrip(_BEFORE_WORDS).rstrip(_AFTER_WORDS) for word in words.translate(_BETWEEN_WORDS).split())
+    return _shorten(" ".join(filter(None, plain)).strip(_EDGES), limit)
 
 
 def first_words(message: str, *, limit: int = MAX_TITLE_CHARS) -> str:

@@ -115,6 +115,16 @@ def may_come_up(memory: Memory, hearing: Audience) -> bool:
     return told.platform == hearing.platform and told.room in hearing.rooms
 
 
+def describe_audience(memory: Memory, place: str) -> str:
+    """Returns who may hear of it again, in words for people; `place` names the room where it was told."""
+    told = memory.told_at
+    if not told.platform:
+        return "everybody" if memory.is_core else "wherever this person asks"
+    if told.private:
+        return f"only there, in {place}" if memory.is_core else "only in private talks of this person"
+    return f"in {place}, and where all readers may see it"
+
+
 def needs_rooms(memories: Iterable[Memory], hearing: Audience) -> bool:
     """Whether it matters which rooms the readers may see, which is not free to ask."""
     return any(

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
+from denizen.domain.chat import VoteCount
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -199,8 +200,8 @@ class UsageRanking:
 @record
 class UsageSummary:
     """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
-    hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`. `feedback_score` is the share
-    of positive votes on answers of those days; None without votes, and for a filtered sum.
+    hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`. `feedback` are the votes on
+    the answers of each day, in order; None for a filtered sum, since a vote is on an answer, whoever had a part in it.
     """
 
     span: DayRange
@@ -211,7 +212,12 @@ class UsageSummary:
     daily: Sequence[UsageRanking]
     users: Sequence[UsageRanking] | None = None
     hourly: Sequence[UsageRanking] | None = None
-    feedback_score: float | None = None
+    feedback: Sequence[VoteCount] | None = None
+
+    @property
+    def feedback_score(self) -> float | None:
+        """The share of positive votes; None without votes."""
+        return sum(self.feedback or (), VoteCount()).score
 
 
 def rank_usage(sums: Mapping[str, UsageTotals], *, limit: int | None = None) -> list[UsageRanking]:

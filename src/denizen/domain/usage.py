@@ -38,6 +38,27 @@ class Usage:
         )
 
 
+_MILLION = Decimal(1_000_000)
+
+
+@record(kw_only=True)
+class TokenPrice:
+    """The price of a model, in USD for a million tokens. Without one of their own, tokens that the provider had cached
+    cost as much as others; so does writing them to the cache.
+    """
+
+    input_usd: Decimal
+    output_usd: Decimal
+    cached_input_usd: Decimal | None = None
+
+    def price(self, usage: Usage) -> Decimal:
+        """Returns what the tokens cost, in USD."""
+        cached = self.input_usd if self.cached_input_usd is None else self.cached_input_usd
+        new = usage.input_tokens - usage.cache_read_tokens
+        usd = new * self.input_usd + usage.cache_read_tokens * cached + usage.output_tokens * self.output_usd
+        return usd / _MILLION
+
+
 def usage_to_json(usage: Usage) -> JsonObject:
     """For the durable log."""
     row: JsonObject = {name: getattr(usage, name) for name in usage.__match_args__}

@@ -20,6 +20,8 @@ SIGN_IN_IDLE = timedelta(days=7)
 """A sign-in ends when it was not used for so long."""
 SIGN_IN_LIFETIME = timedelta(days=30)
 """A sign-in ends after so long even if it is used."""
+CONFIRMED_FOR = timedelta(minutes=15)
+"""So long after the password was given, or the sign-in, it counts as the person's own hand."""
 INVITATION_LIFETIME = timedelta(days=7)
 KEY_PREFIX = "dz_"
 MIN_PASSWORD_CHARS = 10
@@ -62,7 +64,7 @@ class User:
 @record(kw_only=True)
 class SignIn:
     """One sign-in in one browser. `digest` is that of its token, `agent` the browser's name for itself, `network` the
-    address (or the network of it) that it came from.
+    address (or the network of it) that it came from. `confirmed_at` is when the password was last given in it.
     """
 
     id: str
@@ -73,6 +75,7 @@ class SignIn:
     expires_at: datetime
     agent: str = ""
     network: str = ""
+    confirmed_at: datetime | None = None
 
 
 @record(kw_only=True)
@@ -86,6 +89,16 @@ class LinkedIdentity:
     user_id: str
     login: str
     linked_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The name that stands for it on the list of admins."""
+        return f"{self.provider}:{self.login}".lower()
+
+    @property
+    def holder(self) -> str:
+        """The digest of its id, which tells it from another account that has the name later."""
+        return digest_token(f"{self.provider}:{self.subject}")
 
 
 @record(kw_only=True)
@@ -152,6 +165,11 @@ def find_sign_in_end(created_at: datetime, seen_at: datetime) -> datetime:
     return min(seen_at + SIGN_IN_IDLE, created_at + SIGN_IN_LIFETIME)
 
 
+def is_confirmed(sign_in: SignIn, now: datetime) -> bool:
+    """Tells whether the password was given, or the sign-in made, so lately that the person is at the browser."""
+    return now - (sign_in.confirmed_at or sign_in.created_at) <= CONFIRMED_FOR
+
+
 def read_email(text: str) -> str:
     """Returns the address in lower case. Raises InvalidInput."""
     email = text.strip().lower()
@@ -180,17 +198,16 @@ def check_password(text: str, *, email: str = "") -> None:
         raise InvalidInput("This password is easy to guess.", code="password_invalid", fix="Choose another.")
 
 
-def find_role(user: User, identities: Collection[LinkedIdentity], admins: Collection[str]) -> RoleName:
+def find_role(user: User, held: Collection[str], admins: Collection[str]) -> RoleName:
     """Returns the role that somebody has: the own one, or admin for who is on the list of admins.
 
-    The list has e-mails, which count for who has verified them, and names at other sites as `PROVIDER:LOGIN`; all in
-    lower case. A name or an address that nobody vouches for does not count: everybody may call themselves anything.
+    The list has e-mails, which count for who has verified them, and names at other sites as `PROVIDER:LOGIN`, of which
+    the person has those that are `held`; all in lower case. A name or an address that nobody vouches for does not
+    count: everybody may call themselves anything.
     """
     if user.role is not RoleName.MEMBER:
         return user.role
-    names = {f"{each.provider}:{each.login}".lower() for each in identities}
-    if user.is_verified:
-        names.add(user.email)
+    names = {*held, user.email} if user.is_verified else set(held)
     return user.role if names.isdisjoint(admins) else RoleName.ADMIN
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -89,6 +89,14 @@ OnOpen = Callable[[Turn], Awaitable[None]]
 _log = logging.getLogger("denizen.turn")
 
 
+@dataclass
+class _RunningTurn:
+    """A turn that runs in this process: what stops it, and its steps once it has begun them."""
+
+    scope: anyio.CancelScope
+    steps: TurnSteps | None = None
+
+
 class TurnRunner:
     """Takes messages in (`submit`, `stream`, `ask`) and sees their turns through."""
 
@@ -102,7 +110,7 @@ class TurnRunner:
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
-        self._running: dict[TurnId, anyio.CancelScope] = {}
+        self._running: dict[TurnId, _RunningTurn] = {}
         self._queued: dict[TurnId, anyio.Event] = {}
         """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
@@ -111,6 +119,11 @@ class TurnRunner:
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
+
+    @property
+    def queued(self) -> frozenset[TurnId]:
+        """The turns of this process that wait behind others of their queue."""
+        return frozenset(self._queued)
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -148,8 +161,8 @@ class TurnRunner:
         opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
         if opened.turn.status.is_final:
             return {"status": opened.turn.status}
-        with anyio.CancelScope() as scope:
-            self._running[key] = scope
+        running = self._running[key] = _RunningTurn(anyio.CancelScope())
+        with running.scope as scope:
             if key in self._stopped:
                 self._stopped.remove(key)
                 scope.cancel()
@@ -160,8 +173,11 @@ class TurnRunner:
                         return {"status": closed.status}
             finally:
                 del self._running[key]
-        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
-        log_turn(closed, None, round((self._services.clock.monotonic_s() - began_s) * 1000))
+        if running.steps is not None:
+            running.steps.keep_said()
+        stopped = TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped."))
+        closed = await self._close(opened, stopped, running.steps)
+        log_turn(closed, running.steps, round((self._services.clock.monotonic_s() - began_s) * 1000))
         return {"status": closed.status}
 
     @asynccontextmanager
@@ -186,6 +202,9 @@ class TurnRunner:
         context: TurnContext | None = None
         try:
             generation = await services.configured(generation, opened.turn.agent)
+            if opened.owed is not None:  # where it was asked, on a platform
+                place = opened.place.platform, opened.owed.guild
+                generation = await services.guilds.apply(generation, opened.turn.agent, *place)
             # 3 route
             routed = await self._router.find_route(opened, generation)
             turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
@@ -197,7 +216,7 @@ class TurnRunner:
             if context.model.capabilities.images:
                 history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
-            steps = TurnSteps(context, services, proofs=proofs)
+            steps = self._running[opened.turn.id].steps = TurnSteps(context, services, proofs=proofs)
             if routed.asked:
                 steps.count(routed.asked)
             services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
@@ -351,9 +370,9 @@ class TurnRunner:
 
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""
-        scope = self._running.get(key)
-        if scope is not None:
-            scope.cancel()
+        running = self._running.get(key)
+        if running is not None:
+            running.scope.cancel()
         elif key in self._opened:
             self._stopped.add(key)
         else:

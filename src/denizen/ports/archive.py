@@ -193,8 +193,10 @@ class ArchiveRepository(Protocol):
         """Removes these posts. Returns how many there were."""
         ...
 
-    async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
-        """Removes the oldest `limit` posts from before that time. Retention calls it until nothing is left."""
+    async def forget_before(self, platform: str, before: datetime, *, limit: int, guild: str = "") -> int:
+        """Removes the oldest `limit` posts from before that time, with `guild` only those of that guild. Retention
+        calls it until nothing is left.
+        """
         ...
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None: ...

@@ -245,6 +245,29 @@ class MentionNames:
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@record(kw_only=True)
+class Membership:
+    """The standing of somebody in a community (a guild) at this moment: the ids of their roles and of the rooms that
+    they may read, and whether they manage the community, as its owner or by a right to change its settings.
+    """
+
+    community: str
+    name: str
+    roles: frozenset[str]
+    rooms: frozenset[str]
+    manages: bool = False
+
+
+@record(kw_only=True)
+class MembershipList:
+    """The communities that an account shares with somebody, as far as they are certain. Not `is_complete`: there may be
+    others, of which nothing can be known now.
+    """
+
+    found: Sequence[Membership] = ()
+    is_complete: bool = True
+
+
 class Channel(Protocol):
     """One account, as the engine uses it."""
 
@@ -321,6 +344,10 @@ class Channel(Protocol):
         """Returns the rooms that `principal` and everybody who reads `place` may see at this moment. When that cannot
         be known, only those that are certain.
         """
+        ...
+
+    async def list_memberships(self, user_id: str) -> MembershipList:
+        """Returns the communities of the account in which that user is a member, and their rights there."""
         ...
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:

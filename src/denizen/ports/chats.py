@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.chat import Chat, ChatId, MessageVote
+from denizen.domain.chat import Chat, ChatId, MessageVote, VoteCount
 from denizen.domain.ids import AgentName, ConversationId, MessageId
 from denizen.domain.record import record
 
@@ -20,20 +20,6 @@ class ChatChanges:
     share_token: str | None = None
     is_pinned: bool | None = None
     updated_at: datetime | None = None
-
-
-@record
-class VoteCount:
-    """How many answers people found good, and how many they did not."""
-
-    positive: int
-    negative: int
-
-    @property
-    def score(self) -> float | None:
-        """The share of good ones, from 0 to 1; None without votes."""
-        total = self.positive + self.negative
-        return self.positive / total if total else None
 
 
 class ChatRepository(Protocol):
@@ -79,6 +65,8 @@ class ChatRepository(Protocol):
         """Returns the votes on these messages."""
         ...
 
-    async def count_votes(self, *, since: datetime, until: datetime) -> VoteCount:
-        """Counts the votes on answers of that time, without those at its end."""
+    async def count_votes(self, *, since: datetime, until: datetime) -> Mapping[str, VoteCount]:
+        """Counts the votes on answers of that time, without those at its end, by the UTC day of the answer, which is
+        named like `2026-11-21`.
+        """
         ...

@@ -5,7 +5,8 @@ What is written holds when the call returns, or nothing was written: a text that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -46,6 +47,41 @@ class ConfigurationChange:
     needs_restart: Sequence[str] = ()
 
 
+@record(kw_only=True)
+class ConfigurationEdit:
+    """Changes of the file by path: `values` that are set, or removed with None, and `blocks`, which are YAML as it is
+    written below the key, with its comments.
+    """
+
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    blocks: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@record(kw_only=True)
+class PlannedChange:
+    """The change that an edit would make to the text with this `digest`: the difference, secrets masked, and what would
+    be wrong then. `diff` is empty where nothing would change.
+    """
+
+    digest: str
+    diff: str
+    faults: Sequence[ConfigurationFault] = ()
+
+
+@record(kw_only=True)
+class ConfigurationPart:
+    """A part of the file, by its path: the JSON schema of what may stand there, whose references lead into
+    `definitions`, what does, secrets masked, and the digest of the text. `line` is where it begins, or would.
+    """
+
+    path: str
+    schema: JsonObject
+    definitions: JsonObject
+    value: Json
+    digest: str
+    line: int
+
+
 @record
 class KeptGeneration:
     """An accepted configuration. With `has_text` its text is kept, and can be brought back."""
@@ -54,18 +90,6 @@ class KeptGeneration:
     source: str
     accepted_at: datetime
     has_text: bool
-
-
-@record(kw_only=True)
-class ConfiguredProvider:
-    """A provider of models. `key` tells two keys apart and is no key; empty where none is set, or none is needed."""
-
-    name: str
-    kind: str
-    base_url: str
-    model: str
-    key: str
-    key_name: str
 
 
 @record
@@ -106,20 +130,38 @@ class ConfigurationFiles(Protocol):
         """Sets one value, or removes it with None; comments around it stay. Raises as `replace` and `find_value`."""
         ...
 
+    def list_effective(self) -> JsonObject:
+        """Returns every setting in force, those that the file does not have too, with secrets masked."""
+        ...
+
+    async def describe(self, path: str) -> ConfigurationPart:
+        """Returns a part of the file and what may stand there. Raises NotFound for a path that no setting has, and
+        InvalidInput for what is no path.
+        """
+        ...
+
+    async def read_block(self, path: str) -> str:
+        """Returns the YAML below a key, comments included and secrets masked; empty where there is none."""
+        ...
+
+    async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
+        """Returns what an edit would change; nothing is written. Raises as `find_value`."""
+        ...
+
+    async def apply(self, by: Principal, edit: ConfigurationEdit, *, expected: str = "") -> ConfigurationChange:
+        """Makes an edit; comments around it stay. Raises as `replace` and `find_value`."""
+        ...
+
     async def list_generations(self) -> Sequence[KeptGeneration]:
         """Returns the newest, the latest first."""
         ...
 
     async def read_kept(self, number: int) -> str:
-        """Returns the text of a generation. Raises NotFound where none is kept."""
+        """Returns the text of a generation, with what secrets stand in it. Raises NotFound where none is kept."""
         ...
 
-    def list_providers(self) -> Sequence[ConfiguredProvider]: ...
-
-    async def list_provider_models(self, name: str) -> Sequence[str]:
-        """Asks a provider for the names of its models. Raises NotFound for an unknown one, InvalidInput for one that
-        has no list, and what asking raises.
-        """
+    async def diff_kept(self, number: int) -> str:
+        """Returns what bringing a generation back would change, with secrets masked. Raises as `read_kept`."""
         ...
 
     async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:

@@ -21,6 +21,21 @@ removes its vectors.
 """
 
 
+@record(kw_only=True)
+class MemorySearch:
+    """A search of all memories for people, the newest first. Each of `words` stands in the text or in the owner's key,
+    whatever its case. `owner` may be `CORE`; None means everybody. `first` is how many of the found are passed over.
+    """
+
+    words: str = ""
+    agent: AgentName | None = None
+    owner: str | None = None
+    history: bool = False
+    private: bool = True
+    first: int = 0
+    limit: int = 25
+
+
 class MemoryRepository(Protocol):
     """The memories of agents."""
 
@@ -42,6 +57,12 @@ class MemoryRepository(Protocol):
         """Returns memories, newest first, without those that were superseded. `owner` may be `CORE`; None means every
         owner. With `since` those that were superseded later than that are there too, with `history` all of them.
         """
+        ...
+
+    async def search(self, wanted: MemorySearch) -> Sequence[Memory]: ...
+
+    async def count(self, wanted: MemorySearch) -> int:
+        """Returns how many the search has in all."""
         ...
 
     async def supersede(self, memory_ids: Collection[str], *, by: str, at: datetime) -> int:

@@ -38,6 +38,7 @@ from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
+    AdminNameRepository,
     IdentityRepository,
     InvitationRepository,
     PersonalDataRepository,
@@ -252,6 +253,14 @@ class TurnRepository(Protocol):
         """
         ...
 
+    async def list_recent_calls(
+        self, *, since: datetime, judges: Collection[str] = (), limit: int
+    ) -> Sequence[CallRecord]:
+        """Returns the calls of turns that were opened since then, newest first; with `judges` those about which one of
+        them decided.
+        """
+        ...
+
     async def add_prompt(self, prompt: PromptUse) -> None:
         """Adds the composition of a step's prompt. Repeating it (same turn and step) changes nothing.
 
@@ -389,6 +398,8 @@ class UnitOfWork(Protocol):
     def sign_ins(self) -> SignInRepository: ...
     @property
     def identities(self) -> IdentityRepository: ...
+    @property
+    def admin_names(self) -> AdminNameRepository: ...
     @property
     def user_keys(self) -> UserKeyRepository: ...
     @property

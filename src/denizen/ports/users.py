@@ -61,6 +61,10 @@ class SignInRepository(Protocol):
 
     async def touch(self, sign_in_id: str, *, seen_at: datetime, expires_at: datetime) -> None: ...
 
+    async def confirm(self, sign_in_id: str, *, confirmed_at: datetime) -> None:
+        """Writes down that the password was given in the sign-in."""
+        ...
+
     async def remove(self, sign_in_id: str, *, user_id: str) -> bool:
         """Ends the sign-in. False when there is none, or it is somebody else's."""
         ...
@@ -88,6 +92,16 @@ class IdentityRepository(Protocol):
         ...
 
     async def remove(self, provider: str, *, user_id: str) -> bool: ...
+
+
+class AdminNameRepository(Protocol):
+    """Who holds the names on the list of admins: the account at the other site that was first known here by a name."""
+
+    async def find_holder(self, name: str) -> str | None: ...
+
+    async def hold(self, name: str, holder: str, *, now: datetime) -> str:
+        """Lets the holder hold the name, unless there is one. Returns who holds it."""
+        ...
 
 
 class UserKeyRepository(Protocol):
@@ -135,7 +149,9 @@ class InvitationRepository(Protocol):
 
 
 class PersonalDataRepository(Protocol):
-    """Everything that the store holds of one person of the web, whichever table it is in."""
+    """Everything that the store holds of one person of the web, whichever table it is in; and how much it holds of one
+    member of a platform.
+    """
 
     async def export(self, user_id: str) -> Mapping[str, Sequence[JsonObject]]:
         """Returns the rows by the name of their table, without secrets and what only the database needs."""
@@ -143,6 +159,12 @@ class PersonalDataRepository(Protocol):
 
     async def list_turns(self, user_id: str) -> Sequence[TurnId]:
         """Returns the ids of all turns of the person."""
+        ...
+
+    async def count_member(self, principal: str) -> Mapping[str, int]:
+        """Returns how many rows name the member of a platform with that principal key, by what they are, without posts
+        and messages.
+        """
         ...
 
     async def erase(self, user_id: str) -> None:

@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
@@ -113,13 +114,13 @@ class SkillEditor(Protocol):
         """Returns its files by path; of a binary file only the size."""
         ...
 
-    async def create(self, name: str, files: Mapping[str, str]) -> Sequence[str]:
-        """Writes a new skill. Returns what the check found; none of the skill's code runs. Raises Conflict for a
-        name that is taken.
+    async def create(self, name: str, files: Mapping[str, str], *, by: str) -> Sequence[str]:
+        """Writes a new skill; `by` tells its owner who did. Returns what the check found; none of the skill's code
+        runs. Raises Conflict for a name that is taken.
         """
         ...
 
-    async def edit(self, name: str, file: str, text: str) -> Sequence[str]:
+    async def edit(self, name: str, file: str, text: str, *, by: str) -> Sequence[str]:
         """Writes one file. Returns what the check found, as `create` does."""
         ...
 
@@ -209,13 +210,13 @@ class AdministrationAccess(Protocol):
         """
         ...
 
-    async def change_configuration(self, path: str, value: Json) -> None:
-        """Sets one value of `denizen.yaml`. Raises NotAllowed for a key that is not on the list of those that may be
-        changed from a chat, InvalidInput for a value that it cannot have; nothing is written then.
+    async def change_configuration(self, by: Principal, path: str, value: Json) -> None:
+        """Sets one value of `denizen.yaml`, which holds at once. Raises NotAllowed for a key that is not on the list of
+        those that may be changed from a chat, InvalidInput for a value that it cannot have; nothing is written then.
         """
         ...
 
-    async def create_agent(self, name: str, *, description: str, model: str) -> None:
+    async def create_agent(self, by: Principal, name: str, *, description: str, model: str) -> None:
         """Adds an agent without tools. Raises Conflict for a name that is taken, InvalidInput."""
         ...
 

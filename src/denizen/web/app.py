@@ -91,13 +91,17 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
         *(KnowledgeRoutes(deps.knowledge).routes if deps.knowledge is not None else ()),
-        *(ConfigurationRoutes(deps.configuration).routes if deps.configuration is not None else ()),
+        *(
+            ConfigurationRoutes(deps.configuration, deps.components.models).routes
+            if deps.configuration is not None and deps.components is not None
+            else ()
+        ),
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
-        *StatisticsRoutes(engine.statistics, clock).routes,
+        *StatisticsRoutes(engine.statistics, engine.queries, clock).routes,
         *ActivityRoutes(engine.queries).routes,
         *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def check(sim: AccountFixture, *, token: str = "") -> tuple[list[Diagnosis], list[Diagnosis]]:
     """What is right, and what is not."""
-    findings = await check_account(settings_for(sim, token=token or sim.ada.token))
+    findings = (await check_account(settings_for(sim, token=token or sim.ada.token))).findings
     return (
         [each for each in findings if each.severity is Severity.OK],
         [each for each in findings if each.severity is not Severity.OK],

@@ -448,6 +448,7 @@ async def test_a_server_that_takes_its_time_is_left_at_the_deadline(answer: Answ
         with pytest.raises(Unavailable) as caught:
             await local_fetcher(server).fetch(server.url("/"), timeout_s=0.2)
         assert caught.value.code == "timed_out"
+        assert len(server.requests) == 1, "the deadline is that of all tries"
 
 
 async def test_the_deadline_holds_for_resolving_too() -> None:
@@ -513,7 +514,7 @@ async def test_a_server_that_speaks_no_http_is_reported() -> None:
         assert (await fetch_refused(local_fetcher(server), server.url("/"))).code == "network_fault"
 
 
-@pytest.mark.proves("TW16")
+@pytest.mark.proves("TW16", "T-tool-web-fetch")
 async def test_a_wait_that_the_server_asks_for_is_kept_or_not_begun() -> None:
     with serve({"/": say("later", status=429, Retry_After="3600")}) as server:
         page = await local_fetcher(server).fetch(server.url("/"), timeout_s=HANG_LIMIT_S)

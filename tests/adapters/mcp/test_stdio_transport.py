@@ -202,6 +202,38 @@ async def test_a_call_that_is_lost_with_its_server_is_not_repeated_and_says_so(t
     assert starts(tmp_path) == ["start", "fall", "start", "wipe"]
 
 
+async def test_a_server_is_restarted_by_hand_at_once_and_its_running_call_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("denizen.adapters.mcp.server.FIRST_PAUSE_S", 10 * HANG_LIMIT_S)
+    async with open_toolset(small(tmp_path)) as toolset:
+        number = (await call(toolset, "small_pid")).text
+        with pytest.raises(Unavailable, match="its outcome is unknown"):
+            await call(toolset, "small_fall", report=lambda _: toolset.server.restart())
+        while toolset.server.state.starts < 2:  # without anybody who calls it
+            await anyio.lowlevel.checkpoint()
+        assert (await call(toolset, "small_pid")).text != number
+        assert (toolset.server.state.starts, toolset.server.state.failure) == (2, "")
+    assert starts(tmp_path) == ["start", "fall", "start"]
+
+
+async def test_a_server_that_waits_for_its_next_attempt_is_restarted_without_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("denizen.adapters.mcp.server.FIRST_PAUSE_S", 10 * HANG_LIMIT_S)
+    late, spec = tmp_path / "late.py", small(tmp_path)
+    assert isinstance(spec.transport, StdioTransport)
+    script = Path(spec.transport.args[0])
+    async with open_toolset(replace(spec, transport=replace(spec.transport, args=(str(late),)))) as toolset:
+        assert await names(toolset) == []
+        late.symlink_to(script)
+        toolset.server.restart()
+        while toolset.server.state.phase is not McpServerPhase.UP:
+            await anyio.lowlevel.checkpoint()
+        assert "late.py" in toolset.server.state.failure  # what went wrong before stays to be read
+        assert any("late.py" in text for _, text in toolset.server.output)
+
+
 @pytest.mark.parametrize("make", [small, made_with_sdk])
 async def test_a_call_that_may_be_repeated_is_repeated_once_when_its_server_is_killed(
     tmp_path: Path, make: Callable[[Path], McpServerSpec]

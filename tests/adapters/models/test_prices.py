@@ -9,8 +9,9 @@ from decimal import Decimal
 import pytest
 
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.prices import estimate_price
+from denizen.adapters.models.prices import estimate_price, find_listed_price
 from denizen.adapters.models.providers import AliasSpec, ProviderKind, ProviderSpec
+from denizen.domain.usage import TokenPrice, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -64,3 +65,18 @@ async def test_with_fallbacks_the_dearest_counts() -> None:
     models = build_models(ModelsSpec(providers=providers, aliases=aliases))
     assert await models.get("balanced").estimate_cost_usd(1000, 1000) == Decimal("0.018")
     await models.aclose()
+
+
+def test_a_price_of_the_configuration_counts_in_place_of_the_list_also_for_cached_tokens() -> None:
+    own = TokenPrice(input_usd=Decimal(10), output_usd=Decimal(100), cached_input_usd=Decimal(1))
+    priced = replace(spec("openai"), prices={"mine": own})
+    assert estimate_price(priced, "mine", 1000, 100) == Decimal("0.02")
+    assert own.price(Usage(input_tokens=1000, cache_read_tokens=900)) == Decimal("0.0019")
+    without = replace(own, cached_input_usd=None)
+    assert without.price(Usage(input_tokens=1000, cache_read_tokens=900)) == Decimal("0.01")
+
+
+def test_the_listed_price_is_told_for_a_million_tokens() -> None:
+    found = find_listed_price(spec("anthropic"), "claude-sonnet-4-5")
+    assert found == TokenPrice(input_usd=Decimal(3), output_usd=Decimal(15), cached_input_usd=Decimal("0.3"))
+    assert find_listed_price(spec("openai"), "nobody-knows-it") is None

@@ -189,6 +189,23 @@ async def test_byte_code_lying_beside_the_source_is_never_run(home: Home) -> Non
 
 
 @pytest.mark.proves("VW6")
+async def test_a_skill_of_which_any_file_says_it_is_not_utf_8_is_not_run(home: Home) -> None:
+    folder = write_skill(home, "echo")
+    (folder / "late.py").write_text("# coding: utf-7\n# a comment +AAo-TAIL = 'evil'\n")
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
+        assert state(denizen, "echo") == ("failed", "late.py says that its encoding is utf-7")
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
+
+
+@pytest.mark.proves("VW6")
+async def test_an_encoding_that_only_the_compiler_would_find_makes_no_code_of_a_comment(home: Home) -> None:
+    folder = write_skill(home, "echo")
+    (folder / "late.py").write_bytes(b"\r# coding: utf-7\rTAIL = '!'\n# a comment +AAo-TAIL = 'evil'\n")
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
+        assert (await run(denizen.runtime.current, "echo_say")).text == "one!"
+
+
+@pytest.mark.proves("VW6")
 async def test_links_in_a_skill_are_refused(home: Home) -> None:
     folder = write_skill(home, "echo")
     text = enable_skills(home, "echo")

@@ -8,14 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from denizen.domain.chat import Chat, ChatId, ChatMode, MessageVote, Vote
+from denizen.domain.chat import Chat, ChatId, ChatMode, MessageVote, Vote, VoteCount
 from denizen.domain.conversation import Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import MessageId, SessionId, TurnId
 from denizen.domain.message import Role
 from denizen.domain.summary import Summary
 from denizen.domain.turn import TurnResult, TurnStatus
-from denizen.ports.chats import ChatChanges, VoteCount
+from denizen.ports.chats import ChatChanges
 from denizen.ports.store import Fork, Store
 from tests.contracts.store.records import AGENT, at, make_message, make_step, make_turn, open_conversation
 
@@ -152,8 +152,16 @@ class ChatContract:
                 await work.messages.add(make_message(session, vote.message_id, role=Role.ASSISTANT))
                 await work.chats.put_vote(replace(vote, vote=Vote.NEGATIVE))
                 await work.chats.put_vote(vote)
-            assert await work.chats.count_votes(since=at(0), until=at(2)) == VoteCount(1, 1)
-            assert await work.chats.count_votes(since=at(3), until=at(9)) == VoteCount(0, 0)
+            late = replace(votes[0], message_id=MessageId("late"), said_at=at(12))
+            await work.messages.add(make_message(session, late.message_id, role=Role.ASSISTANT))
+            await work.chats.put_vote(late)
+            today, tomorrow = (each.date().isoformat() for each in (at(0), at(12)))
+            assert await work.chats.count_votes(since=at(0), until=at(2)) == {today: VoteCount(1, 1)}
+            assert await work.chats.count_votes(since=at(0), until=at(13)) == {
+                today: VoteCount(2, 1),
+                tomorrow: VoteCount(0, 1),
+            }
+            assert await work.chats.count_votes(since=at(3), until=at(9)) == {}
             await work.chats.remove_vote(votes[2].message_id)
             found = await work.chats.list_votes([vote.message_id for vote in votes])
         assert found == {vote.message_id: vote for vote in votes[:2]}

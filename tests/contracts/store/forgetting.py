@@ -172,6 +172,22 @@ class ForgettingContract:
             assert await work.archive.forget_before(PLATFORM, POSTS[4].created_at, limit=10) == 2
         assert await list_kept(store, *posts) == ["6", "5"]
 
+    async def test_old_posts_of_one_guild_are_forgotten_without_those_of_others(self, store: Store) -> None:
+        first, second = make_post("1", "one"), replace(make_post("2", "two"), guild="other")
+        await mirror_posts(store, first, second)
+        async with store.work() as work:
+            assert await work.archive.forget_before(PLATFORM, at(1), limit=9, guild="other") == 1
+        assert (await is_there(store, first), await is_there(store, second)) == (True, False)
+
+    async def test_rows_that_name_a_member_are_counted_by_what_they_are(self, store: Store) -> None:
+        key = f"platform_user:{PLATFORM}:1"
+        async with store.work() as work:
+            await work.user_settings.put(key, "model", "fast", now=at(0))
+            await work.user_settings.put(f"{key}2", "model", "fast", now=at(0))
+            counts = await work.personal_data.count_member(key)
+        assert {name: count for name, count in counts.items() if count} == {"settings": 1}
+        assert {"memories", "reminders", "records of usage"} <= counts.keys()
+
     async def test_deleted_posts_are_forgotten_like_others(self, store: Store) -> None:
         for forget in ("author", "room", "posts", "before"):
             post = make_post("1", "one")

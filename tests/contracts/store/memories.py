@@ -13,7 +13,7 @@ from denizen.domain.memory import CORE, Memory, MemoryOrigin
 from denizen.domain.room import Post, PostChanges
 from denizen.domain.vector import pack_vector
 from denizen.ports.archive import POST_VECTORS, PendingEmbeddings, post_vector_key, room_namespace
-from denizen.ports.memory import MEMORY_VECTORS, StoredVector
+from denizen.ports.memory import MEMORY_VECTORS, MemorySearch, StoredVector
 from denizen.ports.store import Store, UnitOfWork
 from tests.contracts.store.records import AGENT, PLACE, PLATFORM, at, make_call, make_post, make_turn, open_conversation
 
@@ -47,6 +47,31 @@ def make_vector(
 
 @pytest.mark.anyio
 class MemoriesContract:
+    async def test_people_search_memories_by_words_owner_and_agent_a_part_at_a_time(self, store: Store) -> None:
+        tea = replace(make_memory("a", "Likes 100% Tea"), told_at=MemoryOrigin(PLATFORM, "dm", private=True))
+        core, other = make_memory("b", "tea is at five", owner=CORE), make_memory("c", "boats", agent=OTHER_AGENT)
+        await add_memories(store, tea, core, other)
+        async with store.work() as work:
+            await work.memories.supersede(["b"], by="c", at=at(9))
+        async with store.work(write=False) as work:
+
+            async def ids(wanted: MemorySearch) -> list[str]:
+                found = await work.memories.search(wanted)
+                assert len(found) <= await work.memories.count(wanted)
+                return [each.id for each in found]
+
+            assert await ids(MemorySearch()) == ["c", "a"]
+            assert await ids(MemorySearch(history=True, words="TEA")) == ["b", "a"]
+            assert await ids(MemorySearch(words="tea discord:1")) == ["a"]
+            assert await ids(MemorySearch(words="100%")) == ["a"]
+            assert await ids(MemorySearch(words="%")) == ["a"]
+            assert await ids(MemorySearch(words="likes boats")) == []
+            assert await ids(MemorySearch(private=False)) == ["c"]
+            assert await ids(MemorySearch(agent=AGENT)) == ["a"]
+            assert await ids(MemorySearch(owner=CORE, history=True)) == ["b"]
+            assert await ids(MemorySearch(history=True, first=1, limit=1)) == ["b"]
+            assert await work.memories.count(MemorySearch(history=True, first=1, limit=1)) == 3
+
     @pytest.mark.proves("V27")
     async def test_memories_come_back_as_they_were_told_newest_first(self, store: Store) -> None:
         first = replace(make_memory("a", "likes tea \x00 \ud800"), told_at=MemoryOrigin(PLATFORM, "dm", private=True))
@@ -192,6 +217,24 @@ class MemoriesContract:
         assert {call.turn_id for call in both} == {turns[0].id, turns[1].id}
         assert len(both) == 3
         assert {call.turn_id for call in mine} == {turns[2].id}
+
+    async def test_the_newest_calls_of_all_turns_are_listed_and_by_who_decided_about_them(self, store: Store) -> None:
+        _, session = await open_conversation(store)
+        old, new = (replace(make_turn(session, f"t{n}"), opened_at=at(n)) for n in (0, 1))
+        judged = replace(make_call(new, 1, 0).outcome.verdict, decided_by="observer")
+        by_observer = replace(make_call(new, 1, 0), outcome=replace(make_call(new, 1, 0).outcome, verdict=judged))
+        async with store.work() as work:
+            for turn in (old, new):
+                await work.turns.open(turn)
+            for each in (make_call(old, 1, 0), by_observer, make_call(new, 1, 1), make_call(new, 2, 0)):
+                await work.turns.add_call(each)
+        async with store.work(write=False) as work:
+            everything = await work.turns.list_recent_calls(since=at(0), limit=9)
+            newest = await work.turns.list_recent_calls(since=at(0), limit=2)
+            late = await work.turns.list_recent_calls(since=at(0.5), limit=9)
+            by_judges = await work.turns.list_recent_calls(since=at(0), judges=["observer", "x"], limit=9)
+        calls = [make_call(new, 2, 0), make_call(new, 1, 1), by_observer, make_call(old, 1, 0)]
+        assert (everything, newest, late, by_judges) == (calls, calls[:2], calls[:3], [by_observer])
 
 
 ODD_MODEL = "m \ud800\x00"

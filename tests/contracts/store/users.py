@@ -116,6 +116,14 @@ class UserContract:
                 tasks.start_soon(come, f"u{number}")
         assert added.count(True) == 1
 
+    async def test_a_name_of_an_admin_stays_with_who_held_it_first(self, store: Store) -> None:
+        async with store.work() as work:
+            assert await work.admin_names.find_holder("github:octo") is None
+            assert await work.admin_names.hold("github:octo", "one", now=NOON) == "one"
+            assert await work.admin_names.hold("github:octo", "two", now=at(1)) == "one"
+            assert await work.admin_names.hold("github:o\x00", "two", now=NOON) == "two"
+            assert await work.admin_names.find_holder("github:octo") == "one"
+
     async def test_removing_a_user_ends_the_sign_ins_identities_and_keys(self, store: Store) -> None:
         async with store.work() as work:
             for user in (ANN, BEN):

@@ -15,6 +15,7 @@ from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.archive.backfill import Backfiller, BackfillProgress
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -96,7 +97,13 @@ class ArchiveFixture:
         self.post_embedder = PostEmbedder(using, budgeted, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         search = ArchiveSearch(using, self.mirror, budgeted)
         self.lookup = ArchiveLookups(
-            using, self.channels, self.mirror, search, clock=self.clock, zone_of=lambda _: self.zone
+            using,
+            self.channels,
+            self.mirror,
+            search,
+            clock=self.clock,
+            members=MemberDirectory(using, self.channels, self.clock, DISCORD),
+            zone_of=lambda _: self.zone,
         )
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:

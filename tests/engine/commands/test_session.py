@@ -64,7 +64,7 @@ async def test_new_is_for_the_session_of_whoever_answers_wherever_it_is() -> Non
         assert len(await engine.session(ADA)) == 1
 
 
-@pytest.mark.proves("C19")
+@pytest.mark.proves("C11", "C19")
 async def test_reset_makes_the_agent_forget_for_good_also_after_a_restart() -> None:
     store = TemporaryStore()
     async with open_commands(store=store) as engine:

@@ -579,3 +579,26 @@ async def test_tools_of_the_administration_are_for_admins_and_owners_in_turns_ab
         assert (await gate_fixture.about(tool, at=at)).decision is Decision.DENY
     rule = GatePolicy(rules=(ToolRule("*", Decision.APPROVE),))
     assert (await gate_fixture.about(tool, rule, at=scope(ANA, is_administration=True))).decision is Decision.DENY
+
+
+def test_of_a_rule_for_unknown_roles_only_what_is_stricter_counts() -> None:
+    def rule(decision: Decision, *roles: str) -> ToolRule:
+        return ToolRule("post", decision, roles=frozenset(roles), reason=f"{decision} {roles}")
+
+    deny, ask, approve = rule(Decision.DENY), rule(Decision.ASK), rule(Decision.APPROVE)
+    mods_deny, mods_ask, mods_approve = (
+        rule(each, "role:1") for each in (Decision.DENY, Decision.ASK, Decision.APPROVE)
+    )
+    for rules, expected in (
+        ((mods_deny, approve), mods_deny),
+        ((mods_ask, approve), mods_ask),
+        ((mods_ask, deny), deny),
+        ((mods_ask, ask), ask),
+        ((mods_approve, ask), ask),
+        ((mods_approve,), None),
+        ((mods_ask, mods_deny, approve), mods_deny),
+        ((approve, mods_deny), approve),  # the first rule that surely matches decides as ever
+        ((), None),
+    ):
+        policy = GatePolicy(rules=rules)
+        assert policy.find_strictest(call("post"), scope()) is expected

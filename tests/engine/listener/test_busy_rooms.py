@@ -50,6 +50,7 @@ async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_mes
         gate.open.set()
         said = [*await fixture.said(ADA), *await fixture.said(bert)]
         marked = [post for post in asked if WARNING in str(platform.reactions.get(post.id))]
+        assert [post in marked for post in asked[-2:]] == [True, False], "59 s are no minute"
         assert [WARNING in notice for notice in find_notices(fixture)] == [True] * 2
         assert count_rate_keys(fixture.store) == 1
         assert len(said) + len(marked) == len(asked)

@@ -45,11 +45,15 @@ async def forgotten(fixture: PlatformFixture, person: str) -> None:
         await work.archive.forget_author("discord", person)
 
 
-@pytest.mark.proves("C3", "C22", "C28", "CW2", "X-history")
+@pytest.mark.proves("C3", "C22", "C28", "CW2", "X-history", "V6")
 async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_prompt() -> None:
     world = World()
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
         world.platform.say(world.general, "bob", "it rains")
+        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
+            [kept] = await work.archive.list_posts("discord", world.general.id)
+        assert kept.text == "it rains"
         await ask(fixture, "@ada hello")
         request = await ask(fixture, "@ada and now?", "bob")
     assert request.segments == ()

@@ -142,6 +142,7 @@ async def list_ids(web: WebFixture, name: str) -> dict[str, str]:
     return {"sign_in": sign_in_of.id, "key": key.id, "user": user.id}
 
 
+@pytest.mark.proves("S-user-api-keys")
 async def test_nobody_reaches_the_sign_ins_and_keys_of_somebody_else() -> None:
     async with open_web() as web:
         await add_user(web, "owner")
@@ -158,7 +159,7 @@ async def test_nobody_reaches_the_sign_ins_and_keys_of_somebody_else() -> None:
             ):
                 await ben.submit(path, **fields)
             told: list[Any] = [
-                (await ben.client.get(f"/api/account/{each}")).text for each in ("", "export", "sessions")
+                (await ben.client.get(f"/api/account/{each}")).text for each in ("", "export", "sessions", "api-keys")
             ]
             assert not [each for each in told if ids["user"] in each or ids["key"] in each]
         ann = await web.users.accounts.get(ids["user"])

@@ -10,8 +10,9 @@ import httpx2
 import pytest
 
 from denizen.domain.agent import Agent, ToolAccess
+from denizen.domain.demands import write_call_id
 from denizen.domain.ids import AgentName
-from denizen.domain.message import Role, ToolResultPart
+from denizen.domain.message import Role, ToolResultPart, join_text, list_calls
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.admin_chat_fixture import open_admin_chat
@@ -113,6 +114,35 @@ async def test_a_former_admin_cannot_go_on_with_a_chat_of_the_mode(tmp_path: Pat
     for each in (response, plain):
         assert each.status_code == 403 or "admin_only" in each.text
     assert len(model.requests) == 1
+
+
+async def test_the_api_for_programs_goes_on_from_no_turn_of_the_mode_for_members_and_former_admins(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(ScriptedReply("A secret.", calls=[call("query_stats")]), otherwise=ScriptedReply("Hello."))
+    async with open_admin_chat(tmp_path, model) as fixture, fixture.web.client(**AS_ADA) as client:
+        await say(client, await begin(client), "Hello")
+        [turn] = await fixture.web.turns()
+        async with fixture.web.store.work(write=False) as work:
+            said = await work.messages.list_tail(turn.session_id, limit=9)
+        [made] = [made for message in said for made in list_calls(message.parts)]
+        key = write_call_id(turn.id, made.id)
+        calls = [{"id": key, "type": "function", "function": {"name": made.tool, "arguments": "{}"}}]
+        results = {"role": "tool", "tool_call_id": key, "content": "x"}
+        history = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls}, results]
+
+        async def check_refused() -> None:
+            previous = turn.id.replace("turn_", "resp_")
+            response = await client.post("/v1/responses", json={"input": "?", "previous_response_id": previous})
+            assert (response.status_code, response.json()["error"]["code"]) == (404, "previous_response_not_found")
+            assert (await client.post("/v1/chat/completions", json={"messages": history})).status_code == 200
+            assert "secret" not in "".join(join_text(message.parts) for message in model.requests[-1].messages)
+
+        client.headers.update(AS_ANN)
+        await check_refused()
+        client.headers.update(AS_ADA)
+        fixture.web.keys[0] = type(fixture.web.keys[0]).from_text("ada", "key-of-ada", ("member",))
+        await check_refused()
 
 
 async def test_a_plain_message_into_a_chat_of_the_mode_is_of_the_mode_too(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ async def test_an_admin_changes_the_role_of_somebody_else_but_not_the_own_one() 
         )
         async with sign_in(web, ben) as admin, sign_in(web, cleo) as member:
             users = "/api/admin/users"
+            assert (await member.client.patch(f"{users}/{ben.id}", json={"role": "member"})).status_code == 403
             assert (await admin.client.patch(f"{users}/{cleo.id}", json={"role": "admin"})).json()["role"] == "admin"
             assert (await member.client.get(users)).status_code == 200
             own = await admin.client.patch(f"{users}/{ben.id}", json={"role": "member"})
@@ -88,6 +89,7 @@ async def test_an_admin_deletes_somebody_else_but_not_oneself_and_no_owner() -> 
             await add_user(web, "cleo"),
         )
         async with sign_in(web, ben) as admin, sign_in(web, cleo) as member:
+            assert (await member.client.delete(f"/api/admin/users/{ben.id}")).status_code == 403
             assert (await admin.client.delete(f"/api/admin/users/{cleo.id}")).status_code == 204
             assert (await member.client.get("/api/account")).status_code == 401
             own = await admin.client.delete(f"/api/admin/users/{ben.id}")

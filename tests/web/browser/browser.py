@@ -36,13 +36,19 @@ def find_chromium() -> str:
 
 
 @asynccontextmanager
-async def open_browser(*, viewport: ViewportSize = DESKTOP, is_dark: bool = False) -> AsyncGenerator[BrowserContext]:
-    """A fresh profile. A page that logs an error or breaks the policy for scripts fails the test."""
+async def open_browser(
+    *, viewport: ViewportSize = DESKTOP, is_dark: bool = False, is_touch: bool = False
+) -> AsyncGenerator[BrowserContext]:
+    """A fresh profile; `is_touch` for a phone without a keyboard. A page that logs an error or breaks the policy
+    for scripts fails the test.
+    """
     path = find_chromium()
     faults: list[str] = []
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=path, args=_QUIET, chromium_sandbox=False)
-        context = await browser.new_context(viewport=viewport, color_scheme="dark" if is_dark else "light")
+        context = await browser.new_context(
+            viewport=viewport, color_scheme="dark" if is_dark else "light", has_touch=is_touch, is_mobile=is_touch
+        )
         context.set_default_timeout(HANG_LIMIT_S * 1000)
         context.on("page", lambda page: _watch(page, faults))
         yield context

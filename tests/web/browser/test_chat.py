@@ -44,6 +44,13 @@ DROP = """text => {
 """What a browser gives to the page when somebody drops a picture on it."""
 
 
+SET_HIDDEN = """isHidden => {
+  Object.defineProperty(document, "hidden", { get: () => isHidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""What a browser does when somebody goes to another tab, or comes back."""
+
+
 def answering(*replies: ScriptStep, title: str = "Weather in Oslo", images: bool = False) -> ScriptedModel:
     """A model that gives every chat that title, and the questions these answers, the last one again and again."""
     left = list(replies)
@@ -146,7 +153,7 @@ async def test_what_is_typed_while_an_answer_comes_waits_and_drafts_survive() ->
 async def test_an_answer_is_stopped_retried_and_asked_for_in_other_words() -> None:
     gate = ReplyGate()
     model = answering(
-        ScriptedReply("Never said.", before=gate),
+        ScriptedReply("Said so far, and never said.", halfway=gate),
         ScriptedReply("The first."),
         ScriptedReply("The second."),
         ScriptedReply("The third."),
@@ -156,10 +163,14 @@ async def test_an_answer_is_stopped_retried_and_asked_for_in_other_words() -> No
         await page.goto(url)
         await ask(page, "Tell me")
         await gate.reached.wait()
+        answers = page.locator(".message.assistant")
+        await expect(answers).to_contain_text("Said so far")
         await page.get_by_role("button", name="Stop").click()
         await expect(page.get_by_text("Stopped.")).to_be_visible()
+        await page.reload()
+        await expect(answers).to_contain_text(re.compile("Said so far.*Stopped", re.DOTALL))
+        await expect(answers).not_to_contain_text("never said")
         await ask(page, "Once more")
-        answers = page.locator(".message.assistant")
         await expect(answers.last).to_contain_text("The first.")
         await answers.last.get_by_role("button", name="Retry").click()
         await expect(answers.last).to_contain_text("The second.")
@@ -215,9 +226,9 @@ async def test_a_picture_is_dropped_shown_and_seen_by_the_model() -> None:
     async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
         page = await browser.new_page()
         await page.goto(url)
-        await page.get_by_label("Attach files").set_input_files(
-            {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
-        )
+        await expect(page.locator("#agent option").first).to_be_attached()
+        dropped = await page.evaluate_handle(DROP, base64.b64encode(PIXEL).decode())
+        await page.dispatch_event("main", "drop", {"dataTransfer": dropped})
         await expect(page.get_by_label("Files to send").locator("img")).to_be_visible()
         await page.get_by_label("Attach files").set_input_files(
             {"name": "x.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
@@ -280,6 +291,57 @@ async def test_a_second_tab_follows_what_happens_in_the_first() -> None:
         for page in (first, second):
             await expect(page.locator(".message.assistant").last).to_contain_text("Slow answer here.")
             await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+async def test_many_tabs_of_a_browser_work_side_by_side_and_show_what_they_missed() -> None:
+    model = answering(ScriptedReply("Hello."), ScriptedReply("Good day."))
+    async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
+        first = await browser.new_page()
+        await first.goto(url)
+        await ask(first, "Hi")
+        await expect(first.locator(".message.assistant .tools")).to_be_visible()
+        for _ in range(7):  # a browser has six connections to a server
+            await browser.pages[-1].evaluate(SET_HIDDEN, True)
+            page = await browser.new_page()
+            await page.goto(first.url)
+            await expect(page.locator(".message.assistant")).to_contain_text("Hello.")
+        await ask(browser.pages[-1], "And again")
+        await expect(browser.pages[-1].locator(".message.assistant").last).to_contain_text("Good day.")
+        await expect(first.locator(".message.assistant")).to_have_count(1)
+        await first.evaluate(SET_HIDDEN, False)
+        await expect(first.locator(".message.assistant").last).to_contain_text("Good day.")
+
+
+async def test_what_somebody_opened_and_selected_stays_when_the_chat_goes_on() -> None:
+    gate = ReplyGate()
+    model = answering(
+        ScriptedReply(calls=[call("weather", city="Oslo")]),
+        ScriptedReply("It is seven."),
+        ScriptedReply(calls=[call("weather", city="Bergen")]),
+        ScriptedReply("It is eight.", halfway=gate),
+    )
+    async with open_web(model, titles=True) as web, web.serve() as url, open_browser() as browser:
+        page, other = await browser.new_page(), await browser.new_page()
+        await page.goto(url)
+        await ask(page, "How warm is it in Oslo?")
+        await expect(page.locator(".message.assistant .tools")).to_be_visible()
+        await page.locator("details.call summary").first.click()
+        await page.locator(".message.assistant .text").first.select_text()
+        await other.goto(page.url)
+        await other.get_by_role("button", name="Good answer").click()
+        await expect(page.get_by_role("button", name="Good answer")).to_have_attribute("aria-pressed", "true")
+        await expect(page.locator("details.call").first).to_have_attribute("open", "")
+        await page.locator(".message.assistant .text").first.select_text()
+        await ask(other, "And in Bergen?")
+        await gate.reached.wait()
+        await expect(page.locator("details.call")).to_have_count(2)
+        await other.reload()
+        await expect(other.locator(".message.assistant").last).to_contain_text("It is")
+        await expect(other.locator("details.call")).to_have_count(2)
+        gate.open.set()
+        await expect(page.locator(".message.assistant").last).to_contain_text("It is eight.")
+        await expect(page.locator("#log")).to_have_attribute("aria-busy", "false")
+        assert await page.evaluate("getSelection().toString().trim()") == "It is seven."
 
 
 async def test_a_phone_has_the_list_behind_the_menu_and_nothing_is_cut_off() -> None:

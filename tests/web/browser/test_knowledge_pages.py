@@ -12,7 +12,9 @@ from playwright.async_api import Page, expect
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.reload import Reloader
 from denizen.engine.knowledge.coverage import GapReport
+from denizen.ports.model import Capabilities
 from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.dependencies import GapServices, KnowledgeServices
 from tests.app.home_folder import LAB, Home, open_home
@@ -33,7 +35,9 @@ TEXT = f"# Ours.\n{LAB}\nagents:\n  denizen:\n    description: The first\n"
 
 
 @asynccontextmanager
-async def open_administration(root: Path) -> AsyncGenerator[tuple[WebFixture, KnowledgeFixture, Home]]:
+async def open_administration(
+    root: Path, model: ScriptedModel | None = None
+) -> AsyncGenerator[tuple[WebFixture, KnowledgeFixture, Home]]:
     """A server with a real home folder and a library, and an owner."""
     home, engines = Home(root / "home"), list[KnowledgeFixture]()
     home.path.mkdir()
@@ -48,7 +52,7 @@ async def open_administration(root: Path) -> AsyncGenerator[tuple[WebFixture, Kn
     async with open_home(home, TEXT) as denizen:
         files = HomeConfiguration(denizen, Reloader(denizen))
         async with open_web(
-            make_hello_model(),
+            model or make_hello_model(),
             keys=[OWNER],
             make_knowledge=make,
             make_gaps=make_gaps,
@@ -90,6 +94,25 @@ async def test_an_owner_adds_a_source_watches_it_being_read_and_searches_it(tmp_
         await page.get_by_role("button", name="Remove").click()
         await expect(page.get_by_text("Nothing to read yet")).to_be_visible()
         assert await engine.catalog.list_known() == []
+
+
+@pytest.mark.proves("S-admin-new-source")
+async def test_an_owner_imports_what_a_screenshot_shows(tmp_path: Path) -> None:
+    told = '{"sources": [{"location": "lab/guide"}]}'
+    model = ScriptedModel(ScriptedReply(told), capabilities=Capabilities(images=True))
+    async with open_administration(tmp_path, model) as (web, engine, _), web.serve() as url, open_browser() as browser:
+        page = await browser.new_page()
+        await sign_in(page, url)
+        await page.goto(f"{url}/admin/sources")
+        await page.get_by_role("link", name="Import").click()
+        shot = await page.screenshot()
+        await page.get_by_label("a screenshot of a list").set_input_files(
+            {"name": "shot.png", "mimeType": "image/png", "buffer": shot}
+        )
+        await page.get_by_role("button", name="Add").click()
+        await expect(page.get_by_role("link", name="guide")).to_be_visible()
+        assert [each.source.id for each in await engine.catalog.list_known()] == ["guide"]
+        assert "image/png" in str(model.requests[0].messages[0].parts)
 
 
 async def test_an_owner_is_led_to_a_wrong_line_of_the_configuration_and_adds_an_agent(tmp_path: Path) -> None:

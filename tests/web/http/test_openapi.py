@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from contextlib import suppress
@@ -23,14 +24,20 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
+from denizen.domain.principal import RoleName
+from denizen.web.http.auth import LOGIN_COOKIE
 from denizen.web.http.openapi import ApiRoute
+from denizen.web.http.routing import Access, AccessRoute
 from tests.web.full_web_fixture import open_full_web
+from tests.web.people import add_user, sign_in
 from tests.web_fixture import WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
-EXAMPLES = 12
-"""Requests for each operation: the same ones at every run."""
+EXAMPLES = int(os.environ.get("DENIZEN_OPENAPI_EXAMPLES", "0"))
+"""For a longer run by hand: so many requests for each operation and mode, made up anew. By default they are few, and
+the same ones at every run.
+"""
 NOT_SENT = re.compile(r"/api/sync")
 """What would have the server read somebody's site for a source that was made up."""
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
@@ -103,24 +110,53 @@ async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> 
     assert "2XX" in told["responses"]
 
 
+ASKED_BY_ALL = ("/api/chat", "/api/sandbox/shell", "/v1/chat/completions", "/v1/responses", "/v1/embeddings")
+ASKED_BY = {
+    "a member": ("/api/chats", "/api/account/api-keys"),
+    "an admin": ("/api/agent-config", "/api/sources"),
+    "an owner": ("/api/admin/users/{user}", "/api/admin/invitations"),
+}
+"""Paths at which somebody gets through to what the route does, with requests that fit and with others."""
+
+
 @pytest.mark.proves("S-http-errors")
-async def test_no_request_that_fits_the_description_or_does_not_breaks_the_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("who", "role", "examples"),
+    [("a member", RoleName.MEMBER, 3), ("an admin", RoleName.ADMIN, 5), ("an owner", RoleName.OWNER, 3)],
+)
+async def test_no_request_that_fits_the_description_or_does_not_breaks_the_server(
+    tmp_path: Path, who: str, role: RoleName, examples: int
+) -> None:
     async with open_full_web(tmp_path) as web, web.serve() as url:
-        document = await describe(web)
-        seen = await to_thread.run_sync(try_all, document, url)
+        await add_user(web, "founder")
+        async with sign_in(web, await add_user(web, "ann", role)) as ann:
+            cookie = f"{LOGIN_COOKIE}={ann.token}"
+            headers = {"cookie": cookie, "x-csrf-token": ann.csrf_token, "sec-fetch-site": "same-origin"}
+            seen = await to_thread.run_sync(try_all, await describe(web), url, headers, examples)
     assert sum(seen.values()) > 200
-    for path in ("/api/chat", "/api/sandbox/shell", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
-        assert {status for (_, found, status) in seen if found == path} >= {200, 400}, "these were tried for nothing"
+    tried = {path: {status for (_, found, status) in seen if found == path} for path in (*ASKED_BY_ALL, *ASKED_BY[who])}
+    assert not [path for path, found in tried.items() if not found & {200, 201, 204, 404} or 400 not in found], tried
 
 
-def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]:
+async def test_no_request_of_nobody_breaks_the_routes_that_anybody_may_call(tmp_path: Path) -> None:
+    async with open_full_web(tmp_path) as web, web.serve() as url:
+        document, served = await describe(web), (route for route in web.app.routes if isinstance(route, AccessRoute))
+        public = {route.path for route in served if route.access in (Access.PUBLIC, Access.SIGNED)}
+        document["paths"] = {path: found for path, found in document["paths"].items() if path in public}
+        seen = await to_thread.run_sync(try_all, document, url, {}, 10)
+    assert {path for (_, path, _) in seen} > {"/health", "/api/shared/{token}"}
+
+
+def try_all(
+    document: dict[str, Any], url: str, headers: dict[str, str], examples: int
+) -> Counter[tuple[str, str, int]]:
     """Sends requests for every operation and checks each answer against the description, and that errors tell all that
     they promise; how often each method, path and status was seen.
     """
     seen = Counter[tuple[str, str, int]]()
     calm = settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
+        max_examples=EXAMPLES or examples,
+        derandomize=not EXAMPLES,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -137,7 +173,7 @@ def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]
             @calm
             @given(case=operation.as_strategy(generation_mode=mode))
             def send(case: schemathesis.Case[Any]) -> None:
-                answer = case.call(base_url=url, headers={"x-api-key": "key-of-ada"})
+                answer = case.call(base_url=url, headers=headers)
                 seen[case.method, case.path, answer.status_code] += 1
                 case.validate_response(answer, checks=list(CHECKS))
                 if answer.status_code >= 400:

@@ -52,7 +52,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Post, Room
-from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames
+from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MembershipList, MentionNames
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
@@ -109,6 +109,11 @@ class DiscordAccount:
     def is_listening(self) -> bool:
         """Whether events come in now. discord.py may be reconnecting while the account is logged in."""
         return self._login is not None and self._login.client.is_listening
+
+    @property
+    def shards(self) -> tuple[int, int] | None:
+        """How many shards are connected, and of how many; None while it is not logged in."""
+        return None if self._login is None else self._login.client.count_shards()
 
     async def run(self, listener: ChannelListener) -> None:
         """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
@@ -198,6 +203,11 @@ class DiscordAccount:
         if self._login is None:
             return frozenset({place.thread or place.channel})
         return await audience.list_visible_rooms(self._login.client, place, principal)
+
+    async def list_memberships(self, user_id: str) -> MembershipList:
+        if self._login is None:
+            return MembershipList(is_complete=False)
+        return await audience.list_memberships(self._login.client, user_id)
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         await anyio.lowlevel.checkpoint()

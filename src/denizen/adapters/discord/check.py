@@ -1,16 +1,20 @@
-"""Checks an account for `denizen doctor`: token, intents, and permissions in each channel.
+"""Checks an account for `denizen doctor` and for set-up: token, intents, and permissions in each channel.
 
-It uses REST only and never connects to the gateway, so it can run while the account is online.
+It uses REST only and never connects to the gateway, so it can run while the account is online. As a program it checks
+the account that its input describes (`check_process`).
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
 import anyio
 import discord
 
+from denizen.adapters.discord.check_process import decode_settings, encode_checklist
 from denizen.adapters.discord.client.application import (
     MESSAGE_CONTENT,
     NEEDED_PERMISSIONS,
@@ -23,29 +27,34 @@ from denizen.adapters.discord.client.application import (
     log_in,
     read_application,
 )
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, TOKEN_REFUSED, translate_errors
 from denizen.adapters.discord.client.http import use_endpoints
 from denizen.adapters.discord.client.settings import PORTAL_URL, DiscordAccountSettings
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError
+from denizen.ports.setup import DiscordChecklist, TokenState
 
 # Each guild takes several requests, and nobody reads a report about more.
 _MOST_GUILDS = 100
 _SHOWN_CHANNELS = 10
 
 
-async def check_account(settings: DiscordAccountSettings) -> Sequence[Diagnosis]:
-    """Returns the findings, in reading order. Raises only InvalidInput, while another server is in use."""
+async def check_account(settings: DiscordAccountSettings) -> DiscordChecklist:
+    """Returns what Discord says about the account. Raises only InvalidInput, while another server is in use."""
     findings: list[Diagnosis] = []
+    token, invitation = TokenState.UNKNOWN, ""
     with use_endpoints(settings.endpoints):
         try:
             async with log_in(settings) as client:
                 application = read_application(client)
+                token, invitation = TokenState.GOOD, invite_url(application.id)
                 findings += check_application(application)
                 findings += await _check_guilds(client, application)
         except DenizenError as error:
+            if error.code == TOKEN_REFUSED:
+                token = TokenState.REFUSED
             findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
-    return findings
+    return DiscordChecklist(token=token, findings=findings, invite_url=invitation)
 
 
 def check_application(application: DiscordApplication) -> list[Diagnosis]:
@@ -129,3 +138,8 @@ def describe_missing(
         f"In {guild} the account lacks {names} in {where}.",
         f"Give its role these permissions there, or invite it again: {invite_url(application.id)}",
     )
+
+
+if __name__ == "__main__":
+    found = anyio.run(check_account, decode_settings(json.load(sys.stdin)))
+    json.dump(encode_checklist(found), sys.stdout)

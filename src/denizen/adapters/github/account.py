@@ -37,7 +37,14 @@ from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MentionNames, MessageMentions
+from denizen.ports.channel import (
+    ChannelListener,
+    EnterRoom,
+    IncomingMessage,
+    MembershipList,
+    MentionNames,
+    MessageMentions,
+)
 from denizen.ports.hosting import HostedRepository
 
 EARLIER_COMMENTS = 10
@@ -166,6 +173,10 @@ class GitHubAccount:
     @property
     def is_listening(self) -> bool:
         return self.is_connected
+
+    @property
+    def shards(self) -> None:
+        """There are none here."""
 
     # --- receiving ---------------------------------------------------------------------------------------------------
 
@@ -343,6 +354,10 @@ class GitHubAccount:
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
         """Returns the thread and what it belongs to, which all its readers see. Nothing is certain of other threads."""
         return frozenset(filter(None, (place.channel, place.thread)))
+
+    async def list_memberships(self, user_id: str) -> MembershipList:
+        """Returns none: GitHub does not tell an app what somebody may read elsewhere."""
+        return MembershipList()
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Returns none: GitHub tells an author's association with each message only."""

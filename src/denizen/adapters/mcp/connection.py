@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from shutil import which
 from types import TracebackType
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Self, cast
 import anyio
 
 from denizen import __version__
+from denizen.domain.clock import Clock
 from denizen.domain.json import Json
 from denizen.domain.record import record
 
@@ -76,6 +78,7 @@ MAX_PAGES = 50
 """The limit for the pages of a list of tools."""
 LISTEN_AGAIN_S = 5.0
 LAST_LINES = 5
+KEPT_LINES = 200
 MAX_LINE_CHARS = 500
 
 _log = logging.getLogger("denizen.mcp")
@@ -83,10 +86,14 @@ _log = logging.getLogger("denizen.mcp")
 
 @dataclass(slots=True)
 class StderrTail:
-    """The last lines that a program wrote to its standard error: they often say why it ended."""
+    """The last lines that a program wrote to its standard error: they often say why it ended. `lines` are those of this
+    start, `kept` those of earlier ones too, with their times.
+    """
 
     server: str
+    clock: Clock
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_LINES))
+    kept: deque[tuple[datetime, str]] = field(default_factory=lambda: deque[tuple[datetime, str]](maxlen=KEPT_LINES))
     _rest: bytes = b""
 
     def take(self, chunk: bytes) -> None:
@@ -97,6 +104,7 @@ class StderrTail:
             text = line.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
             if text:
                 self.lines.append(text)
+                self.kept.append((self.clock.now(), text))
                 _log.debug("an MCP server writes", extra={"server": self.server, "line": text})
 
 

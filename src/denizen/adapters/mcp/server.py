@@ -54,6 +54,7 @@ HTTP_FAILED = ("Server returned an error response", "Session terminated", "Sessi
 SESSION_GONE = (400, 404)
 """The statuses of a restarted server for a session that it does not know. It did not take the call."""
 STOPPED = "It was stopped."
+RESTARTED = "It was restarted by hand."
 
 _log = logging.getLogger("denizen.mcp")
 
@@ -70,13 +71,17 @@ class McpServerPhase(StrEnum):
 
 @record
 class McpServerState:
-    """The state of a server. `why` explains one that is down; `starts` counts the connections that were made."""
+    """The state of a server. `why` explains one that is down; `starts` counts the connections that were made. `failure`
+    is why it was down last, which stays when it is up again.
+    """
 
     phase: McpServerPhase = McpServerPhase.IDLE
     why: str = ""
     about: str = ""
     since: datetime | None = None
     starts: int = 0
+    failure: str = ""
+    failed_at: datetime | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +119,9 @@ class McpServer:
         self._wanted = anyio.Event()
         self._waiting: deque[_PendingCall] = deque()
         self._in_flight: list[_PendingCall] = []
-        self._stderr = StderrTail(spec.name)
+        self._stderr = StderrTail(spec.name, clock)
+        self._connection = anyio.CancelScope()
+        self._is_restarting = False
 
     def start(self) -> None:
         """Starts the server unless it was started before."""
@@ -122,6 +129,19 @@ class McpServer:
             self._enter(McpServerPhase.STARTING)
             self._began_s = self._clock.monotonic_s()
             self._begin(self)
+
+    @property
+    def output(self) -> Sequence[tuple[datetime, str]]:
+        """The last lines that its program wrote to its standard error, with their times."""
+        return tuple(self._stderr.kept)
+
+    def restart(self) -> None:
+        """Ends its connection, and with it the program, and makes another one at once. Calls that run are lost."""
+        self.start()
+        if self.state.phase is not McpServerPhase.IDLE:
+            self._is_restarting = True
+            self._connection.cancel()
+            self._wanted.set()
 
     def stop(self) -> None:
         """Ends its task, which ends the program. Waiting callers get an error."""
@@ -179,8 +199,9 @@ class McpServer:
                     # A server that fails right after each start must not be started again and again without a pause.
                     if self._clock.monotonic_s() - began_s > STEADY_S:
                         pause_s = FIRST_PAUSE_S
-                    with anyio.move_on_after(pause_s):
-                        await self._wait_wanted()
+                    if not self._is_restarting:
+                        with anyio.move_on_after(pause_s):
+                            await self._wait_wanted()
                     pause_s = min(2 * pause_s, MAX_PAUSE_S)
         finally:
             self._scope.cancel()  # however it ends: nobody is to wait for it from now on
@@ -192,8 +213,9 @@ class McpServer:
         """Runs one connection to its end and returns why it ended. A fault in the vendor's client ends nothing else."""
         self._enter(McpServerPhase.STARTING)
         self._stderr.lines.clear()
+        self._is_restarting = False
         ending: BaseException | None = None
-        opening = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
+        opening = self._connection = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
         try:
             with opening:
                 async with open_connection(self.spec, self._stderr) as connection:
@@ -208,6 +230,8 @@ class McpServer:
             ending = error
         finally:
             self._fail_in_flight(ending)
+        if self._is_restarting:
+            return RESTARTED
         if opening.cancelled_caught:
             return self._with_stderr(f"It did not answer within {self.spec.start_timeout_s:g} s.")
         told = find_reason(ending, self.spec.transport) if ending is not None else ""
@@ -296,7 +320,10 @@ class McpServer:
         self.version += 1
 
     def _enter(self, phase: McpServerPhase, why: str = "", **more: str | int) -> None:
-        self.state = replace(self.state, phase=phase, why=why, since=self._clock.now(), **more)
+        now, state = self._clock.now(), self.state
+        if phase is McpServerPhase.DOWN and why not in (STOPPED, RESTARTED):
+            state = replace(state, failure=why, failed_at=now)
+        self.state = replace(state, phase=phase, why=why, since=now, **more)
 
     def _with_stderr(self, why: str) -> str:
         last = " / ".join(self._stderr.lines)

@@ -92,7 +92,7 @@ class ProviderModel:
         return self._capabilities
 
     async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """Returns the price by the list of prices; logs once for a model that is not on it."""
+        """Returns the price by the configuration or the list of prices; logs once for a model that neither has."""
         spec = self._connection.spec
         model = self._name.partition("/")[2]
         # In a thread: reading the list takes a moment the first time.
@@ -146,9 +146,14 @@ class _Attempt:
                 async for event in events:
                     self.began = True
                     if event is not None:
-                        yield event
+                        yield self._price(event) if isinstance(event, ModelReply) else event
         except AttemptFailed as failed:
             self.failure = self._explain(failed.failure)
+
+    def _price(self, reply: ModelReply) -> ModelReply:
+        """Returns the reply with what it costs by the configuration, where that has a price."""
+        own = self._connection.spec.prices.get(self._name.partition("/")[2])
+        return reply if own is None else replace(reply, usage=replace(reply.usage, cost_usd=own.price(reply.usage)))
 
     def _explain(self, failure: ModelFailure) -> ModelFailure:
         if self._connection.closed:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from denizen.adapters.models.providers import ProviderSpec
-from denizen.domain.usage import Usage
+from denizen.domain.usage import TokenPrice, Usage
 
 
 def load_prices() -> None:
@@ -17,8 +17,26 @@ def load_prices() -> None:
 
 
 def estimate_price(spec: ProviderSpec, model: str, input_tokens: int, output_tokens: int) -> Decimal | None:
-    """Returns what tokens cost when nothing is cached; None when the list does not have the model. Blocks at first."""
-    return price_usage(spec, (model,), Usage(input_tokens=input_tokens, output_tokens=output_tokens))
+    """Returns what tokens cost when nothing is cached; None when neither the configuration nor the list has the model.
+    Blocks at first.
+    """
+    usage, own = Usage(input_tokens=input_tokens, output_tokens=output_tokens), spec.prices.get(model)
+    return price_usage(spec, (model,), usage) if own is None else own.price(usage)
+
+
+def find_listed_price(spec: ProviderSpec, model: str) -> TokenPrice | None:
+    """Returns the price that the list has, for prompts of a usual length; None when it does not have the model. Blocks
+    at first.
+    """
+    tokens = 1000
+    read = price_usage(spec, (model,), Usage(input_tokens=tokens))
+    written = price_usage(spec, (model,), Usage(output_tokens=tokens))
+    cached = price_usage(spec, (model,), Usage(input_tokens=tokens, cache_read_tokens=tokens))
+    if read is None or written is None:
+        return None
+    return TokenPrice(
+        input_usd=read * 1000, output_usd=written * 1000, cached_input_usd=None if cached is None else cached * 1000
+    )
 
 
 def price_usage(spec: ProviderSpec, names: Sequence[str], usage: Usage) -> Decimal | None:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from denizen.domain.record import record
+from denizen.domain.usage import TokenPrice
 
 CacheTtl = Literal["5m", "1h"]
 WireProtocol = Literal["anthropic", "openai-chat", "openai-responses", "openrouter", "google", "openai-compatible"]
@@ -246,7 +247,7 @@ class ProviderSpec:
     `api_key` is asked at each request, so that a rotated key works at once; `key_name` is the variable or setting it
     comes from, for error messages. `headers` go with every request. `cache_ttl` is how long a provider with cache
     marks keeps tools and system prompt, and the longest that it keeps a conversation. None for a time-out takes the
-    one of the kind.
+    one of the kind. `prices` are those of its models that count in place of the listed ones.
     """
 
     name: str
@@ -259,6 +260,7 @@ class ProviderSpec:
     idle_timeout_s: float | None = None
     total_timeout_s: float | None = None
     cache_ttl: CacheTtl = "1h"
+    prices: Mapping[str, TokenPrice] = field(default_factory=dict[str, TokenPrice])
 
     @property
     def facts(self) -> ProviderFacts:

@@ -213,9 +213,13 @@ def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, r
     return sum(_forget_all(connection, dialect, some, which) for some, which in found)
 
 
-def forget_before(connection: sa.Connection, dialect: SqlDialect, platform: str, before: datetime, limit: int) -> int:
-    """Removes the oldest posts from before that time."""
-    oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
+def forget_before(
+    connection: sa.Connection, dialect: SqlDialect, platform: str, before: datetime, limit: int, guild: str
+) -> int:
+    """Removes the oldest posts from before that time, of one guild or of all."""
+    statement = _OLDEST.where(posts.c.guild == sa.bindparam("guild", type_=EscapedText())) if guild else _OLDEST
+    bounds = {"where": platform, "until": before, "limit": max(limit, 0), **({"guild": guild} if guild else {})}
+    oldest = connection.execute(statement, bounds).scalars().all()
     return forget_posts(connection, dialect, platform, oldest)
 
 
@@ -349,9 +353,9 @@ class SqlArchive(SqlRepository):
             lambda connection: forget_posts(connection, self._dialect, platform, post_ids)
         )
 
-    async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
+    async def forget_before(self, platform: str, before: datetime, *, limit: int, guild: str = "") -> int:
         return await self._transaction.write(
-            lambda connection: forget_before(connection, self._dialect, platform, before, limit)
+            lambda connection: forget_before(connection, self._dialect, platform, before, limit, guild)
         )
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None:

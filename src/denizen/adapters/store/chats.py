@@ -19,10 +19,10 @@ from denizen.adapters.store.messages import messages, summaries
 from denizen.adapters.store.outbox import deliveries
 from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, upsert, write_record
 from denizen.adapters.store.turns import prompts, tool_calls, turns
-from denizen.domain.chat import Chat, ChatId, ChatMode, MessageVote, Vote
+from denizen.domain.chat import Chat, ChatId, ChatMode, MessageVote, Vote, VoteCount
 from denizen.domain.ids import ConversationId, MessageId
 from denizen.domain.turn import TurnStatus
-from denizen.ports.chats import ChatChanges, VoteCount
+from denizen.ports.chats import ChatChanges
 
 chats = sa.Table(
     "chats",
@@ -72,14 +72,22 @@ _RETITLE = (
     .where(chats.c.conversation_id == _WHICH, chats.c.title == sa.bindparam("old", type_=EscapedText()))
     .values(title=sa.bindparam("new", type_=EscapedText()))
 )
-_COUNT_VOTES = (
-    sa.select(message_votes.c.vote, sa.func.count().label("votes"))
-    .where(
-        message_votes.c.said_at >= sa.bindparam("since", type_=UtcTime()),
-        message_votes.c.said_at < sa.bindparam("until", type_=UtcTime()),
+
+
+@cache
+def _count_votes(dialect: SqlDialect) -> sa.Executable:
+    day = dialect.utc_day_text(message_votes.c.said_at)
+    return (
+        sa.select(day.label("day"), message_votes.c.vote, sa.func.count().label("votes"))
+        .where(
+            message_votes.c.said_at >= sa.bindparam("since", type_=UtcTime()),
+            message_votes.c.said_at < sa.bindparam("until", type_=UtcTime()),
+        )
+        .group_by(day, message_votes.c.vote)
+        .order_by(day)
     )
-    .group_by(message_votes.c.vote)
-)
+
+
 _REMOVE_VOTE = sa.delete(message_votes).where(message_votes.c.message_id == _WHICH)
 
 
@@ -180,14 +188,16 @@ class SqlChats(SqlRepository):
         found = await self._list(_read_vote, _votes_among(self._dialect), {"wanted": wanted})
         return {vote.message_id: vote for vote in found}
 
-    async def count_votes(self, *, since: datetime, until: datetime) -> VoteCount:
-        rows = await self._list(_read_count, _COUNT_VOTES, {"since": since, "until": until})
-        found = dict(rows)
-        return VoteCount(found.get(Vote.POSITIVE, 0), found.get(Vote.NEGATIVE, 0))
+    async def count_votes(self, *, since: datetime, until: datetime) -> Mapping[str, VoteCount]:
+        rows = await self._list(_read_count, _count_votes(self._dialect), {"since": since, "until": until})
+        days: dict[str, VoteCount] = {}
+        for day, count in rows:
+            days[day] = days.get(day, VoteCount()) + count
+        return days
 
 
-def _read_count(row: Row) -> tuple[Vote, int]:
-    return row.vote, row.votes
+def _read_count(row: Row) -> tuple[str, VoteCount]:
+    return row.day, VoteCount(row.votes, 0) if row.vote is Vote.POSITIVE else VoteCount(0, row.votes)
 
 
 _read_chat = partial(read_record, Chat)

@@ -35,7 +35,7 @@ from denizen.adapters.store.statistics import SqlStatistics
 from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
-from denizen.adapters.store.users import SqlIdentities, SqlInvitations, SqlSignIns, SqlUserKeys, SqlUsers
+from denizen.adapters.store.users import SqlAdminNames, SqlIdentities, SqlInvitations, SqlSignIns, SqlUserKeys, SqlUsers
 from denizen.adapters.store.vectors import SqlVectors
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
@@ -85,6 +85,7 @@ class SqlUnitOfWork:
     users = _bind(SqlUsers)
     sign_ins = _bind(SqlSignIns)
     identities = _bind(SqlIdentities)
+    admin_names = _bind(SqlAdminNames)
     user_keys = _bind(SqlUserKeys)
     invitations = _bind(SqlInvitations)
     personal_data = _bind(SqlPersonalData)

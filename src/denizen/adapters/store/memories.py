@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from functools import cache, partial
 
@@ -14,7 +15,7 @@ from denizen.adapters.store.repository import SqlRepository, read_record, write_
 from denizen.adapters.store.vectors import vectors
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
-from denizen.ports.memory import MEMORY_VECTORS
+from denizen.ports.memory import MEMORY_VECTORS, MemorySearch
 
 memories = sa.Table(
     "memories",
@@ -123,6 +124,14 @@ class SqlMemories(SqlRepository):
             statement = statement.where(_COUNTS if since is None else _COUNTED)
         return await self._list(_read_memory, statement, bounds)
 
+    async def search(self, wanted: MemorySearch) -> Sequence[Memory]:
+        statement = sa.select(memories).where(*_conditions(wanted)).order_by(memories.c.position.desc())
+        return await self._list(_read_memory, statement.offset(wanted.first).limit(wanted.limit))
+
+    async def count(self, wanted: MemorySearch) -> int:
+        statement = sa.select(sa.func.count()).select_from(memories).where(*_conditions(wanted))
+        return await self._transaction.read(lambda connection: connection.execute(statement).scalar_one())
+
     async def supersede(self, memory_ids: Collection[str], *, by: str, at: datetime) -> int:
         dialect, ids = self._dialect, sorted({*memory_ids} - {by})
 
@@ -153,6 +162,22 @@ class SqlMemories(SqlRepository):
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[Memory]:
         bounds = {"model": model, "most": max(limit, 0)}
         return await self._list(_read_memory, _WITHOUT_VECTOR, bounds)
+
+
+def _conditions(wanted: MemorySearch) -> Iterator[sa.ColumnElement[bool]]:
+    if wanted.agent is not None:
+        yield memories.c.agent == wanted.agent
+    if wanted.owner is not None:
+        yield memories.c.owner == wanted.owner
+    if not wanted.history:
+        yield _COUNTS
+    if not wanted.private:
+        yield sa.not_(memories.c.private)
+    for word in wanted.words.lower().split():
+        quoted = re.sub(r"([%_/])", r"/\1", escape(word))
+        pattern = sa.literal(f"%{quoted}%", sa.Text())
+        columns = (memories.c.text, memories.c.owner)
+        yield sa.or_(*(sa.func.lower(column).like(pattern, escape="/") for column in columns))
 
 
 def _forget(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) -> int:

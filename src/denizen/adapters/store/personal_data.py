@@ -96,6 +96,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
 """The columns that name a person in rows that stay for others, and the name's replacement. They are exported too."""
 
 IMPERSONAL: Mapping[str, str] = {
+    "admin_names": "names of the configuration, with digests of ids, so that nobody takes one over",
     "agent_settings": "chosen by admins for everybody",
     "audit": "the log is a chain that nobody can change; it names people by ids that nothing else knows any more",
     "audit_head": "a digest",
@@ -124,6 +125,20 @@ IMPERSONAL: Mapping[str, str] = {
 }
 """The tables without rows of people of the web, each with the reason."""
 
+MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
+    "memories": {memories: OWNED[memories]},
+    "reminders": {reminders: OWNED[reminders]},
+    "settings": {user_settings: OWNED[user_settings]},
+    "unanswered questions": {gaps: gaps.c.asker == _KEY},
+    "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
+    "records of usage": {
+        usage_days: usage_days.c.principal == _KEY,
+        usage_reports: usage_reports.c.principal == _KEY,
+        side_requests: side_requests.c.principal == _KEY,
+    },
+}
+"""The rows that name a member of a platform and that forgetting removes, or takes the name out of."""
+
 _SECRET = frozenset({"password_hash", "digest"})
 _INTERNAL = frozenset({"position", "words", "is_founder"})
 
@@ -148,6 +163,20 @@ class SqlPersonalData(SqlRepository):
         return await self._transaction.read(
             lambda connection: [TurnId(each) for each in connection.execute(_TURNS, _bounds(user_id)).scalars()]
         )
+
+    async def count_member(self, principal: str) -> Mapping[str, int]:
+        def job(connection: sa.Connection) -> dict[str, int]:
+            return {
+                name: sum(
+                    connection.execute(
+                        sa.select(sa.func.count()).select_from(table).where(mine), {"of_key": principal}
+                    ).scalar_one()
+                    for table, mine in tables.items()
+                )
+                for name, tables in MEMBER.items()
+            }
+
+        return await self._transaction.read(job)
 
     async def erase(self, user_id: str) -> None:
         bounds = _bounds(user_id)

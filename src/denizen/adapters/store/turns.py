@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -145,6 +146,19 @@ def _calls_in(dialect: SqlDialect) -> sa.Select[Any]:
         .order_by(tool_calls.c.created_at.desc(), tool_calls.c.turn_id, tool_calls.c.step.desc())
         .limit(sa.bindparam("most"))
     )
+
+
+@cache
+def _recent_calls(dialect: SqlDialect, *, of_judges: bool) -> sa.Select[Any]:
+    statement = (
+        sa.select(tool_calls)
+        .join(turns, turns.c.id == tool_calls.c.turn_id)
+        .where(turns.c.opened_at >= sa.bindparam("since"))
+        .order_by(turns.c.opened_at.desc(), turns.c.position.desc(), tool_calls.c.step.desc())
+        .order_by(tool_calls.c.position.desc())
+        .limit(sa.bindparam("most"))
+    )
+    return statement.where(dialect.among(tool_calls.c.decided_by, "judges")) if of_judges else statement
 
 
 @cache
@@ -320,6 +334,14 @@ class SqlTurns(SqlRepository):
             "most": max(limit, 0),
         }
         return await self._list(_read_call, _calls_in(self._dialect), bounds)
+
+    async def list_recent_calls(
+        self, *, since: datetime, judges: Collection[str] = (), limit: int
+    ) -> Sequence[CallRecord]:
+        bounds: dict[str, Any] = {"since": since, "most": max(limit, 0)}
+        if judges:
+            bounds["judges"] = self._dialect.bind_list([escape(judge) for judge in sorted(set(judges))])
+        return await self._list(_read_call, _recent_calls(self._dialect, of_judges=bool(judges)), bounds)
 
     async def add_prompt(self, prompt: PromptUse) -> None:
         insert = self._dialect.insert

@@ -1,4 +1,4 @@
-"""People with accounts: users, sign-ins, linked identities, keys made here, and invitations."""
+"""People with accounts: users, sign-ins, linked identities, names of admins, keys made here, and invitations."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ sign_ins = sa.Table(
     _user_column(),
     *texts("agent", "network"),
     *times("created_at", "seen_at", "expires_at"),
+    sa.Column("confirmed_at", UtcTime()),
     sa.Index("ix_sign_ins_user_id", "user_id"),
     sa.Index("ix_sign_ins_expires_at", "expires_at"),
 )
@@ -61,6 +62,10 @@ linked_identities = sa.Table(
     *texts("login"),
     *times("linked_at"),
     sa.Index("uq_linked_identities_user_id_provider", "user_id", "provider", unique=True),
+)
+
+admin_names = sa.Table(
+    "admin_names", metadata, sa.Column("name", EscapedText(), primary_key=True), *texts("holder"), *times("held_since")
 )
 
 user_keys = sa.Table(
@@ -157,6 +162,7 @@ _TOUCH_SIGN_IN = (
     .where(sign_ins.c.id == _WHICH)
     .values(seen_at=sa.bindparam("seen", type_=UtcTime()), expires_at=sa.bindparam("until", type_=UtcTime()))
 )
+_CONFIRM = sa.update(sign_ins).where(sign_ins.c.id == _WHICH).values(confirmed_at=_NOW)
 _REMOVE_SIGN_IN = sa.delete(sign_ins).where(sign_ins.c.id == _WHICH, sign_ins.c.user_id == _WHOSE)
 _REMOVE_SIGN_INS = sa.delete(sign_ins).where(sign_ins.c.user_id == _WHOSE, sign_ins.c.id != _WHICH)
 _REMOVE_EXPIRED = sa.delete(sign_ins).where(sign_ins.c.expires_at <= _NOW)
@@ -178,6 +184,9 @@ class SqlSignIns(SqlRepository):
 
     async def touch(self, sign_in_id: str, *, seen_at: datetime, expires_at: datetime) -> None:
         await self._change(_TOUCH_SIGN_IN, {"which": sign_in_id, "seen": seen_at, "until": expires_at})
+
+    async def confirm(self, sign_in_id: str, *, confirmed_at: datetime) -> None:
+        await self._change(_CONFIRM, {"which": sign_in_id, "now": confirmed_at})
 
     async def remove(self, sign_in_id: str, *, user_id: str) -> bool:
         return await self._change(_REMOVE_SIGN_IN, {"which": sign_in_id, "whose": user_id}) == 1
@@ -226,6 +235,20 @@ class SqlIdentities(SqlRepository):
 
     async def remove(self, provider: str, *, user_id: str) -> bool:
         return await self._change(_UNLINK, {"site": provider, "whose": user_id}) == 1
+
+
+_HOLDER = sa.select(admin_names.c.holder).where(admin_names.c.name == sa.bindparam("which", type_=EscapedText()))
+
+
+class SqlAdminNames(SqlRepository):
+    """Implements `denizen.ports.users.AdminNameRepository`."""
+
+    async def find_holder(self, name: str) -> str | None:
+        return await self._find(lambda row: str(row.holder), _HOLDER, {"which": name})
+
+    async def hold(self, name: str, holder: str, *, now: datetime) -> str:
+        await self._add(admin_names, {"name": name, "holder": holder, "held_since": now})
+        return await self.find_holder(name) or holder
 
 
 _ALL_KEYS = sa.select(user_keys).order_by(user_keys.c.position)

@@ -11,7 +11,14 @@ from denizen.app.settings.effective import Settings, Simulation, render_settings
 from denizen.app.settings.github import GitHubLogin
 from denizen.app.settings.load import CONFIG_FILE, find_config_problems, load_settings
 from denizen.app.settings.problem import ConfigProblem
-from denizen.app.settings.setup import SetupAnswers, SetupReport, preview_setup, write_setup
+from denizen.app.settings.setup import (
+    SetupAnswers,
+    SetupFile,
+    SetupReport,
+    plan_setup_files,
+    preview_setup,
+    write_setup,
+)
 
 __all__ = [
     "CONFIG_FILE",
@@ -20,11 +27,13 @@ __all__ = [
     "GitHubLogin",
     "Settings",
     "SetupAnswers",
+    "SetupFile",
     "SetupReport",
     "Simulation",
     "find_config_problems",
     "load_settings",
     "parse_path",
+    "plan_setup_files",
     "preview_setup",
     "remove_secret",
     "remove_value",

@@ -49,6 +49,7 @@ from denizen.domain.attention import (
     ThreadMode,
     TriggerPolicy,
 )
+from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 
@@ -227,6 +228,12 @@ class _Access(Section):
 
 class DiscordSection(DiscordPolicySection, _Access):
     """Discord. Without accounts nothing happens. The addresses are for another server that speaks its protocol."""
+
+    server_owners: tuple[GuildField, ...] = Field(
+        default=NARROWING,
+        description="What owners and managers of a server set for it on the page `/guilds`, never beyond what is "
+        "configured here. `persona` adds their words to the prompt of agents there; empty: nothing.",
+    )
 
     api_url: HttpUrl = Field(
         default="", description="REST address of another server; the variable DENIZEN_DISCORD_API_URL goes before it."

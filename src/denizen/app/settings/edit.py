@@ -23,7 +23,7 @@ from denizen.app.home.secrets import SECRETS_FILE, drop_secret, load_secrets, pu
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, format_path
-from denizen.app.settings.yaml_document import ConfigDocument, find_value, parse_document, write_document
+from denizen.app.settings.yaml_document import ConfigDocument, find_value, parse_document, parse_values, write_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 
@@ -56,6 +56,33 @@ def splice_out(text: str, document: ConfigDocument, path: KeyPath) -> str:
     if group and not find_value(wanted, group):
         wanted = with_value(document.tree, group, None)
     return _verified(editor.remove(path), document, wanted)
+
+
+def read_block(text: str, document: ConfigDocument, path: KeyPath) -> str:
+    """Returns the lines of one entry below its key, with their comments, without indentation; empty where there is
+    none.
+    """
+    if not document.has(path):
+        return ""
+    editor = _Editor(text.split("\n"), document)
+    below = editor.read_below(path) if _find_entry(document, path)[0] == path else []
+    value = find_value(document.tree, path)
+    if below and parse_values("\n".join(below), document.file) == value:
+        return "\n".join([*below, ""])
+    return write_document(_structure(value, flow=False), (2, 0)) if value else ""
+
+
+def splice_block(text: str, document: ConfigDocument, path: KeyPath, block: str) -> str:
+    """Returns the text with one entry set to what a text in YAML says, whose comments stay. Raises as `splice_value`,
+    and InvalidInput for what is not YAML.
+    """
+    value = parse_values(block, document.file)
+    spliced = splice_value(text, document, path, value)
+    again = parse_document(spliced, document.file)
+    if isinstance(again, ConfigProblem) or not value or _find_entry(again, path)[0] != path:
+        return spliced
+    written = _Editor(spliced.split("\n"), again).replace_below(path, block.strip("\n").split("\n"))
+    return written if _reads_as(written, again, again.tree) else spliced
 
 
 def with_value(tree: Json, path: KeyPath, value: Json) -> Json:
@@ -186,6 +213,22 @@ class _Editor:
         first = old[: column - 1] + new[0] + (f"  {comment}" if comment else "")
         rest = [" " * (column - 1) + each if each else "" for each in new[1:]]
         return "\n".join([*self.lines[: line - 1], first, *rest, *self.lines[last:]])
+
+    def read_below(self, entry: KeyPath) -> list[str]:
+        """Returns the lines of an entry after its first, without indentation."""
+        line = self.document.locate(entry)[0]
+        own = self.lines[line : self._last_line(entry)]
+        depth = min((_depth(each) for each in own if each.strip()), default=0)
+        return [each[depth:] for each in own]
+
+    def replace_below(self, entry: KeyPath, block: Sequence[str]) -> str:
+        """Writes these lines in the place of the value of an entry. The comment on its first line stays."""
+        line, column = self.document.locate(entry)[0], self._column(entry)
+        comment = _find_comment(self.lines[line - 1])
+        key = write_document(CommentedMap({entry[-1]: None}), self.document.indent).rstrip("\n")
+        first = self.lines[line - 1][: column - 1] + key + (f"  {comment}" if comment else "")
+        rest = [" " * (column + 1) + each if each.strip() else "" for each in block]
+        return "\n".join([*self.lines[: line - 1], first, *rest, *self.lines[self._last_line(entry) :]])
 
     def starts_line(self, entry: KeyPath) -> bool:
         return not self.lines[self.document.locate(entry)[0] - 1][: self._column(entry) - 1].strip()

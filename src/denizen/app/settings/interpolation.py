@@ -84,6 +84,11 @@ def expand(template: str, variables: Mapping[str, str]) -> str:
     return InterpolatedText(expanded, template) if count else template
 
 
+def as_written(text: str) -> str:
+    """Returns the template that a text came out of, or else the text itself: how the configuration has it."""
+    return text.template if isinstance(text, InterpolatedText) else text
+
+
 def escape(text: str) -> str:
     """Returns the template that expands to exactly this text."""
     return text.replace("${", "$${")

@@ -6,12 +6,14 @@ The kinds of providers are those of `denizen.adapters.models.providers`.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from denizen.adapters.models.providers import PROVIDERS, ProviderKind
 from denizen.app.settings.fields import HttpUrl, Name, Number, Secret, Section, Text, Whole, refuse
+from denizen.domain.usage import TokenPrice
 
 _MILLION = 1_000_000
 
@@ -80,6 +82,20 @@ class AliasSection(Section):
     fallbacks: tuple[Text, ...] = Field(default=(), description="Models to try when it cannot answer, in order.")
 
 
+class PriceSection(Section):
+    """The price of a model, in USD for a million tokens. It counts in place of the list that Denizen ships."""
+
+    input: Decimal = Field(ge=0, le=_MILLION, description="Tokens of the prompt.")
+    output: Decimal = Field(ge=0, le=_MILLION, description="Tokens of the answer.")
+    cached_input: Decimal | None = Field(
+        default=None, ge=0, le=_MILLION, description="Tokens that the provider had cached; unset: as the others."
+    )
+
+    @property
+    def price(self) -> TokenPrice:
+        return TokenPrice(input_usd=self.input, output_usd=self.output, cached_input_usd=self.cached_input)
+
+
 class OverrideSection(Section):
     """Corrections of what is detected about a model. A key that is unset leaves what was detected."""
 
@@ -103,6 +119,9 @@ class OverrideSection(Section):
         default=None, ge=512, le=10 * _MILLION, description="Tokens of prompt and answer together."
     )
     max_output_tokens: Whole | None = Field(default=None, ge=1, le=_MILLION, description="Tokens of an answer at most.")
+    price: PriceSection | None = Field(
+        default=None, description="What it costs: for a model that the list does not know, or prices of your own."
+    )
 
 
 def _short_alias(value: object) -> object:

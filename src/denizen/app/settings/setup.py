@@ -18,11 +18,11 @@ from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, p
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
 from denizen.app.settings.discord import ACCOUNTS, discord_variable
-from denizen.app.settings.edit import parse_config, splice_value
+from denizen.app.settings.edit import parse_config, splice_out, splice_value
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, ConfigResult, examine, read_config
-from denizen.app.settings.problem import config_error, format_path
+from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
@@ -99,6 +99,9 @@ class SetupAnswers:
     was typed, which goes into `secrets.env`. `model` may be empty for the embedded kind only. `alias` gets the model,
     in place of the one that it had; empty adds the provider alone.
 
+    With `replaces` a provider or an account that is there already gets the new address, key and token; without, they
+    have to be the same.
+
     `discord_token_env` is the variable that holds the token of a bot for the default agent, `discord_token` a token
     that was typed, which goes into `secrets.env`. Both empty: no account.
     """
@@ -112,6 +115,7 @@ class SetupAnswers:
     alias: str = "balanced"
     discord_token_env: str = ""
     discord_token: str = field(default="", repr=False)
+    replaces: bool = False
 
     @property
     def provider(self) -> str:
@@ -138,13 +142,13 @@ class SetupReport:
 
 
 @record
-class _FilePlan:
-    """A file to write; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
+class SetupFile:
+    """A file of set-up; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
     usual.
     """
 
     file: Path
-    text: str
+    text: str = field(repr=False)
     edited: bool = False
     mode: int | None = None
 
@@ -153,7 +157,7 @@ class _FilePlan:
 class _SetupPlan:
     """The files of a set-up, how the configuration reads then, and whether the variable of a token is `unset`."""
 
-    files: tuple[_FilePlan, ...]
+    files: tuple[SetupFile, ...]
     finding: ConfigResult
     unset: frozenset[str]
 
@@ -174,6 +178,16 @@ def preview_setup(
     if finding.settings is None:
         raise config_error(finding.problems)
     return finding.settings
+
+
+def plan_setup_files(
+    home: Path, answers: SetupAnswers, *, environment: Mapping[str, str], known_tools: Collection[str] | None = None
+) -> Sequence[SetupFile]:
+    """Returns the files that `write_setup` would write. Raises as it does, and where a variable would be unset."""
+    plan = _plan_setup(home, answers, environment=environment, force=False, known_tools=known_tools, needs_models=True)
+    if plan.finding.problems:
+        raise config_error(plan.finding.problems)
+    return _list_wanted(plan.files)
 
 
 def write_setup(
@@ -217,7 +231,7 @@ def _plan_setup(
     wrong = [problem for problem in finding.problems if not problem.variable]
     if wrong:
         raise config_error(wrong)
-    fresh = [_FilePlan(home / CONFIG_FILE, text, edited=text != old), *_plan_persona(home, text, force=force)]
+    fresh = [SetupFile(home / CONFIG_FILE, text, edited=text != old), *_plan_persona(home, text, force=force)]
     files += (_plan_backups(fresh) if force else []) + fresh
     unset = {token_variable} if token_variable and secrets.find(token_variable) is None else set[str]()
     return _SetupPlan(tuple(files), finding, frozenset(unset))
@@ -238,6 +252,8 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
     existing = find_value(parse_config(text, home).tree, path)
     if existing is None:
         text = splice_value(text, parse_config(text, home), path, provider)
+    elif existing != provider and answers.replaces and find_value(existing, ("kind",)) == answers.kind:
+        text = _replace_access(text, home, path, provider)
     elif existing != provider:
         raise Conflict(
             f"There is a provider '{answers.provider}' already, with other settings.",
@@ -248,8 +264,21 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
     if not answers.alias:
         return text
     model = DEFAULT_MODEL if answers.kind == "embedded" else answers.model
-    alias = ("models", "aliases", answers.alias)
-    return splice_value(text, parse_config(text, home), alias, f"{answers.provider}/{model}")
+    document, alias = parse_config(text, home), ("models", "aliases", answers.alias)
+    if isinstance(find_value(document.tree, alias), Mapping):
+        alias = (*alias, "model")  # whose fallbacks stay
+    return splice_value(text, document, alias, f"{answers.provider}/{model}")
+
+
+def _replace_access(text: str, home: Path, path: KeyPath, provider: Mapping[str, Json]) -> str:
+    """Returns the configuration whose provider has the new address and key; its other keys stay."""
+    for key in ("base_url", "api_key"):
+        document, value = parse_config(text, home), provider.get(key)
+        if value is not None:
+            text = splice_value(text, document, (*path, key), value)
+        elif document.has((*path, key)):
+            text = splice_out(text, document, (*path, key))
+    return text
 
 
 def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str]:
@@ -277,6 +306,8 @@ def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str
         value: Json = {"token": f"${{{variable}}}"} if account is None else f"${{{variable}}}"
         return splice_value(text, parse_config(text, home), at, value), variable
     reference = whole_reference(token) if isinstance(token, str) else None
+    if answers.replaces and reference is not None:
+        return text, reference.name
     if reference is None or reference.name != variable:
         raise Conflict(
             f"The agent '{agent}' has a Discord account already, with another token.",
@@ -297,37 +328,41 @@ def _provider(answers: SetupAnswers) -> dict[str, Json]:
     return fields
 
 
-def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_FilePlan]:
+def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[SetupFile]:
     if not typed:
         return []
     file = home / SECRETS_FILE
     text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
     for name, value in typed.items():
         text = put_secret(text, name, value)
-    return [_FilePlan(file, text, edited=True, mode=SECRET_MODE)]
+    return [SetupFile(file, text, edited=True, mode=SECRET_MODE)]
 
 
-def _plan_persona(home: Path, text: str, *, force: bool) -> list[_FilePlan]:
+def _plan_persona(home: Path, text: str, *, force: bool) -> list[SetupFile]:
     """Returns the persona files of the first agent, if the configuration has it."""
     if find_value(parse_config(text, home).tree, ("agents", DEFAULT_AGENT)) is None:
         return []
     folder = home / AGENTS_FOLDER / DEFAULT_AGENT
-    return [_FilePlan(folder / name, content, edited=force) for name, content in PERSONA_TEMPLATES.items()]
+    return [SetupFile(folder / name, content, edited=force) for name, content in PERSONA_TEMPLATES.items()]
 
 
-def _plan_backups(fresh: Sequence[_FilePlan]) -> list[_FilePlan]:
+def _plan_backups(fresh: Sequence[SetupFile]) -> list[SetupFile]:
     """Returns copies, beside them, of the files that are to be replaced by something else."""
     there = [(each, each.file.read_text(encoding="utf-8")) for each in fresh if each.file.exists()]
     return [
-        _FilePlan(each.file.with_name(f"{each.file.name}.bak"), old, edited=True)
+        SetupFile(each.file.with_name(f"{each.file.name}.bak"), old, edited=True)
         for each, old in there
         if old.strip() and old != each.text
     ]
 
 
-def _write(plan: Sequence[_FilePlan]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    kept = tuple(each.file for each in plan if each.file.exists() and not each.edited)
-    wanted = [each for each in plan if each.file not in kept]
+def _write(plan: Sequence[SetupFile]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    wanted = _list_wanted(plan)
+    kept = tuple(each.file for each in plan if each not in wanted)
     for each in wanted:
         write_whole(each.file, each.text, mode=each.mode)
     return tuple(each.file for each in wanted), kept
+
+
+def _list_wanted(plan: Sequence[SetupFile]) -> list[SetupFile]:
+    return [each for each in plan if each.edited or not each.file.exists()]

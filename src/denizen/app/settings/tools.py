@@ -290,7 +290,11 @@ class CommandSection(Section):
     agent: Text = Field(default="", description="Who answers the prompt; empty: the agent that was asked.")
     new_session: bool = Field(default=False, description="Whether the prompt begins a new session.")
     timeout_s: Number = Field(default=30.0, ge=1, le=600, description="Seconds until the program is stopped.")
-    admin_only: bool = Field(default=True, description="Whether only administrators may give it.")
+    admin_only: bool = Field(
+        default=True,
+        description="Whether only administrators may give it; if not, everybody whom the agent answers, on the web "
+        "everybody with an account or a key.",
+    )
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:

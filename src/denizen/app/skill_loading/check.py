@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from denizen.adapters.commands import run_program
 from denizen.app.home.environment import read_environment
-from denizen.app.skill_loading.folder import SkillFolder, read_folder_manifest, split_front_matter
+from denizen.app.skill_loading.folder import SkillFolder, decode_source, read_folder_manifest, split_front_matter
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.skill.manifest import SkillManifest
@@ -43,8 +43,8 @@ def find_problems(folder: SkillFolder) -> list[str]:
 def list_tool_names(folder: SkillFolder, manifest: SkillManifest) -> list[str]:
     """Returns the names of the tools as the entry states them; none when it is not Python."""
     try:
-        tree = ast.parse(folder.files.get(manifest.entry, b""))
-    except (SyntaxError, ValueError):
+        tree = ast.parse(decode_source(manifest.entry, folder.files.get(manifest.entry, b"")))
+    except (SyntaxError, ValueError, InvalidInput):
         return []
     return [_tool_name(function, decorator) for function, decorator in _tools(tree)]
 
@@ -54,7 +54,10 @@ def _python_problems(folder: SkillFolder, manifest: SkillManifest) -> Iterator[s
         if not file.endswith(".py"):
             continue
         try:
-            tree = ast.parse(folder.files[file], filename=file)
+            tree = ast.parse(decode_source(file, folder.files[file]), filename=file)
+        except InvalidInput as error:
+            yield f"{error.message}: {error.fix}"
+            continue
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None) or 1
             yield f"{file}:{line}: this is no Python: {getattr(error, 'msg', None) or error}"

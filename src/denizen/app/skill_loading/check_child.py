@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import resource
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import anyio
 from denizen.adapters.commands import ProgramRunner
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.skill_loading.folder import load_folder, read_folder_manifest
-from denizen.app.skill_loading.registry import load_skill
+from denizen.app.skill_loading.registry import list_own_frames, load_skill
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
@@ -58,9 +57,8 @@ def main(arguments: Sequence[str]) -> int:
             tools = [[spec.name, int(max(spec.tier, manifest.tier))] for spec in skill.specs()]
         except DenizenError as error:
             # The last line of the skill's own code that led to the error says where to look.
-            frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
-            own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder.path)]
-            place = f"{Path(own[-1].filename).relative_to(folder.path)}:{own[-1].lineno}: " if own else ""
+            own = list_own_frames(folder, error)
+            place = f"{own[-1].partition(' ')[0]}: " if own else ""
             problems = [place + error.message + (f": {error.fix}" if error.fix else "")]
         else:
             if mode == "test":

@@ -19,8 +19,10 @@ from denizen.app.home.files import edit_lock, write_whole
 from denizen.app.settings.tools import OwnSkillSection
 from denizen.app.skill_loading.check import find_problems
 from denizen.app.skill_loading.folder import MAX_BYTES, SKILLS_FOLDER, load_folder
+from denizen.app.skill_loading.history import SkillHistory
 from denizen.app.skill_loading.registry import survey_skills
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.ports.skill_configuration import SkillEventKind
 from denizen.skill.manifest import check_skill_name
 from denizen.skill.services import SkillInfo
 
@@ -139,13 +141,13 @@ class SkillFolderEditor:
         folder = await to_thread.run_sync(load_folder, self._home, name)
         return {file: _text(data) for file, data in folder.files.items()}
 
-    async def create(self, name: str, files: Mapping[str, str]) -> Sequence[str]:
+    async def create(self, name: str, files: Mapping[str, str], *, by: str) -> Sequence[str]:
         check_skill_name(name)
-        return await to_thread.run_sync(self._create, name, files)
+        return await to_thread.run_sync(self._create, name, files, by)
 
-    async def edit(self, name: str, file: str, text: str) -> Sequence[str]:
+    async def edit(self, name: str, file: str, text: str, *, by: str) -> Sequence[str]:
         check_skill_name(name)
-        return await to_thread.run_sync(self._edit, name, file, text)
+        return await to_thread.run_sync(self._edit, name, file, text, by)
 
     async def delete(self, name: str) -> None:
         check_skill_name(name)
@@ -154,7 +156,7 @@ class SkillFolderEditor:
     def guide(self) -> str:
         return GUIDE
 
-    def _create(self, name: str, files: Mapping[str, str]) -> Sequence[str]:
+    def _create(self, name: str, files: Mapping[str, str], by: str) -> Sequence[str]:
         if not files or len(files) > MAX_FILES_WRITTEN:
             raise InvalidInput(f"A new skill has 1 to {MAX_FILES_WRITTEN} files.", code="bad_skill")
         for file, text in files.items():
@@ -168,16 +170,22 @@ class SkillFolderEditor:
                 raise Conflict(f"There is a skill '{name}' already.", code="skill_taken", fix=fix) from None
             for file, text in files.items():
                 write_whole(folder / file, text, mode=0o600)
-        return find_problems(load_folder(self._home, name))
+        return self._check(name, by)
 
-    def _edit(self, name: str, file: str, text: str) -> Sequence[str]:
+    def _edit(self, name: str, file: str, text: str, by: str) -> Sequence[str]:
         _check_file(file, text)
         with edit_lock(self._home):
             folder = load_folder(self._home, name)  # whole and without links
             if file not in folder.files and folder.size_bytes + len(text.encode()) > MAX_BYTES:
                 raise InvalidInput(f"'{name}' would become too large.", code="bad_skill", fix="Shorten it.")
             write_whole(folder.path / file, text, mode=0o600)
-        return find_problems(load_folder(self._home, name))
+        return self._check(name, by)
+
+    def _check(self, name: str, by: str) -> Sequence[str]:
+        """Returns what the check finds in what was just written, and notes who wrote it."""
+        written = load_folder(self._home, name)
+        SkillHistory(self._home).note(written, SkillEventKind.WRITTEN, by)
+        return find_problems(written)
 
     def _delete(self, name: str) -> None:
         with edit_lock(self._home):

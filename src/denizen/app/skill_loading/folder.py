@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import tokenize
 from collections.abc import Iterator, Mapping
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -162,6 +163,21 @@ def split_front_matter(folder: SkillFolder) -> tuple[str, str]:
         code="bad_skill",
         fix="write a line ---, then `name: ...` and `description: ...`, then --- again",
     )
+
+
+def decode_source(file: str, data: bytes) -> str:
+    """Returns the text of a Python file, which is what a review shows and what is compiled. Raises InvalidInput
+    (`bad_skill`) where its bytes ask Python to read another text, in which a comment can be code.
+    """
+    fix = "save it as UTF-8, without a line that names another encoding"
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        text = data.decode("utf-8-sig")
+    except (SyntaxError, UnicodeDecodeError):
+        raise InvalidInput(f"{file} is no UTF-8 text", code="bad_skill", fix=fix) from None
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise InvalidInput(f"{file} says that its encoding is {encoding}", code="bad_skill", fix=fix)
+    return text
 
 
 def _text(folder: SkillFolder, file: str) -> str:

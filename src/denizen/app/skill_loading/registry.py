@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -29,7 +30,14 @@ import anyio
 from anyio import to_thread
 
 from denizen.app.settings.tools import OwnSkillSection
-from denizen.app.skill_loading.folder import SkillFolder, list_skill_names, load_folder, read_folder_manifest
+from denizen.app.skill_loading.folder import (
+    SkillFolder,
+    decode_source,
+    list_skill_names,
+    load_folder,
+    read_folder_manifest,
+)
+from denizen.app.skill_loading.history import SkillHistory
 from denizen.app.skill_loading.markdown import READ_SKILL, MarkdownToolset
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
@@ -57,10 +65,11 @@ class _Loader(InspectLoader):
         return self._is_package
 
     def get_source(self, fullname: str) -> str:
-        return self._source.decode("utf-8-sig")
+        return decode_source(self._file, self._source)
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self._source, self._file, "exec", dont_inherit=True)
+        # Of text, not of bytes: Python would look for the name of an encoding in these once more, and in other lines.
+        return compile(self.get_source(fullname), self._file, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = self._file
@@ -130,7 +139,9 @@ class SkillStatus(StrEnum):
 
 @record
 class SkillEntry:
-    """One skill and its state. `why` and `fix` say what is wrong, if anything; `tools` are known once it is loaded."""
+    """One skill and its state. `why` and `fix` say what is wrong, if anything, and `trace` the lines of its code that
+    led there; `tools` are known once it is loaded.
+    """
 
     name: str
     state: SkillStatus
@@ -139,6 +150,7 @@ class SkillEntry:
     why: str = ""
     fix: str = ""
     tools: tuple[str, ...] = ()
+    trace: str = ""
 
     @property
     def kind(self) -> str:
@@ -234,12 +246,24 @@ class SkillRegistry:
                     "skill left out", extra={"skill": done.name, "state": done.state, "why": done.why, "fix": done.fix}
                 )
         self.entries = tuple(entries)
+        await to_thread.run_sync(self._keep_enabled)
         return (*toolsets, *([MarkdownToolset(pages)] if pages else []))
+
+    def _keep_enabled(self) -> None:
+        """Keeps what is enabled, so that a later change can be compared with it."""
+        history = SkillHistory(self._home)
+        for entry in self.entries:
+            if entry.state is SkillStatus.ENABLED and entry.folder:
+                try:
+                    history.keep(entry.folder)
+                except OSError as error:
+                    _log.warning("the content of a skill is not kept", extra={"skill": entry.name, "why": str(error)})
 
     async def _open(
         self, entry: SkillEntry, section: OwnSkillSection, taken: Mapping[str, str], services_of: ServicesForSkill
     ) -> tuple[SkillEntry, Toolset | None]:
         assert entry.manifest is not None
+        assert entry.folder is not None
         manifest = entry.manifest
         try:
             skill = await self._import(entry)
@@ -256,9 +280,8 @@ class SkillRegistry:
                         fix="rename yours: a skill cannot take the place of another",
                     )
         except DenizenError as error:
-            return replace(
-                entry, state=SkillStatus.FAILED, why=_in_a_line(error.message, error.why), fix=error.fix
-            ), None
+            why, trace = _in_a_line(error.message, error.why), "\n".join(list_own_frames(entry.folder, error))
+            return replace(entry, state=SkillStatus.FAILED, why=why, fix=error.fix, trace=trace), None
         return replace(entry, tools=tools), toolset
 
     async def _import(self, entry: SkillEntry) -> Skill:
@@ -281,8 +304,20 @@ class SkillRegistry:
         return skill
 
 
+def list_own_frames(folder: SkillFolder, error: DenizenError) -> list[str]:
+    """Returns the lines of a skill's own code that led to an error, such as "skill.py:12 in roll: x = 1/0", in the
+    order of their calls.
+    """
+    frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    own = [(Path(frame.filename), frame) for frame in frames if Path(frame.filename).is_relative_to(folder.path)]
+    return [f"{file.relative_to(folder.path)}:{frame.lineno} in {frame.name}: {frame.line}" for file, frame in own]
+
+
 def load_skill(folder: SkillFolder, manifest: SkillManifest) -> Skill:
     """Runs the code. Raises InvalidInput for whatever is wrong with it."""
+    for file, data in folder.files.items():
+        if file.endswith(".py"):
+            decode_source(file, data)
     try:
         module = import_entry(folder, manifest.entry)
     except DenizenError:

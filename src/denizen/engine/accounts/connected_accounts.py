@@ -25,12 +25,15 @@ from denizen.skill import PlatformActions
 
 @record
 class AccountState:
-    """How an agent's account on a platform stands: whether it hears what is said now, and `told`, which explains it."""
+    """How an agent's account on a platform stands: whether it hears what is said now, and `told`, which explains it.
+    `shards` are how many of its connections stand, and of how many, where a platform divides them.
+    """
 
     platform: str
     agent: AgentName
     is_listening: bool
     told: str
+    shards: tuple[int, int] | None = None
 
 
 class ConnectedAccounts:

@@ -21,9 +21,10 @@ from denizen.domain.room import Post, Room
 from denizen.domain.talk_excerpt import merge_excerpts
 from denizen.domain.words import make_excerpt, split_words
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory, PlatformMember
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.talk import list_authors, list_surroundings, read_question
-from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
+from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_member_view, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
 from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
@@ -207,12 +208,23 @@ class ArchiveLookups:
     mirror: ArchiveMirror
     search: ArchiveSearch
     clock: Clock
+    members: MemberDirectory
     zone_of: Callable[[AgentName], tzinfo]
     """The time zone in which an agent is told times, and people there name them."""
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
         return _ScopedLookup(self, scope)
+
+    async def search_as(self, member: PlatformMember, wanted: ArchiveQuery) -> tuple[int, Sequence[ArchivedPost]]:
+        """Returns how many rooms a member may read, and what they would find there. The platform is not asked for more.
+        Raises as a search does.
+        """
+        view = await open_member_view(member, self.store, self.mirror)
+        if wanted.words:
+            hits = await self.search(view, wanted)
+            return len(view.rooms), [_record(hit.post, view, text=hit.excerpt) for hit in hits]
+        return len(view.rooms), [_record(post, view) for post in await self.search.list_newest(view, wanted)]
 
     async def fetch_unknown(
         self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
@@ -264,7 +276,7 @@ class _ScopedLookup:
         limit: int = 20,
     ) -> FoundTalk:
         view, lookups = await self._view(), self.lookups
-        asked = await read_question(lookups.store, view, self.scope, question, now=lookups.clock.now(), zone=self.zone)
+        asked = await read_question(lookups.store, view, question, now=lookups.clock.now(), zone=self.zone)
         if author.strip():
             asked = replace(asked, author="", author_name="")
         if room.strip():
@@ -360,7 +372,7 @@ class _ScopedLookup:
             if post is None or not view.sees(post):
                 raise not_found_here()
             versions = await work.archive.list_versions(view.platform, post_id)
-        if (versions or post.changes.deleted_at is not None) and not await _may_see_edits(view, self.scope, post):
+        if (versions or post.changes.deleted_at is not None) and not await _may_see_edits(view, post):
             if post.changes.deleted_at is not None:
                 raise not_found_here()
             raise NotAllowed(
@@ -380,11 +392,13 @@ class _ScopedLookup:
         return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
 
     async def _view(self) -> ArchiveView:
-        return await open_view(self.scope, self.lookups.store, self.lookups.channels, self.lookups.mirror)
+        return await open_view(
+            self.scope, self.lookups.store, self.lookups.channels, self.lookups.mirror, self.lookups.members
+        )
 
 
-async def _may_see_edits(view: ArchiveView, scope: CallScope, post: Post) -> bool:
-    who = scope.principal
+async def _may_see_edits(view: ArchiveView, post: Post) -> bool:
+    who = view.viewer
     if who.kind is PrincipalKind.PLATFORM_USER and who.id == f"{post.platform}:{post.author.id}":
         return True
     return view.channel is not None and await view.channel.may_moderate(post.room, who)

@@ -24,6 +24,7 @@ from denizen.domain.reasoning import is_reasoning
 from denizen.domain.record import record
 from denizen.domain.room import Post, Room
 from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.events.signal import Signal
 from denizen.ports.archive import ArchiveRepository, Backfill, OptOutKind
 from denizen.ports.store import Store, UnitOfWork
@@ -111,9 +112,16 @@ class _StoredOptOuts:
 class ArchiveMirror:
     """One for a process. `policy` is asked each time: it may change while Denizen runs."""
 
-    def __init__(self, store: Store, policy: Callable[[], ArchivePolicy], clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: Callable[[], ArchivePolicy],
+        clock: Clock,
+        guilds: GuildSettingsOverlay | None = None,
+    ) -> None:
         self._store = store
         self._policy = policy
+        self._guilds = guilds
         self._clock = clock
         self._lock = anyio.Lock()
         self._chosen: dict[str, _StoredOptOuts] = {}
@@ -138,6 +146,8 @@ class ArchiveMirror:
         async with self._lock:
             chosen = await self._load_opt_outs(posts[0].platform) if posts else OptOuts()
             policy, now = self.policy, self._clock.now()
+            if self._guilds is not None and posts:
+                policy = replace(policy, guild_days=await self._guilds.load_retention(posts[0].platform))
             wanted = [
                 replace(post, text=describe_data_uris(post.text))
                 for post in posts

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import anyio
@@ -19,6 +20,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import ArchiveMirror, withhold_sources
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.ports.archive import Backfill, OptOutKind
 from denizen.ports.store import Store, UnitOfWork
 
@@ -123,8 +125,15 @@ class ArchiveRetention:
     """`policy` is asked each time: it may change while Denizen runs."""
 
     def __init__(
-        self, store: Store, policy: Callable[[], ArchivePolicy], clock: Clock, *, sleep: Sleep = anyio.sleep
+        self,
+        store: Store,
+        policy: Callable[[], ArchivePolicy],
+        clock: Clock,
+        *,
+        guilds: GuildSettingsOverlay | None = None,
+        sleep: Sleep = anyio.sleep,
     ) -> None:
+        self._guilds = guilds
         self._store = store
         self._policy = policy
         self._clock = clock
@@ -148,15 +157,20 @@ class ArchiveRetention:
         horizon = policy.horizon(self._clock.now())
         if horizon is not None:
             total += await self._forget_before(platform, horizon)
+        days = await self._guilds.load_retention(platform) if self._guilds is not None else dict[str, int]()
+        for guild in days:
+            horizon = replace(policy, guild_days=days).horizon(self._clock.now(), guild)
+            if horizon is not None:
+                total += await self._forget_before(platform, horizon, guild=guild)
         if total:
             _log.info("posts deleted", extra={"platform": platform, "posts": total})
         return total
 
-    async def _forget_before(self, platform: str, horizon: datetime) -> int:
+    async def _forget_before(self, platform: str, horizon: datetime, *, guild: str = "") -> int:
         total = 0
         while True:
             async with self._store.work() as work:
-                gone = await work.archive.forget_before(platform, horizon, limit=PIECE)
+                gone = await work.archive.forget_before(platform, horizon, limit=PIECE, guild=guild)
             total += gone
             if gone < PIECE:
                 return total

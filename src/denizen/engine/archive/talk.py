@@ -15,7 +15,6 @@ from denizen.domain.talk_excerpt import PostSurroundings, is_same_talk
 from denizen.domain.talk_question import TalkQuestion, names_speaker, read_talk_question
 from denizen.engine.archive.view import ArchiveView
 from denizen.ports.store import Store, UnitOfWork
-from denizen.ports.toolset import CallScope
 
 
 async def list_authors(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str]) -> list[Author]:
@@ -24,15 +23,13 @@ async def list_authors(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str]
     return [author for author in authors if author.id not in view.hidden]
 
 
-async def read_question(
-    store: Store, view: ArchiveView, scope: CallScope, text: str, *, now: datetime, zone: tzinfo
-) -> TalkQuestion:
-    """Reads a question of the scope's asker. It can name only rooms of the view, and people who wrote there."""
+async def read_question(store: Store, view: ArchiveView, text: str, *, now: datetime, zone: tzinfo) -> TalkQuestion:
+    """Reads a question of the viewer. It can name only rooms of the view, and people who wrote there."""
     authors: dict[str, str] = {}
     if names_speaker(text):
         async with store.work(write=False) as work:
             authors = {author.id: author.name for author in await list_authors(work, view, list(view.rooms))}
-    kind, asker = scope.principal.kind, scope.principal.id.removeprefix(f"{view.platform}:")
+    kind, asker = view.viewer.kind, view.viewer.id.removeprefix(f"{view.platform}:")
     return read_talk_question(
         text,
         rooms={room.id: room.name for room in view.rooms.values()},

@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
+from denizen.domain.chat import ChatId
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory, PlatformMember
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
 MAX_CHOICES = 10
+WEB = "web"
+"""The platform of chats on the page, each of which one person reads unless they share it."""
 
 K = TypeVar("K")
 
@@ -28,7 +33,8 @@ K = TypeVar("K")
 @record(kw_only=True)
 class ArchiveView:
     """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
-    `hidden` are authors who opted out and whose posts may not be gone yet. `policy` is the archive's.
+    `hidden` are authors who opted out and whose posts may not be gone yet. `policy` is the archive's. `viewer` is the
+    asker, with their name on the platform.
     """
 
     platform: str
@@ -37,6 +43,7 @@ class ArchiveView:
     channel: Channel | None
     hidden: frozenset[str]
     policy: ArchivePolicy
+    viewer: Principal
 
     def get_room(self, text: str) -> Room:
         """By id, `#name`, `channel > thread` or a part of a name; the room of the call for an empty text. Raises
@@ -59,36 +66,83 @@ class ArchiveView:
         return [self.get_room(text)] if text.strip() else list(self.rooms.values())
 
 
-async def open_view(scope: CallScope, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror) -> ArchiveView:
-    """Rooms that the archive knows, that the answering account says may be seen, and that did not opt out. An archived
-    thread, of which the platform does not tell any more, is seen with its channel; direct talk only from within.
-    Without a connected account there is only the room of the call. Raises NotFound (`no_archive`) where nothing is
-    archived.
+async def open_view(
+    scope: CallScope, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror, members: MemberDirectory
+) -> ArchiveView:
+    """Opens the view of a call: rooms that the archive knows, that the answering account says may be seen, and that did
+    not opt out. An archived thread, of which the platform does not tell any more, is seen with its channel; direct talk
+    only from within. Without a connected account there is only the room of the call. In a chat of the web, people see
+    what the member whom they have linked sees, and nothing while the chat is shared: everybody with its link reads it.
+    Raises NotFound (`no_archive`) where nothing is archived.
     """
+    if scope.place.platform == WEB:
+        async with store.work(write=False) as work:
+            chat = await work.chats.find(scope.principal.key, ChatId(scope.place.thread))
+        if chat is not None and chat.share_token:
+            raise NotFound(
+                "The archive is closed in a shared chat.",
+                code="no_archive",
+                why="everybody with the link of this chat reads it",
+                fix="Ask in a chat that is not shared.",
+            )
+        member = await members.find_linked(scope.principal, scope.account or scope.agent)
+        if member is None:
+            raise _no_archive()
+        return await open_member_view(member, store, mirror)
     platform, own = scope.place.platform, scope.place.thread or scope.place.channel
     channel = channels.find(platform, scope.account or scope.agent)
     async with store.work(write=False) as work:
         known = {room.id: room for room in await work.archive.list_rooms(platform)}
     if not mirror.policy.enabled or (channel is None and own not in known):
-        raise NotFound("There is no archive of messages here.", code="no_archive")
+        raise _no_archive()
     known.setdefault(own, Room(platform, own, own, parent=scope.place.channel if scope.place.thread else ""))
     seen = frozenset({own}) if channel is None else await channel.visible_rooms(scope.place, scope.principal)
+    return await _build_view(known.values(), seen, mirror, own=own, channel=channel, viewer=scope.principal)
+
+
+async def open_member_view(member: PlatformMember, store: Store, mirror: ArchiveMirror) -> ArchiveView:
+    """Opens the view of one person who is nowhere in particular: what they may read by themselves at this moment.
+    Raises NotFound (`no_archive`) where nothing is archived.
+    """
+    if not mirror.policy.enabled or member.channel is None:
+        raise _no_archive()
+    async with store.work(write=False) as work:
+        known = await work.archive.list_rooms(member.channel.platform)
+    return await _build_view(known, member.rooms, mirror, own="", channel=member.channel, viewer=member.principal)
+
+
+async def _build_view(
+    known: Iterable[Room],
+    seen: frozenset[str],
+    mirror: ArchiveMirror,
+    *,
+    own: str,
+    channel: Channel | None,
+    viewer: Principal,
+) -> ArchiveView:
+    rooms = list(known)
+    platform = channel.platform if channel is not None else rooms[0].platform
     policy, chosen = mirror.policy, await mirror.load_opt_outs(platform)
-    rooms = {
-        key: room
-        for key, room in known.items()
-        if (key in seen or (channel is not None and room.kind is RoomKind.THREAD and room.parent in seen))
-        and (key == own or room.kind is not RoomKind.DIRECT)
+    shown = {
+        room.id: room
+        for room in rooms
+        if (room.id in seen or (channel is not None and room.kind is RoomKind.THREAD and room.parent in seen))
+        and (room.id == own or room.kind is not RoomKind.DIRECT)
         and not is_room_opted_out(room, policy, chosen)
     }
     return ArchiveView(
         platform=platform,
-        rooms=rooms,
-        own=rooms.get(own),
+        rooms=shown,
+        own=shown.get(own),
         channel=channel,
         hidden=policy.opt_outs.users | chosen.users,
         policy=policy,
+        viewer=viewer,
     )
+
+
+def _no_archive() -> NotFound:
+    return NotFound("There is no archive of messages here.", code="no_archive")
 
 
 def get_author(text: str, authors: Sequence[Author]) -> str:

@@ -5,6 +5,7 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
@@ -27,11 +28,14 @@ from denizen.domain.chat import (
     is_chat_id,
 )
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Part, Role, join_text
 from denizen.domain.principal import Principal, RoleName
+from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
+from denizen.domain.taint import find_message_taint
+from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
@@ -42,6 +46,7 @@ from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
+from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
 from denizen.ports.chats import ChatChanges
@@ -59,6 +64,14 @@ BACK = 100
 """So many messages at a time are looked at for the question before one."""
 TITLE_PATIENCE_S = 60.0
 """How long the stream of a first message waits for a title after the answer."""
+ROOMS = (RateLimit(calls=60, window_s=HOUR_S), RateLimit(calls=300, window_s=DAY_S))
+"""So many chats, sessions and copies of what was said one person may begin without a message, which would count as one
+of the day.
+"""
+MAX_SHARED_MESSAGES = 500
+"""So many messages of a shared chat are shown, the newest."""
+MAX_COPIES = 200
+"""So many sessions one chat may have, each with a copy of what was said before: room on the disk has an end."""
 LOOK_EVERY_S = 5.0
 """How often a watcher that hears nothing looks at the store: another process may have taken a message."""
 
@@ -122,15 +135,19 @@ class Chats:
             chat = await _get_chat(work, owner, chat_id)
             return await read_chat(work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit)
 
-    async def read_shared(self, token: str, *, limit: int) -> ChatTranscript:
-        """Returns what everybody with the token may read. Raises NotFound."""
+    async def read_shared(self, token: str) -> ChatTranscript:
+        """Returns what everybody with the token may read: no turn that has read what other people wrote, which is for
+        the owner of the chat alone. Raises NotFound.
+        """
         async with self._services.store.work(write=False) as work:
             chat = await work.chats.find_shared(token) if token else None
             if chat is None:
                 raise NotFound(
                     "There is no shared chat here.", code="share_not_found", why="its owner may have ended the sharing"
                 )
-            return await read_chat(work, chat, self._runtime.current, limit=limit)
+            shown = await read_chat(work, chat, self._runtime.current, limit=MAX_SHARED_MESSAGES)
+        secret = {each.turn_id for each in shown.messages if _draws_on_others(each)}
+        return replace(shown, messages=[each for each in shown.messages if each.turn_id not in secret])
 
     # --- creating and changing ---------------------------------------------------------------------------------------
 
@@ -138,11 +155,15 @@ class Chats:
         self, principal: Principal, chat_id: ChatId, *, agent: str = "", mode: ChatMode = ChatMode.CHAT, title: str = ""
     ) -> Chat:
         """Returns the chat, and makes it where it is missing. Raises NotFound for an unknown agent, NotAllowed for
-        somebody who may not have a chat in that mode.
+        somebody who may not have a chat in that mode, LimitExceeded after `ROOMS`.
         """
         _check_mode(principal, mode)
         name, now = self._runtime.current.agent(agent).name, self._services.clock.now()
         async with self._services.store.work() as work:
+            found = await work.chats.find(principal.key, chat_id)
+            if found is not None:
+                return found
+            await self._take_room(work, principal.key)
             place = own_place(WEB, principal.key, chat_id)
             conversation = await work.conversations.put(place, now=now)
             chat, _ = await work.chats.put(
@@ -168,7 +189,7 @@ class Chats:
         agent: str | None = None,
         is_pinned: bool | None = None,
     ) -> Chat:
-        """Changes the chat; another agent goes on with copies of what was said. Raises NotFound."""
+        """Changes the chat; another agent goes on with copies of what was said. Raises as `branch` does."""
         name = None if agent is None else AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
             chat = await _get_chat(work, owner, chat_id)
@@ -183,7 +204,8 @@ class Chats:
 
     async def share(self, owner: str, chat_id: ChatId, *, is_public: bool) -> str:
         """Returns the token of a chat that is shared from now on, a new one each time; empty when the sharing has
-        ended. Raises NotFound, and NotAllowed for a chat about the administration.
+        ended. Raises NotFound, NotAllowed for a chat about the administration, and Conflict for one that shows what
+        other people wrote.
         """
         token = secrets.token_urlsafe(24) if is_public else ""
         async with self._services.store.work() as work:
@@ -195,6 +217,8 @@ class Chats:
                     why="it shows what other people do on this server",
                     fix="Copy what others may read.",
                 )
+            if is_public:
+                await _check_shareable(work, chat)
             await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
         return token
 
@@ -288,7 +312,7 @@ class Chats:
 
     async def branch(self, owner: str, chat_id: ChatId, before: MessageId) -> Session:
         """Begins a session with what was said before the question of a message, in which the chat goes on; the session
-        of the message stays as it is. Raises NotFound.
+        of the message stays as it is. Raises NotFound, and LimitExceeded after `ROOMS` and `MAX_COPIES`.
         """
         async with self._services.store.work() as work:
             chat = await _get_chat(work, owner, chat_id)
@@ -322,11 +346,12 @@ class Chats:
 
     async def new_session(self, principal: Principal, name: str, agent: str) -> Session:
         """Begins a session of that name afresh. Raises NotFound for an unknown agent, InvalidInput for a name that is
-        not allowed.
+        not allowed, LimitExceeded after `ROOMS`.
         """
         place, now = own_place(WEB, principal.key, name), self._services.clock.now()
         known = AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
+            await self._take_room(work, principal.key)
             conversation = await work.conversations.put(place, now=now)
             session = await work.sessions.renew(conversation.id, known, now=now)
         self._live.publish(conversation.id, ChatChanged())
@@ -334,9 +359,27 @@ class Chats:
 
     async def _fork(self, work: UnitOfWork, chat: Chat, agent: AgentName, source: SessionId, fork: Fork) -> Session:
         now = self._services.clock.now()
+        if len(await work.sessions.list_all(chat.conversation_id)) >= MAX_COPIES:
+            raise LimitExceeded(
+                f"This chat has {MAX_COPIES} branches.",
+                code="branches_full",
+                why="each holds a copy of what was said before it",
+                fix="Go on in one of them, or begin a new chat.",
+            )
+        await self._take_room(work, chat.owner)
         session = await work.sessions.renew(chat.conversation_id, agent, now=now, fork=fork)
         await work.messages.copy(source, session, before=fork.sequence)
         return session
+
+    async def _take_room(self, work: UnitOfWork, owner: str) -> None:
+        """Counts something that is stored without a message. Raises LimitExceeded after `ROOMS`."""
+        excess = await take_rate(work, f"rooms\x00{owner}", ROOMS, now=self._services.clock.now())
+        if excess is not None:
+            raise LimitExceeded(
+                f"You have begun {excess.limit.calls} chats, sessions or branches of late.",
+                code="rooms_limited",
+                fix=f"Try again in {math.ceil(excess.wait_s / 60)} min, or go on in one that you have.",
+            )
 
     async def _hand_over(self, work: UnitOfWork, chat: Chat, agent: AgentName) -> None:
         """Lets another agent go on with copies of what was said."""
@@ -531,6 +574,23 @@ def _check_mode(principal: Principal, mode: ChatMode) -> None:
             code="admin_only",
             fix="Use a key or an account with the role admin.",
         )
+
+
+async def _check_shareable(work: UnitOfWork, chat: Chat) -> None:
+    """Raises Conflict for a chat with an answer that draws on what other people wrote."""
+    session = choose_session(await work.sessions.list_all(chat.conversation_id), chat)
+    messages = () if session is None else await work.messages.list_tail(session.id, limit=MAX_SHARED_MESSAGES)
+    if any(_draws_on_others(each) for each in messages):
+        raise Conflict(
+            "This chat cannot be shared.",
+            code="chat_shows_others",
+            why="an answer in it draws on what other people wrote, such as messages of the archive",
+            fix="Share a chat without such an answer, or copy what others may read.",
+        )
+
+
+def _draws_on_others(message: Message) -> bool:
+    return Taint.OTHERS in find_message_taint(message)
 
 
 async def _get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:

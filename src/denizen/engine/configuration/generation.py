@@ -19,6 +19,7 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
+from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
@@ -77,8 +78,9 @@ class KnowledgeSettings:
 class Generation:
     """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
 
-    `account_policies` are by platform and agent. `makes_titles` says whether models name the chats of
-    the web. `is_model_chosen` when the command line chose one for all agents.
+    `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
+    `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
+    all agents.
     """
 
     number: int
@@ -94,6 +96,7 @@ class Generation:
     commands: CustomCommandSet = field(default_factory=CustomCommandSet)
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
     knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
+    guild_fields: frozenset[GuildField] = frozenset(NARROWING)
     makes_titles: bool = True
     is_model_chosen: bool = False
 

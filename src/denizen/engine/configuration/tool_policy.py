@@ -70,13 +70,16 @@ class ToolRule:
 
     def matches(self, call: ToolCall, scope: CallScope) -> bool:
         """A missing argument and a bad pattern are no match."""
+        return (not self.roles or bool(self.roles & scope.principal.roles)) and self.may_match(call, scope)
+
+    def may_match(self, call: ToolCall, scope: CallScope) -> bool:
+        """Whether it matches if the asker has the roles that it is for."""
         return fnmatchcase(call.tool, self.tool) and self._fits(call, scope) and self._finds(call.args)
 
     def _fits(self, call: ToolCall, scope: CallScope) -> bool:
         asker, place = scope.principal, scope.place
         return (
-            (not self.roles or bool(self.roles & asker.roles))
-            and (not self.principals or any(fnmatchcase(asker.key, pattern) for pattern in self.principals))
+            (not self.principals or any(fnmatchcase(asker.key, pattern) for pattern in self.principals))
             and (not self.agents or scope.agent in self.agents)
             and (not self.platforms or place.platform in self.platforms)
             and (not self.guilds or scope.guild in self.guilds)
@@ -191,6 +194,20 @@ class GatePolicy:
 
     def find_rule(self, call: ToolCall, scope: CallScope) -> ToolRule | None:
         return next((rule for rule in self.rules if rule.matches(call, scope)), None)
+
+    def find_strictest(self, call: ToolCall, scope: CallScope) -> ToolRule | None:
+        """Returns the rule for an asker who may have more roles than are known now: one for such roles goes before the
+        one that matches if it denies, or asks where that one does not deny.
+        """
+        sure, possible = self.find_rule(call, scope), list[ToolRule]()
+        for rule in self.rules:
+            if rule is sure:
+                break
+            if rule.decision is not Decision.APPROVE and rule.may_match(call, scope):
+                possible.append(rule)
+        found = [*([sure] if sure is not None else []), *possible]
+        decisions = (Decision.DENY, Decision.ASK, Decision.APPROVE)
+        return min(found, key=lambda rule: decisions.index(rule.decision), default=None)
 
     def find_roles(self, tool: str) -> frozenset[str]:
         """Returns the roles of which the asker must have one; empty for a tool that demands none."""

@@ -1,9 +1,9 @@
 """The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
-The policy engine asks these questions in order: tools of the administration elsewhere, depth of nesting, rules that
-deny, roles, destinations, rate limit, rules and modes that ask people, taint, the tier with its observer, and whether
-the call destroys something. The first no ends it. Whoever wants people to be asked adds a demand, and the strictest of
-these says who decides, so that nothing that is added makes a verdict milder.
+The policy engine asks these questions in order: tools of the administration elsewhere, depth of nesting, tools that a
+community does without, rules that deny, roles, destinations, rate limit, rules and modes that ask people, taint, the
+tier with its observer, and whether the call destroys something. The first no ends it. Whoever wants people to be asked
+adds a demand, and the strictest of these says who decides, so that nothing that is added makes a verdict milder.
 
 Cached verdicts are kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is
 part of the key.
@@ -29,6 +29,8 @@ from denizen.domain.record import record
 from denizen.domain.taint import describe_taint, find_risk, tells_own_fact
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.accounts.members import MemberDirectory
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolRule
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.ports.toolset import CallScope
@@ -119,12 +121,21 @@ class GateCase:
 
 class PolicyEngine:
     """Holds what decisions need besides the configuration, so it outlives generations of that: the rate limiter, None
-    where calls are not counted, and the observer, None where there is none.
+    where calls are not counted; the observer, None where there is none; the members whom people of the web have linked,
+    whose roles on the platform they have here too; and which tools those who manage a community do without.
     """
 
-    def __init__(self, limiter: RateLimiter | None = None, observer: CallObserver | None = None) -> None:
+    def __init__(
+        self,
+        limiter: RateLimiter | None = None,
+        observer: CallObserver | None = None,
+        members: MemberDirectory | None = None,
+        guilds: GuildSettingsOverlay | None = None,
+    ) -> None:
         self._limiter = limiter
         self._observer = observer
+        self._members = members
+        self._guilds = guilds
 
     async def decide(
         self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
@@ -144,7 +155,15 @@ class PolicyEngine:
             return _deny(case, why, "administration")
         if case.scope.depth > MAX_DEPTH:
             return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
-        rule = policy.find_rule(case.asked, case.scope)
+        if self._guilds and case.scope.guild:
+            settings = await self._guilds.load(case.scope.place.platform, case.scope.guild)
+            if settings.denies(case.asked.tool):
+                return _deny(case, f"those who manage this server do without '{case.asked.tool}'", "guild")
+        member = await self._members.find_linked(case.scope.principal) if self._members else None
+        if member is not None:
+            case = replace(case, scope=_with_roles(case.scope, member.roles))
+        is_sure = member is None or member.is_complete
+        rule = policy.find_rule(case.asked, case.scope) if is_sure else policy.find_strictest(case.asked, case.scope)
         if rule is not None and rule.decision is Decision.DENY:
             return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
         foreign = policy.find_foreign(case.spec, case.asked, case.scope)
@@ -197,6 +216,12 @@ class PolicyEngine:
             case ObserverVerdict.ESCALATE:
                 verdict = _ask(case, policy, opinion.reason, opinion.decided_by, rule=_surely(policy.owners))
                 return replace(verdict, alert=True)
+
+
+def _with_roles(scope: CallScope, roles: frozenset[str]) -> CallScope:
+    """The scope of an asker who has these roles too."""
+    asker = scope.principal
+    return replace(scope, principal=replace(asker, roles=asker.roles | roles))
 
 
 def _may_administrate(scope: CallScope) -> bool:

@@ -14,10 +14,11 @@ from denizen.domain.demands import read_call_id
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.message import Part, Role, ToolCallPart, ToolResultPart, list_calls, parts_from_json
-from denizen.domain.principal import Principal
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import to_prompt_messages
 from denizen.domain.turn import Turn
+from denizen.engine.intake.opening import ADMINISTRATION
 from denizen.ports.store import Store, UnitOfWork
 
 MAX_MESSAGES = 200
@@ -63,7 +64,7 @@ async def load_exchange(store: Store, turn_id: TurnId, asker: Principal) -> list
     """Returns the conversation up to the end of a turn, with what the client sent along then. Raises NotFound."""
     async with store.work(write=False) as work:
         turn = await work.turns.get(turn_id)
-        if turn.principal.key != asker.key:
+        if not _may_go_on(turn, asker):
             raise NotFound("There is no such turn.", code="turn_not_found")
         try:
             trigger = await work.messages.get(turn.trigger_id)
@@ -72,15 +73,21 @@ async def load_exchange(store: Store, turn_id: TurnId, asker: Principal) -> list
         return [*_read_supplied(turn), *to_prompt_messages([trigger]), *await _list_steps(work, turn_id, asker)]
 
 
+def _may_go_on(turn: Turn, asker: Principal) -> bool:
+    """Tells whether the turn is the asker's, who has to be an admin still if it is about the administration."""
+    is_closed = ADMINISTRATION in turn.options and not asker.roles & {RoleName.ADMIN, RoleName.OWNER}
+    return turn.principal.key == asker.key and not is_closed
+
+
 def _read_supplied(turn: Turn) -> list[PromptMessage]:
     rows = cast("Sequence[Mapping[str, Any]]", turn.options.get("supplied") or ())
     return [PromptMessage(Role(row["role"]), parts_from_json(row["parts"])) for row in rows]
 
 
 async def _list_steps(work: UnitOfWork, turn_id: TurnId | None, asker: Principal) -> list[PromptMessage]:
-    """Lists what the agent said and did in a turn; nothing of somebody else's."""
+    """Lists what the agent said and did in a turn; nothing of one from which the asker may not go on."""
     turn = await work.turns.find(turn_id) if turn_id is not None else None
-    if turn is None or turn.principal.key != asker.key:
+    if turn is None or not _may_go_on(turn, asker):
         return []
     tail = await work.messages.list_tail(turn.session_id, limit=MAX_MESSAGES)
     return to_prompt_messages([each for each in tail if each.turn_id == turn.id and each.id != turn.trigger_id])

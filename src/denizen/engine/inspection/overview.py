@@ -11,7 +11,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.record import record
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.configuration.generation import Runtime
-from denizen.ports.store import Store
+from denizen.ports.store import Store, UnitOfWork
 
 RUNNING = 50
 WAITING = 100
@@ -45,21 +45,21 @@ class SystemOverview:
 
 
 async def load_overview(store: Store, runtime: Runtime, clock: Clock) -> SystemOverview:
-    """The budgets are those of the whole server and of its agents; people's own are theirs."""
-    current = runtime.current
-    scopes = [SERVER, *(BudgetScope(BudgetScopeKind.AGENT, name) for name in sorted(current.agents))]
     async with store.work(write=False) as work:
         running = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RUNNING)
         waiting = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=WAITING)
         failed = await work.turns.list_turns(status=TurnStatus.FAILED, limit=FAILURES)
-        standings = await work.spending.read(scopes, now=clock.now())
-    return SystemOverview(
-        running=running,
-        waiting=waiting,
-        failed=failed,
-        spent=standings.get(SERVER, BudgetStatus()),
-        budgets=[
-            BudgetUse(limit, standings.get(limit.scope, BudgetStatus()).spent(limit.period))
-            for limit in current.budgets.plan_limits(scopes)
-        ],
-    )
+        spent, budgets = await list_budgets(work, runtime, clock)
+    return SystemOverview(running=running, waiting=waiting, failed=failed, spent=spent, budgets=budgets)
+
+
+async def list_budgets(work: UnitOfWork, runtime: Runtime, clock: Clock) -> tuple[BudgetStatus, Sequence[BudgetUse]]:
+    """Returns what everything together has cost, and the budgets of the whole server and of its agents; people's own
+    are theirs.
+    """
+    current = runtime.current
+    scopes = [SERVER, *(BudgetScope(BudgetScopeKind.AGENT, name) for name in sorted(current.agents))]
+    standings = await work.spending.read(scopes, now=clock.now())
+    limits = current.budgets.plan_limits(scopes)
+    used = [BudgetUse(each, standings.get(each.scope, BudgetStatus()).spent(each.period)) for each in limits]
+    return standings.get(SERVER, BudgetStatus()), used

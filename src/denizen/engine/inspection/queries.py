@@ -34,7 +34,8 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.exchange import load_exchange, restore_calls
-from denizen.engine.inspection.overview import SystemOverview, load_overview
+from denizen.engine.inspection.overview import BudgetUse, SystemOverview, list_budgets, load_overview
+from denizen.engine.inspection.past_calls import PastCalls
 from denizen.engine.inspection.rooms import RoomInspection
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.loop.outcome import NOT_IN_SOURCES
@@ -170,6 +171,7 @@ class Queries:
         self._runtime = runtime
         self._services = services
         self._channels = channels or ConnectedAccounts()
+        self.past_calls = PastCalls(runtime, services.store, services.clock, services.observer)
         self.rooms = RoomInspection(runtime, services.store, self._channels)
 
     def list_agents(self) -> list[Agent]:
@@ -195,8 +197,7 @@ class Queries:
             tools = await list_allowed(generation.agent(agent), generation.toolsets)
         else:
             tools = await list_all(generation.toolsets)
-        policy, observer = generation.policy, self._services.observer
-        is_observed = bool(policy.observer.model) and observer is not None and (await observer.load()).is_on
+        policy, is_observed = generation.policy, await self.past_calls.is_observed()
         return [
             ToolInfo(tool.spec, policy.tier(tool.spec), explain_policy(tool.spec, policy, is_observed=is_observed))
             for tool in tools.values()
@@ -286,6 +287,11 @@ class Queries:
 
     async def load_overview(self) -> SystemOverview:
         return await load_overview(self._services.store, self._runtime, self._services.clock)
+
+    async def list_budgets(self) -> Sequence[BudgetUse]:
+        """Returns the limits of the server and of agents, with what is spent of them."""
+        async with self._services.store.work(write=False) as work:
+            return (await list_budgets(work, self._runtime, self._services.clock))[1]
 
     async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
         """Those of an agent, or of all, among the `limit` newest; newest first."""

@@ -15,6 +15,7 @@ from decimal import Decimal
 
 import anyio
 
+from denizen.domain.chat import VoteCount
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
 from denizen.domain.rate_limit import DAY_S, RateLimit
@@ -142,8 +143,8 @@ class UsageStatistics:
             hours = await work.statistics.sum_hours(span, source=source, model=model)
             votes = await work.chats.count_votes(since=span.starts_at, until=span.ends_at)
         named = [UsageRanking(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
-        score = None if source or model else votes.score  # a vote is on an answer, whoever had a part in it
-        return replace(found, users=named, hourly=fill_days(HOURS, hours), feedback_score=score)
+        feedback = None if source or model else [votes.get(day, VoteCount()) for day in span.days]
+        return replace(found, users=named, hourly=fill_days(HOURS, hours), feedback=feedback)
 
     async def get_user_overview(self, user: str, days: int) -> UsageSummary:
         """Returns the usage of one user, by their principal's key."""

@@ -9,6 +9,7 @@ from denizen.domain.message import Author
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
@@ -59,6 +60,8 @@ class AccountContext:
     turns: TurnRunner
     outbox: DeliveryOutbox
     bot_replies: BotReplyCounter
+    guilds: GuildSettingsOverlay | None = None
+    """The settings of communities; None where there are none."""
 
     @property
     def account(self) -> AgentName:

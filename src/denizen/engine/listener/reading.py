@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
 from denizen.domain.ids import TurnId
+from denizen.domain.room import Room
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors
 from denizen.ports.channel import Channel, IncomingMessage
@@ -60,13 +61,24 @@ class MessageReader:
         """Decides about a command or a pressed button: it counts as a mention, whatever the policy says of these."""
         policy = self.context.account_policy
         policy = replace(policy, triggers=replace(policy.triggers, mentions=True))
+        if not await self._is_admitted(facts.room):
+            return Attention()
         return decide_attention(await self._complete(replace(facts, mentions_me=True)), policy)
 
     async def _decide(self, facts: MessageFacts) -> Attention:
         """Reads the store only for messages that are for the agent."""
         policy = self.context.account_policy
         attention = decide_attention(facts, policy)
-        return attention if attention.trigger is None else decide_attention(await self._complete(facts), policy)
+        if attention.trigger is None or not await self._is_admitted(facts.room):
+            return Attention()
+        return decide_attention(await self._complete(facts), policy)
+
+    async def _is_admitted(self, room: Room) -> bool:
+        """Whether those who manage the community let agents answer there."""
+        guilds = self.context.guilds
+        if guilds is None or not room.guild:
+            return True
+        return (await guilds.load(room.platform, room.guild)).admits(room.id, room.channel)
 
     def _read(self, message: IncomingMessage) -> MessageFacts:
         """The facts that are known without the store."""

@@ -8,9 +8,11 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
@@ -37,6 +39,8 @@ class EngineServices:
     approvals: ApprovalQueue
     outbox: DeliveryOutbox
     clock: Clock
+    members: MemberDirectory
+    guilds: GuildSettingsOverlay
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
@@ -59,14 +63,17 @@ def build_services(
     *,
     channels: ConnectedAccounts | None = None,
     observer: Observer | None = None,
+    member_platform: str = "",
 ) -> EngineServices:
     """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
-    same queue that pauses their turns.
+    same queue that pauses their turns. `member_platform` is the one whose members have their rights in the web, too.
     """
     live, channels = LiveEvents(), channels or ConnectedAccounts()
     outbox = DeliveryOutbox(runtime, store, clock, channels)
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake, channels=channels)
-    policy_engine, audit_log = PolicyEngine(RateLimiter(store, clock), observer), AuditLog(store, clock)
+    members, audit_log = MemberDirectory(store, channels, clock, member_platform), AuditLog(store, clock)
+    guilds = GuildSettingsOverlay(store, clock, runtime)
+    policy_engine = PolicyEngine(RateLimiter(store, clock), observer, members, guilds)
     return EngineServices(
         store=store,
         durable=durable,
@@ -75,5 +82,7 @@ def build_services(
         approvals=approvals,
         outbox=outbox,
         clock=clock,
+        members=members,
+        guilds=guilds,
         observer=observer,
     )

@@ -85,6 +85,8 @@ class TurnSteps:
         self._audited: list[AuditEvent] = []
         self._prompts: list[PromptUse] = []
         self._made_of: object = None
+        self._said = ""
+        """The text that watchers have of an answer which is not kept yet."""
         self.number = 0
         self.call_count = 0
         self.has_acted = False
@@ -199,6 +201,7 @@ class TurnSteps:
 
     def _show(self, text: str) -> None:
         if text:
+            self._said += text
             self._services.live.publish(self._context.turn.id, TextAdded(text))
 
     async def _cut(self, payment: Payment, said: str) -> ModelReply:
@@ -307,6 +310,7 @@ class TurnSteps:
         """Remembers a message of this turn for the session. The same place in the turn has the same id always."""
         turn = self._context.turn
         author = Author("", self._context.agent.name, is_bot=True)
+        self._said = ""
         self._messages.append(
             Message(
                 id=MessageId(derive("msg", turn.id, role, str(self.number))),
@@ -320,6 +324,11 @@ class TurnSteps:
                 meta=self._describe_message(role, parts),
             )
         )
+
+    def keep_said(self) -> None:
+        """Remembers what the watchers have read of the answer of a turn that was stopped."""
+        if self._said.strip():
+            self.keep(Role.ASSISTANT, _text_parts(self._said))
 
     def _describe_message(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
         """Returns the meta of a message: facts besides its parts that later turns and readers of the store need."""
@@ -401,6 +410,7 @@ class TurnSteps:
 
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""
+        self._said = ""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
 
 

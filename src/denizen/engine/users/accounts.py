@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,6 +22,7 @@ from denizen.domain.user import (
     KEY_PREFIX,
     MAX_KEYS,
     LinkedIdentity,
+    SignIn,
     User,
     UserKey,
     check_may_change,
@@ -26,6 +30,7 @@ from denizen.domain.user import (
     check_not_last_owner,
     check_password,
     digest_token,
+    is_confirmed,
     make_token,
     rank,
     read_email,
@@ -36,8 +41,12 @@ from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.passwords import PasswordHasher
 from denizen.ports.store import Store, UnitOfWork
 
-WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
-"""How many wrong passwords may come for one account, from wherever; after that even the right one has to wait."""
+WRONG_PASSWORDS = RateLimit(calls=100, window_s=3600.0)
+"""How many wrong passwords may come for one account from browsers that never signed in to it, wherever they are; after
+that such browsers have to wait, even with the right one.
+"""
+OWN_WRONG_PASSWORDS = RateLimit(calls=20, window_s=900.0)
+"""How many wrong passwords may come from one browser that is known, or in one sign-in."""
 
 
 class PersonalChats(Protocol):
@@ -74,48 +83,81 @@ class UserAccounts:
 
     # --- the password -------------------------------------------------------------------------------------------------
 
-    async def check_sign_in(self, email: str, password: str) -> User | None:
-        """Returns the user with that e-mail and password. Takes as long if there is none with that e-mail. Raises
-        LimitExceeded after `WRONG_PASSWORDS`, whether there is one or not.
+    async def is_known_browser(self, email: str, browser: str) -> bool:
+        """Tells whether somebody signed in to the account with that e-mail in the browser with that token. What others
+        do to lock the account does not keep such a browser out.
         """
-        email = email.strip().lower()
-        await self._count_try(email)
+        if not browser:
+            return False
+        async with self._store.work(write=False) as work:
+            user = await work.users.find_by_email(_fold(email))
+        nonce = browser.partition(".")[0]
+        expected = make_browser_token(user, nonce) if user is not None and user.password_hash else ""
+        return hmac.compare_digest(expected.encode(), browser.encode(errors="surrogatepass"))
+
+    async def check_sign_in(self, email: str, password: str, *, known_browser: str = "") -> User | None:
+        """Returns the user with that e-mail and password. Takes as long if there is none with that e-mail. Raises
+        LimitExceeded after `WRONG_PASSWORDS`, whether there is one or not; with the token of a known browser after
+        `OWN_WRONG_PASSWORDS`.
+        """
+        email = _fold(email)
+        tries = f"known browser\x00{email}\x00{known_browser}" if known_browser else f"password\x00{email}"
+        await self._count_try(tries, OWN_WRONG_PASSWORDS if known_browser else WRONG_PASSWORDS)
         async with self._store.work(write=False) as work:
             user = await work.users.find_by_email(email)
         if not await self._passwords.check(user.password_hash if user else "", password) or user is None:
             return None
-        await self._limiter.give_back(_tries(email))
+        await self._limiter.give_back(tries)
         if self._passwords.is_outdated(user.password_hash):
             user = replace(user, password_hash=await self._passwords.hash(password))
             async with self._store.work() as work:
                 await work.users.update(user)
         return user
 
-    async def confirm(self, user: User, password: str) -> None:
-        """Raises NotAllowed unless that is the user's password, and LimitExceeded as `check_sign_in` does. Who has none
-        confirms nothing.
+    async def confirm(self, user: User, sign_in: SignIn, password: str) -> None:
+        """Writes down that the user is at the browser of the sign-in. Raises NotAllowed unless that is the password,
+        and LimitExceeded after `OWN_WRONG_PASSWORDS`. Who has no password needs a sign-in of late.
         """
         if not user.password_hash:
+            self.check_confirmed(sign_in)
             return
-        await self._count_try(user.email)
+        tries = f"confirm\x00{sign_in.id}"
+        await self._count_try(tries, OWN_WRONG_PASSWORDS)
         if not await self._passwords.check(user.password_hash, password):
             raise NotAllowed("This is not your password.", code="password_wrong", fix="Write the one you have now.")
-        await self._limiter.give_back(_tries(user.email))
+        await self._limiter.give_back(tries)
+        async with self._store.work() as work:
+            await work.sign_ins.confirm(sign_in.id, confirmed_at=self._clock.now())
+        self._credentials.forget()
 
-    async def _count_try(self, email: str) -> None:
-        excess = await self._limiter.take(_tries(email), (WRONG_PASSWORDS,))
+    def is_confirmed(self, sign_in: SignIn) -> bool:
+        """Tells whether the password was given in the sign-in, or it was made, of late."""
+        return is_confirmed(sign_in, self._clock.now())
+
+    def check_confirmed(self, sign_in: SignIn) -> None:
+        """Raises NotAllowed unless the sign-in is confirmed."""
+        if not self.is_confirmed(sign_in):
+            raise NotAllowed(
+                "Show first that it is you.",
+                code="confirmation_needed",
+                why="whoever finds a browser that is signed in must not be able to take the account over",
+                fix="Write your password in your settings; without one, sign out and in again.",
+            )
+
+    async def _count_try(self, tries: str, limit: RateLimit) -> None:
+        excess = await self._limiter.take(tries, (limit,))
         if excess is not None:
             raise LimitExceeded(
                 f"Too many wrong passwords came for this account. Try again in {math.ceil(excess.wait_s / 60)} min.",
                 code="sign_in_limited",
             )
 
-    async def change_password(self, user: User, *, old: str, new: str, keep_sign_in: str = "") -> None:
-        """Sets the password and ends all sign-ins but the one with that id. Raises NotAllowed for a wrong old one,
-        InvalidInput for a new one that is too easy.
+    async def change_password(self, user: User, sign_in: SignIn, *, old: str, new: str) -> None:
+        """Sets the password and ends all other sign-ins. Raises as `confirm` does, and InvalidInput for a new one that
+        is too easy.
         """
-        await self.confirm(user, old)
-        await self._set_password(user.principal(user.role), user, new, keep_sign_in)
+        await self.confirm(user, sign_in, old)
+        await self._set_password(user.principal(user.role), user, new, sign_in.id)
 
     async def reset_password(self, actor: Principal, user: User, new: str) -> None:
         """Sets the password of who has forgotten it or fears an intruder: ends all sign-ins, keys and links to other
@@ -255,11 +297,11 @@ class UserAccounts:
             check_may_change(actor, await _get(work, user_id))
         await self._delete(actor, user_id)
 
-    async def delete_own(self, user: User, *, password: str) -> None:
-        """Deletes the own account, with everything. Raises NotAllowed for a wrong password, Conflict for the last owner
-        while there are others.
+    async def delete_own(self, user: User, sign_in: SignIn, *, password: str) -> None:
+        """Deletes the own account, with everything. Raises as `confirm` does, and Conflict for the last owner while
+        there are others.
         """
-        await self.confirm(user, password)
+        await self.confirm(user, sign_in, password)
         await self._delete(user.principal(user.role), user.id)
 
     async def _delete(self, actor: Principal, user_id: str) -> None:
@@ -289,8 +331,15 @@ class UserAccounts:
         return {**tables, "uploads": [{"path": path} for path in paths]}
 
 
-def _tries(email: str) -> str:
-    return f"password\x00{email}"
+def make_browser_token(user: User, nonce: str = "") -> str:
+    """Returns a token for a browser in which the user has signed in with the password. It ends with that password."""
+    nonce = nonce or secrets.token_urlsafe(16)
+    mac = hmac.new(user.password_hash.encode(), f"{user.id} {nonce}".encode(errors="surrogatepass"), hashlib.sha256)
+    return f"{nonce}.{mac.hexdigest()}"
+
+
+def _fold(email: str) -> str:
+    return email.strip().lower()
 
 
 async def _remove_program_keys(work: UnitOfWork, maker: User, *, above: RoleName | None = None) -> None:

@@ -16,6 +16,7 @@ from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.user import SignIn, User, UserKey, digest_token, find_role, find_sign_in_end, make_token
+from denizen.engine.users.admin_names import find_held, hold_names, is_any_free, select_listed
 from denizen.ports.store import Store, UnitOfWork
 
 CACHE_S = 2.0
@@ -147,7 +148,7 @@ class UserCredentials:
         async with self._store.work(write=False) as work:
             caller = await load(work, digest)
         if caller is not None:
-            caller = await self._touch(caller)
+            caller = await self._touch(await self._raise_listed(caller))
         if len(self._known) >= MAX_CACHED:
             self._known.clear()
         if caller is not None:  # wrong tokens are not kept: whoever tries many would push out the right ones
@@ -159,7 +160,7 @@ class UserCredentials:
         if sign_in is None or sign_in.expires_at <= self._clock.now():
             return None
         user = await work.users.find(sign_in.user_id)
-        return None if user is None else replace(await self._identify(work, user), sign_in=sign_in)
+        return None if user is None else Caller(user.principal(user.role), user, sign_in=sign_in)
 
     async def _load_key(self, work: UnitOfWork, digest: str) -> Caller | None:
         key = await work.user_keys.find(digest)
@@ -168,12 +169,21 @@ class UserCredentials:
         if not key.user_id:
             return Caller(key.principal, key=key)
         user = await work.users.find(key.user_id)
-        return None if user is None else replace(await self._identify(work, user), key=key)
+        return None if user is None else Caller(user.principal(user.role), user, key=key)
 
-    async def _identify(self, work: UnitOfWork, user: User) -> Caller:
-        admins = self._policy().admins
-        identities = await work.identities.list_for(user.id) if admins else ()
-        return Caller(user.principal(find_role(user, identities, admins)), user)
+    async def _raise_listed(self, caller: Caller) -> Caller:
+        """Returns the caller as an admin, if the list of admins has them."""
+        admins, user = self._policy().admins, caller.user
+        if not admins or user is None:
+            return caller
+        async with self._store.work(write=False) as work:
+            listed = select_listed(await work.identities.list_for(user.id), admins)
+            is_free = await is_any_free(work, listed)
+            held = frozenset[str]() if is_free else await find_held(work, listed)
+        if is_free:
+            async with self._store.work() as work:
+                held = await hold_names(work, listed, now=self._clock.now())
+        return replace(caller, principal=user.principal(find_role(user, held, admins)))
 
     async def _touch(self, caller: Caller) -> Caller:
         """Writes down that somebody was seen, if that was long ago."""

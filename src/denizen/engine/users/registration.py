@@ -31,6 +31,7 @@ from denizen.domain.user import (
     read_email,
     read_name,
 )
+from denizen.engine.users.admin_names import hold_names, select_listed
 from denizen.engine.users.credentials import UserCredentials, UserPolicy
 from denizen.engine.users.passwords import PasswordHasher
 from denizen.ports.store import Store, UnitOfWork
@@ -155,8 +156,10 @@ class Registration:
             created_at=now,
             is_verified=True,
         )
-        listed = find_role(user, [_identity(profile, user, now)], self._policy().admins) is not RoleName.MEMBER
-        return await self._add(work, user, admission, is_listed=listed)
+        admins = self._policy().admins
+        held = await hold_names(work, select_listed([_identity(profile, user, now)], admins), now=now)
+        is_listed = find_role(user, held, admins) is not RoleName.MEMBER
+        return await self._add(work, user, admission, is_listed=is_listed)
 
     async def _add(self, work: UnitOfWork, user: User, admission: Admission, *, is_listed: bool = False) -> User:
         """Adds a newcomer, who uses up the invitation, with the role that the admission gives."""

@@ -1,7 +1,7 @@
 """`/api/account`: the own account of a person, with its sign-ins, API keys and linked identities.
 
-What would let somebody take the account over needs a sign-in, not a key, and where there is a password the password;
-to link another site the sign-in is enough.
+What would let somebody take the account over needs a sign-in, not a key, and where there is a password the password,
+else a sign-in of late.
 """
 
 from __future__ import annotations
@@ -157,21 +157,21 @@ class AccountRoutes:
         name = read_text(body, "name") if body.get("name") is not None else None
         email = read_text(body, "email") if body.get("email") is not None else None
         if email is not None:
-            user, _ = get_sign_in(request)
-            await self._users.accounts.confirm(user, read_text(body, "password"))
+            user, sign_in = get_sign_in(request)
+            await self._users.accounts.confirm(user, sign_in, read_text(body, "password"))
         return await self._show(request, await self._users.accounts.change_profile(user, name=name, email=email))
 
     async def delete(self, request: Request) -> Response:
-        user, _ = get_sign_in(request)
+        user, sign_in = get_sign_in(request)
         password = read_text(await read_object(request), "password") if user.password_hash else ""
-        await self._users.accounts.delete_own(user, password=password)
+        await self._users.accounts.delete_own(user, sign_in, password=password)
         return Response(status_code=204)
 
     async def change_password(self, request: Request) -> Response:
         user, sign_in = get_sign_in(request)
         body = await read_object(request)
         await self._users.accounts.change_password(
-            user, old=read_text(body, "old"), new=read_text(body, "new"), keep_sign_in=sign_in.id
+            user, sign_in, old=read_text(body, "old"), new=read_text(body, "new")
         )
         return Response(status_code=204)
 
@@ -213,10 +213,10 @@ class AccountRoutes:
         return JSONResponse([asdict(key_to_wire(each, {user.id: user})) for each in found])
 
     async def create_key(self, request: Request) -> Response:
-        user, _ = get_sign_in(request)
+        user, sign_in = get_sign_in(request)
         body = await read_object(request)
         check_field_names(body, ("name", "password"))
-        await self._users.accounts.confirm(user, read_text(body, "password"))
+        await self._users.accounts.confirm(user, sign_in, read_text(body, "password"))
         text, key = await self._users.accounts.create_key(
             get_principal(request), read_text(body, "name"), user=user, role=RoleName.MEMBER
         )

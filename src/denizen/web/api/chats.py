@@ -62,7 +62,6 @@ from denizen_sdk.chats import (
 from denizen_sdk.turns import TURN_EVENTS, ChangedEvent, MessageEvent, TitleEvent, TurnFailedEvent
 
 SHARED_CACHE_S = 300
-MAX_SHARED_MESSAGES = 500
 MAX_SEARCH_CHARS = 200
 
 _SEARCH = QueryParameter(
@@ -293,7 +292,7 @@ class ChatListRoutes:
         return JSONResponse(asdict(ShareResult(token or None)))
 
     async def get_shared(self, request: Request) -> Response:
-        shown = await self._chats.read_shared(request.path_params["token"], limit=MAX_SHARED_MESSAGES)
+        shown = await self._chats.read_shared(request.path_params["token"])
         headers = {"Cache-Control": f"public, max-age={SHARED_CACHE_S}"}
         return JSONResponse(asdict(shared_to_wire(shown)), headers=headers)
 

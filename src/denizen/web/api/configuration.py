@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.ports.configuration import ConfigurationChange, ConfigurationFiles
+from denizen.ports.model_configuration import ModelConfiguration
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, Schema, object_schema
 from denizen.web.http.request import JsonBody, check_field_names, field_error, read_object, read_text
@@ -36,8 +37,9 @@ _NAMES: Schema = {"type": "array", "items": TEXT}
 class ConfigurationRoutes:
     """The routes of the configuration."""
 
-    def __init__(self, files: ConfigurationFiles) -> None:
+    def __init__(self, files: ConfigurationFiles, models: ModelConfiguration) -> None:
         self._files = files
+        self._models = models
 
     @property
     def routes(self) -> list[ApiRoute]:
@@ -151,10 +153,10 @@ class ConfigurationRoutes:
         return JSONResponse([asdict(row) for row in rows])
 
     async def list_providers(self, _: Request) -> Response:
-        return JSONResponse([asdict(ProviderInfo(**asdict(each))) for each in self._files.list_providers()])
+        return JSONResponse([asdict(ProviderInfo(**asdict(each))) for each in self._models.list_providers()])
 
     async def list_provider_models(self, request: Request) -> Response:
-        return JSONResponse(list(await self._files.list_provider_models(request.path_params["name"])))
+        return JSONResponse(list(await self._models.list_provider_models(request.path_params["name"])))
 
     async def _put(self, request: Request, path: str) -> Response:
         body = await read_object(request)

@@ -33,6 +33,8 @@ from denizen.domain.statistics import (
     parse_day,
 )
 from denizen.domain.usage import Usage
+from denizen.engine.inspection.overview import BudgetUse
+from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ANY_OBJECT, ApiRoute, Operation, object_schema
@@ -46,7 +48,15 @@ from denizen.web.http.request import (
     read_text,
 )
 from denizen.web.http.routing import Access
-from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
+from denizen_sdk.usage import (
+    BudgetStanding,
+    ComputedDay,
+    FeedbackDay,
+    UsageOverview,
+    UsageReceipt,
+    UsageSum,
+    UsageTrend,
+)
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _DAYS = QueryParameter(name="days", description="How many days up to today (UTC).", default="30", low=1, high=365)
@@ -71,8 +81,9 @@ _REPORT = object_schema(
 class StatisticsRoutes:
     """The routes that take reports of usage and show the sums."""
 
-    def __init__(self, statistics: UsageStatistics, clock: Clock) -> None:
+    def __init__(self, statistics: UsageStatistics, queries: Queries, clock: Clock) -> None:
         self._statistics = statistics
+        self._queries = queries
         self._clock = clock
 
     @property
@@ -108,6 +119,24 @@ class StatisticsRoutes:
             ),
             ApiRoute(
                 "GET",
+                "/api/stats/feedback",
+                self.list_feedback,
+                Access.ADMIN,
+                Operation(
+                    "The votes on answers by day, for owners and admins", answer=list[FeedbackDay], query=(_DAYS,)
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/stats/budgets",
+                self.list_budgets,
+                Access.ADMIN,
+                Operation(
+                    "The budgets of the server and of agents, with what is spent of them", answer=list[BudgetStanding]
+                ),
+            ),
+            ApiRoute(
+                "GET",
                 "/api/stats/me",
                 self.get_own_overview,
                 Access.MEMBER,
@@ -123,6 +152,13 @@ class StatisticsRoutes:
     async def get_own_overview(self, request: Request) -> Response:
         overview = await self._statistics.get_user_overview(get_principal(request).key, _DAYS.read_number(request))
         return JSONResponse(asdict(overview_to_wire(overview)))
+
+    async def list_feedback(self, request: Request) -> Response:
+        overview = await self._statistics.overview(_DAYS.read_number(request))
+        return JSONResponse([asdict(day) for day in feedback_to_wire(overview)])
+
+    async def list_budgets(self, _: Request) -> Response:
+        return JSONResponse([asdict(_budget_to_wire(use)) for use in await self._queries.list_budgets()])
 
     async def report(self, request: Request) -> Response:
         reporter, key = get_principal(request).key, request.headers.get(IDEMPOTENCY_HEADER, "")
@@ -168,6 +204,12 @@ def _read_metadata(body: JsonBody) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
+def feedback_to_wire(found: UsageSummary) -> list[FeedbackDay]:
+    """Returns the votes of each day as clients get them; none of a filtered sum."""
+    days = zip(found.span.days, found.feedback or (), strict=found.feedback is not None)
+    return [FeedbackDay(day, votes.positive, votes.negative) for day, votes in days]
+
+
 def overview_to_wire(found: UsageSummary) -> UsageOverview:
     """Returns the overview as clients get it."""
     total, before = found.total, found.before
@@ -189,6 +231,11 @@ def overview_to_wire(found: UsageSummary) -> UsageOverview:
         hourly=None if found.hourly is None else tuple(map(_sum_to_wire, found.hourly)),
         feedback_score=found.feedback_score,
     )
+
+
+def _budget_to_wire(use: BudgetUse) -> BudgetStanding:
+    scope, limit = use.limit.scope, use.limit
+    return BudgetStanding(scope.kind.value, scope.key, limit.period.value, f"{limit.usd:f}", f"{use.spent_usd:f}")
 
 
 def _tokens(used: UsageTotals) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from starlette.types import ASGIApp
 
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
@@ -16,11 +17,13 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
@@ -32,13 +35,19 @@ from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
+from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
+from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
-from denizen.ports.configuration import ConfigurationFiles
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
+from denizen.ports.mcp_configuration import McpConfiguration
+from denizen.ports.model_configuration import ModelConfiguration
+from denizen.ports.setup import ServerSetup
+from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
 from denizen.web.http.auth import AccessRules
 
@@ -115,6 +124,18 @@ class KnowledgeServices:
 
 
 @record(kw_only=True)
+class CommunityServices:
+    """Everything that is stored of people and communities, for those who look after it: memories, the archive, whose
+    `policy` tells how long posts are kept, and the guilds that people manage.
+    """
+
+    memories: MemoryBrowser
+    archive: ArchiveBrowser
+    policy: Callable[[], ArchivePolicy]
+    guilds: ManagedGuilds
+
+
+@record(kw_only=True)
 class UserServices:
     """People with accounts. `providers` returns the other sites that people may sign in with, as they are configured
     now; `is_registration_open` tells whether everybody may sign up. `public_url` is the address under which people know
@@ -137,6 +158,15 @@ class GapServices:
     learning: ProposalReviews
 
 
+@record(kw_only=True)
+class ComponentServices:
+    """The models, skills and MCP servers of this server, for those who look after them."""
+
+    models: ModelConfiguration
+    skills: SkillConfiguration
+    mcp: McpConfiguration
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -151,6 +181,12 @@ class PlanRequests(Protocol):
     async def __call__(
         self, turn_request: TurnRequest, conversation: ConversationId | None = None, /
     ) -> Sequence[PlannedRequest]: ...
+
+
+class PlanPolicy(Protocol):
+    """Returns the policy of the gate as it would be after an edit of the configuration. Raises InvalidInput."""
+
+    async def __call__(self, edit: ConfigurationEdit, /) -> GatePolicy: ...
 
 
 class Diagnose(Protocol):
@@ -190,9 +226,10 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `importer` or
-    `configuration` there are no routes for them. `mcp` is the MCP server, which is called behind the guard. `simulator`
-    is the address of a simulated platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
+    `importer`, `configuration` or `components` there are no routes for them, without `setup` no pages for first steps,
+    and without `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the
+    guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -205,8 +242,12 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None
+    setup: ServerSetup | None = None
+    components: ComponentServices | None = None
+    plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
     instance: InstanceServices = field(default_factory=InstanceServices)

@@ -3,9 +3,9 @@
 With keys or accounts, everything needs a key or a sign-in, except routes that are public or check a signature
 themselves; and a request that changes something with a cookie needs the page's token, too. Without either, a server
 that listens on loopback trusts this machine, and any other lets nobody in. The danger on an open machine is a web page
-in the user's browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a
-request that changes something, and every one to the API, must come from the server's own pages or from no browser at
-all (against request forgery).
+in the user's browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and every
+request that is not public must come from the server's own pages or from no browser at all (against request forgery):
+reading costs something, too. Links from elsewhere still lead to pages.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ _FORWARDING = (
 )
 """Beginnings of headers that proxies, load balancers and tunnels add."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_API = "/api/"
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
@@ -118,16 +117,15 @@ class AccessGuard:
     async def _identify(self, request: _CheckedRequest) -> Principal | None:
         """Returns the caller; None for an unknown one whose path is public."""
         rules, scope = self._rules, request.scope
-        headers, path = Headers(scope=scope), scope["path"]
+        headers = Headers(scope=scope)
         if is_among(self._signed, scope):
             return None
         changes = scope["method"] not in _READING
         if await rules.is_open():
             check_direct(headers)
             check_host(headers, rules.exposure)
-            if changes or (
-                path.startswith(_API) and scope["method"] != "OPTIONS"
-            ):  # a search writes a log line and takes from the budget, too
+            is_read = scope["method"] == "OPTIONS" or is_among(self._public, scope) or self._is_link(scope, headers)
+            if changes or not is_read:
                 check_origin(headers, rules.exposure)
             return OPEN_LOOPBACK
         if text := read_credentials(headers):
@@ -151,6 +149,13 @@ class AccessGuard:
         if is_public:
             return None
         raise credentials_missing()
+
+    def _is_link(self, scope: Scope, headers: Headers) -> bool:
+        """Tells whether somebody followed a link to a page. One with parameters may ask for work, such as a search, so
+        it does not count.
+        """
+        is_shown = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        return is_shown and not scope["query_string"] and is_among(self._pages, scope)
 
     async def _find_signed_in(self, request: _CheckedRequest, token: str) -> Principal | None:
         if not token:

@@ -6,6 +6,7 @@ guard lets nobody in without credentials unless the route says so, and the route
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 
@@ -71,6 +72,8 @@ class AccessRoute(Route):
 
     def __init__(self, method: str, path: str, handler: Handler | ASGIApp, access: Access) -> None:
         super().__init__(path, handler, methods=[method])
+        # A `{name:path}` takes everything, line breaks too: else another route of that path would answer with 405.
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
         self.access = access
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ResponseStyle
 from denizen.domain.conversation import own_place
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
-from denizen.domain.principal import RoleName
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.record import record
 from denizen.domain.turn import Sender, TurnRequest
-from denizen.engine.inspection.queries import ToolInfo
-from denizen.ports.configuration import ConfigurationFiles, PersonaText
+from denizen.engine.inspection.queries import Queries, ToolInfo
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles, PersonaText
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
@@ -33,6 +33,15 @@ from denizen_sdk.errors import ProblemDetails
 AGENTS = "/admin/agents"
 QUESTION = "What can you do here?"
 FIRST_FILE = "IDENTITY.md"
+LIMITS: Mapping[str, str] = {
+    "max_steps": "Steps of a turn",
+    "max_output_tokens": "Tokens of an answer",
+    "max_history_tokens": "Tokens of history",
+    "max_history_messages": "Messages of history",
+    "max_tools": "Tools in a prompt",
+    "turn_timeout_s": "Seconds of a turn",
+}
+MAX_DIGITS = 9
 MAX_QUESTION_CHARS = 2000
 _NOTICES = {
     "added": "The agent was added, and answers now.",
@@ -61,13 +70,20 @@ class AgentsPage:
     notice: str = ""
 
 
-@record(kw_only=True)
-class AgentFormPage:
-    """The context of `agent_new.html`: what was typed of a new agent."""
+@record
+class AgentForm:
+    """The fields of a new agent as they were typed, and the models that it may have."""
 
-    frame: Frame
     values: Mapping[str, str]
     models: Sequence[str]
+
+
+@record(kw_only=True)
+class AgentFormPage:
+    """The context of `agent_new.html`."""
+
+    frame: Frame
+    form: AgentForm
     problem: ProblemDetails | None = None
 
 
@@ -95,6 +111,15 @@ class PromptPreview:
         return sum(part.tokens for part in self.parts) + self.tool_tokens
 
 
+@record
+class AgentLimit:
+    """A bound of the agent's turns, by the name of its field."""
+
+    field: str
+    label: str
+    value: str
+
+
 @record(kw_only=True)
 class AgentPage:
     """The context of `agent.html`. `files` are the Markdown files in the agent's folder, `edited` the one that is open,
@@ -104,7 +129,8 @@ class AgentPage:
     frame: Frame
     row: AgentRow
     tools: Sequence[ToolInfo]
-    limits: Sequence[tuple[str, str]]
+    limits: Sequence[AgentLimit]
+    styles: Sequence[str]
     values: Mapping[str, str]
     models: Sequence[str]
     files: Sequence[PersonaText]
@@ -156,13 +182,9 @@ class AgentPages:
         return self._show_form(request, {})
 
     async def add(self, request: Request) -> Response:
-        form, files = await read_form(request), self._get_files()
-        name = form.get("name", "").strip()
-        section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
+        form = await read_form(request)
         try:
-            await files.add_agent(get_principal(request), name, section)
-            if form.get("persona", "").strip():
-                await files.put_persona(get_principal(request), name, FIRST_FILE, _clean(form["persona"]))
+            name = await add_agent(self._get_files(), get_principal(request), form)
         except DenizenError as error:
             return self._show_form(request, form, error)
         return lead_to(f"{AGENTS}/{name}", done="added")
@@ -172,10 +194,11 @@ class AgentPages:
         form, files = await read_form(request), self._get_files()
         agent = self._engine.queries.get_agent(request.path_params["agent"])
         wanted, known = _read_settings(form), _read_settings(_list_values(agent))
+        path = f'agents."{agent.name}"'
+        changed = {f"{path}.{key}": value for key, value in wanted.items() if value != known.get(key)}
         try:
-            for key, value in wanted.items():
-                if value != known[key]:
-                    await files.put_value(get_principal(request), f'agents."{agent.name}".{key}', value)
+            if changed:
+                await files.apply(get_principal(request), ConfigurationEdit(values=changed))
         except DenizenError as error:
             return await self._show(request, form, error)
         return lead_to(f"{AGENTS}/{agent.name}", done="changed")
@@ -210,21 +233,14 @@ class AgentPages:
             previews = await self._preview(request, agent, question)
         except DenizenError as failure:
             preview_problem = find_problem(failure)
-        limits = agent.limits
         page = AgentPage(
             frame=build_frame(request, self._deps),
             row=self._describe(agent),
             tools=await self._engine.queries.list_tools(agent.name),
-            limits=[
-                ("Steps of a turn", f"{limits.steps}"),
-                ("Tokens of an answer", f"{limits.max_output_tokens:,}"),
-                ("Tokens of history", f"{limits.max_history_tokens:,}"),
-                ("Messages of history", f"{limits.max_history_messages:,}"),
-                ("Tools in a prompt", f"{limits.max_tools}"),
-                ("Seconds of a turn", f"{limits.turn_timeout_s:g}"),
-            ],
+            limits=[AgentLimit(f"limits.{key}", label, _show_limit(agent, key)) for key, label in LIMITS.items()],
+            styles=[*ResponseStyle],
             values={**_list_values(agent), **(typed or {})},
-            models=self._list_models(),
+            models=list_model_words(self._engine.queries),
             files=files,
             edited=edited if may_edit else None,
             may_edit=may_edit,
@@ -238,12 +254,8 @@ class AgentPages:
 
     def _show_form(self, request: Request, values: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)
-        empty = {"name": "", "description": "", "model": "balanced", "tools": "*", "persona": ""}
         page = AgentFormPage(
-            frame=build_frame(request, self._deps),
-            values={**empty, **values},
-            models=self._list_models(),
-            problem=problem,
+            frame=build_frame(request, self._deps), form=fill_agent_form(self._engine.queries, values), problem=problem
         )
         return render("admin/agent_new.html", page, status=problem.status if problem else 200)
 
@@ -301,11 +313,6 @@ class AgentPages:
             persona_tokens=sum(map(estimate_tokens, [*texts, told.core_memory])),
         )
 
-    def _list_models(self) -> Sequence[str]:
-        known = self._engine.queries.list_models()
-        aliases = [alias for info in known for alias in info.aliases]
-        return ["auto", *dict.fromkeys([*aliases, *(info.name for info in known)])]
-
     def _may_edit(self, request: Request) -> bool:
         return self._files is not None and RoleName.OWNER in get_principal(request).roles
 
@@ -315,19 +322,64 @@ class AgentPages:
         return self._files
 
 
+async def add_agent(files: ConfigurationFiles, by: Principal, form: Mapping[str, str]) -> str:
+    """Adds the agent that a form describes, with its persona, and returns its name. Raises what is wrong with it."""
+    name = form.get("name", "").strip()
+    section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
+    await files.add_agent(by, name, section)
+    if form.get("persona", "").strip():
+        await files.put_persona(by, name, FIRST_FILE, _clean(form["persona"]))
+    return name
+
+
+def fill_agent_form(queries: Queries, typed: Mapping[str, str]) -> AgentForm:
+    empty = {"name": "", "description": "", "model": "balanced", "tools": "*", "persona": ""}
+    return AgentForm(values={**empty, **typed}, models=list_model_words(queries))
+
+
+def list_model_words(queries: Queries) -> Sequence[str]:
+    """Returns the words that an agent may have for its model."""
+    known = queries.list_models()
+    aliases = [alias for info in known for alias in info.aliases]
+    return ["auto", *dict.fromkeys([*aliases, *(info.name for info in known)])]
+
+
 def _list_values(agent: Agent) -> Mapping[str, str]:
     """Returns what the form says of an agent as it is configured."""
-    return {"description": agent.description, "model": agent.model_word, "tools": "\n".join(agent.tool_access.tools)}
+    style = agent.instructions.style
+    return {
+        "description": agent.description,
+        "model": agent.model_word,
+        "tools": "\n".join(agent.tool_access.tools),
+        "style.response": style.response,
+        "style.language": style.language,
+        "style.extra_instructions": style.extra_instructions,
+        **{f"limits.{key}": _show_limit(agent, key) for key in LIMITS},
+    }
+
+
+def _show_limit(agent: Agent, key: str) -> str:
+    return f"{getattr(agent.limits, key):g}" if key == "turn_timeout_s" else str(getattr(agent.limits, key))
 
 
 def _read_settings(form: Mapping[str, str]) -> Mapping[str, Json]:
-    """Returns the keys of the entry; None for what is empty, which is as all agents have it."""
+    """Returns the keys of the entry that the form has; None for what is empty, which is as all agents have it. What is
+    no number is left to the check of the configuration, which names the key.
+    """
     tools: list[Json] = [word for line in form.get("tools", "").splitlines() for word in line.replace(",", " ").split()]
-    return {
+    found: dict[str, Json] = {
         "description": form.get("description", "").strip() or None,
         "model": form.get("model", "").strip() or None,
         "tools": tools or None,
     }
+    for key in ("style.response", "style.language", "style.extra_instructions"):
+        if key in form:
+            found[key] = form[key].replace("\r\n", "\n").strip()
+    for key in (f"limits.{name}" for name in LIMITS):
+        if key in form:
+            typed = form[key].strip()
+            found[key] = int(typed) if typed.isascii() and typed.isdecimal() and len(typed) <= MAX_DIGITS else typed
+    return found
 
 
 def _clean(text: str) -> str:

@@ -1,5 +1,5 @@
-"""The configuration at `/admin/config`: the file with its comments, what is wrong with it by line, the providers of
-models, and what was accepted before. Admins read it, owners change it.
+"""The configuration at `/admin/config`: the file with its comments, what is wrong with it by line, and what was
+accepted before. Admins read it, owners change it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,21 @@ from starlette.responses import Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.principal import RoleName
-from denizen.domain.proposal import diff_lines
 from denizen.domain.record import record
-from denizen.ports.configuration import (
-    ConfigurationChange,
-    ConfigurationFault,
-    ConfigurationFiles,
-    ConfiguredProvider,
-    KeptGeneration,
-)
+from denizen.ports.configuration import ConfigurationChange, ConfigurationFault, ConfigurationFiles, KeptGeneration
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.config_sections import CONFIG, SECTIONS, address
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen_sdk.errors import ProblemDetails
 
-CONFIG = "/admin/config"
 CHECKED = "checked"
 _SECTION = re.compile(r"^([A-Za-z_]\w*):", re.MULTILINE)
 _GENERATION = QueryParameter(name="generation", default="0", low=0, high=99_999_999)
+_AT = QueryParameter(name="at", max_chars=500)
 _NOTICES = {
     "saved": "The configuration is saved, and holds now.",
     "restart": "The configuration is saved. What was changed about {sections} holds from the next start of the server.",
@@ -45,7 +39,7 @@ _NOTICES = {
 class ConfigPage:
     """The context of `config.html`. `text` is what stands in the editor, made on the text with this `digest`. `outline`
     has the sections of the file with their lines. `generation` is the one that is compared, and `diff` what bringing it
-    back would change.
+    back would change. `sections` have forms of their own, and `line` is where the editor begins, 0 for its first.
     """
 
     frame: Frame
@@ -55,22 +49,13 @@ class ConfigPage:
     is_masked: bool
     faults: Sequence[ConfigurationFault]
     outline: Sequence[tuple[str, int]]
+    line: int
+    sections: Sequence[tuple[str, str]]
     current: int
     generations: Sequence[KeptGeneration]
     generation: int
     diff: str
-    providers: Sequence[ConfiguredProvider]
     notice: str = ""
-    problem: ProblemDetails | None = None
-
-
-@record(kw_only=True)
-class ProviderPage:
-    """The context of `provider.html`: the models that a provider lists."""
-
-    frame: Frame
-    name: str
-    models: Sequence[str]
     problem: ProblemDetails | None = None
 
 
@@ -87,7 +72,6 @@ class ConfigPages:
             SitePageRoute("GET", CONFIG, self.show, Access.ADMIN),
             SitePageRoute("POST", CONFIG, self.save, Access.OWNER),
             SitePageRoute("POST", f"{CONFIG}/restore", self.restore, Access.OWNER),
-            SitePageRoute("GET", f"{CONFIG}/providers/{{name}}", self.show_provider, Access.ADMIN),
         ]
 
     async def show(self, request: Request) -> Response:
@@ -115,15 +99,6 @@ class ConfigPages:
         except DenizenError as error:
             return await self._render(request, error=error)
 
-    async def show_provider(self, request: Request) -> Response:
-        name, models, problem = request.path_params["name"], (), None
-        try:
-            models = await self._files.list_provider_models(name)
-        except DenizenError as error:
-            problem = find_problem(error)
-        page = ProviderPage(frame=build_frame(request, self._deps), name=name, models=models, problem=problem)
-        return render("admin/provider.html", page, status=problem.status if problem else 200)
-
     async def _render(
         self,
         request: Request,
@@ -135,9 +110,8 @@ class ConfigPages:
         error: DenizenError | None = None,
     ) -> Response:
         problem, found = find_problem(error), await self._files.read()
-        wanted, diff = _GENERATION.read_number(request), ""
-        if wanted:
-            diff = diff_lines(found.text, await self._files.read_kept(wanted), "denizen.yaml")
+        at = _AT.read_text(request)
+        wanted = _GENERATION.read_number(request)
         text = found.text if typed is None else typed
         notice = notice or request.query_params.get("done", "")
         sections = request.query_params.get("sections", "")
@@ -149,11 +123,12 @@ class ConfigPages:
             is_masked=found.is_masked,
             faults=faults,
             outline=[(match[1], text.count("\n", 0, match.start()) + 1) for match in _SECTION.finditer(text)],
+            line=(await self._files.describe(at)).line if at else 0,
+            sections=[(address(path), name) for path, name in SECTIONS.items()],
             current=self._deps.engine.runtime.current.number,
             generations=await self._files.list_generations(),
             generation=wanted,
-            diff=diff,
-            providers=self._files.list_providers(),
+            diff=await self._files.diff_kept(wanted) if wanted else "",
             notice=_NOTICES.get(notice, "").format(sections=sections[:200]),
             problem=problem,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -46,8 +47,14 @@ class ListPart(Generic[T]):
 
 def cut_list(request: Request, rows: Sequence[T], *, size: int) -> ListPart[T]:
     """Returns the part that `?page=` asks for; the nearest for a number that there is none of."""
+    part = plan_part(request, len(rows), size=size)
+    return replace(part, rows=rows[(part.number - 1) * size : part.number * size])
+
+
+def plan_part(request: Request, total: int, *, size: int) -> ListPart[Any]:
+    """Returns the same part of a list that is not loaded, without its rows."""
     given = request.query_params.get("page", "")
-    parts = max(1, -(-len(rows) // size))
+    parts = max(1, -(-total // size))
     wanted = int(given) if given.isascii() and given.isdecimal() and len(given) <= MAX_PAGE_DIGITS else 1
     number = min(max(1, wanted), parts)
     rest = [(name, value) for name, value in request.query_params.multi_items() if name != "page"]
@@ -55,11 +62,4 @@ def cut_list(request: Request, rows: Sequence[T], *, size: int) -> ListPart[T]:
     def query(page: int) -> str:
         return urlencode([*rest, ("page", str(page))]) if 1 <= page <= parts else ""
 
-    return ListPart(
-        rows=rows[(number - 1) * size : number * size],
-        total=len(rows),
-        number=number,
-        parts=parts,
-        back=query(number - 1),
-        onward=query(number + 1),
-    )
+    return ListPart(rows=(), total=total, number=number, parts=parts, back=query(number - 1), onward=query(number + 1))

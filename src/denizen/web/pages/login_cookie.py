@@ -9,8 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.user import SIGN_IN_LIFETIME, User
 from denizen.engine.users.credentials import Browser
-from denizen.web.http.auth import LOGIN_COOKIE, find_client_network, login_token
+from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, find_client_network, login_token
 from denizen.web.http.dependencies import WebDependencies
+
+BROWSER_COOKIE = "denizen_browser"
+BROWSER_LIFETIME_S = 365 * 24 * 3600
 
 
 def read_next(fields: Mapping[str, str]) -> str:
@@ -38,6 +41,19 @@ def set_login_cookie(request: Request, response: Response, deps: WebDependencies
         secure=is_secure(request, deps),
         httponly=True,
         samesite="lax",
+    )
+
+
+def set_browser_cookie(request: Request, response: Response, deps: WebDependencies, token: str) -> None:
+    """Sets the cookie by which the sign-in knows the browser again. It lets nobody in."""
+    response.set_cookie(
+        BROWSER_COOKIE,
+        token,
+        max_age=BROWSER_LIFETIME_S,
+        path=LOGIN_PATH,
+        secure=is_secure(request, deps),
+        httponly=True,
+        samesite="strict",
     )
 
 

@@ -27,7 +27,13 @@ class NavigationGroup:
 _CHAT = "/"
 _ASK = NavigationLink("Ask about this server", "/admin/ask")
 _FOR_ALL = NavigationGroup(
-    "", (NavigationLink("Chat", _CHAT), NavigationLink("Settings", "/settings"), NavigationLink("Help", "/help"))
+    "",
+    (
+        NavigationLink("Chat", _CHAT),
+        NavigationLink("Your servers", "/guilds"),
+        NavigationLink("Settings", "/settings"),
+        NavigationLink("Help", "/help"),
+    ),
 )
 _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
@@ -49,14 +55,21 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Search", "/admin/search"),
             NavigationLink("Shell", "/admin/shell"),
             NavigationLink("Gaps", "/admin/gaps"),
+            NavigationLink("Archive", "/admin/archive", for_owners=True),
+            NavigationLink("Memory", "/admin/memory", for_owners=True),
         ),
     ),
     NavigationGroup(
         "Set-up",
         (
+            NavigationLink("First steps", "/admin/setup", for_owners=True),
             NavigationLink("Assistant", "/admin/assistant"),
             NavigationLink("Agents", "/admin/agents"),
+            NavigationLink("Models", "/admin/models"),
             NavigationLink("Tools", "/admin/tools"),
+            NavigationLink("Skills", "/admin/skills"),
+            NavigationLink("MCP servers", "/admin/mcp"),
+            NavigationLink("Gate", "/admin/gate"),
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),
             NavigationLink("Keys", "/admin/keys"),

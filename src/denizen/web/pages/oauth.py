@@ -64,7 +64,7 @@ class OAuthPages:
         linked = ""
         if "link" in request.query_params:
             check_origin(request.headers, self._deps.access.exposure)
-            get_sign_in(request)
+            self._deps.users.accounts.check_confirmed(get_sign_in(request)[1])
             linked = make_csrf_token(login_token(request.headers))
         begun = await provider.begin(redirect_uri=self._callback(request, name))
         journey = _Journey(
@@ -119,7 +119,9 @@ class OAuthPages:
         if journey.sign_in:
             if not hmac.compare_digest(journey.sign_in, make_csrf_token(login_token(request.headers))):
                 raise NotAllowed("You signed in anew meanwhile.", code="oauth_state", fix="Link the account again.")
-            await deps.users.registration.link(profile, get_sign_in(request)[0])
+            user, sign_in = get_sign_in(request)
+            deps.users.accounts.check_confirmed(sign_in)  # the cookie of the journey is what the browser says it is
+            await deps.users.registration.link(profile, user)
             return RedirectResponse(journey.next, status_code=303)
         at_open_machine = find_principal(request) == OPEN_LOOPBACK and find_caller(request) is None
         admission = Admission(journey.invitation, at_open_machine=at_open_machine)

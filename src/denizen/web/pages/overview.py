@@ -11,19 +11,23 @@ from starlette.responses import RedirectResponse, Response
 from denizen.domain.approval import ApprovalStatus
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.embedding_progress import EmbeddingProgress
-from denizen.domain.principal import Principal
+from denizen.domain.ids import TurnId
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.record import record
 from denizen.domain.source import SyncRun
 from denizen.domain.statistics import UsageSummary, change_percent
 from denizen.domain.turn import Turn
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.inspection.overview import SystemOverview
+from denizen.ports.setup import StepState
 from denizen.ports.source import ReadingProgress
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
+from denizen.web.pages.config_sections import find_setting
 from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setup import find_open_steps
 
 EXAMINED_EVERY_S = 60.0
 EXAMINATION_S = 30.0
@@ -44,11 +48,20 @@ class KnowledgeState:
     embedding: EmbeddingProgress | None
 
 
+@record
+class Finding:
+    """A finding, and what to call and where to find the form that mends it, where the finding names its setting."""
+
+    diagnosis: Diagnosis
+    form: tuple[str, str] | None = None
+
+
 @record(kw_only=True)
 class OverviewPage:
     """The context of `admin/overview.html`. `running` and `failed` are the turns that the reader may see, `hidden` how
-    many more run in private; `mine` is how many calls the reader may decide about. `trend` compares today with
-    yesterday, in percent. Until it `is_examined` there are no findings: the first look does not wait for the checks.
+    many more run in private; `queued` are those of all that wait behind others; `mine` is how many calls the reader
+    may decide about. `trend` compares today with yesterday, in percent. Until it `is_examined` there are no findings:
+    the first look does not wait for the checks. `setup` are the steps that are open, for owners.
     """
 
     frame: Frame
@@ -56,15 +69,17 @@ class OverviewPage:
     running: Sequence[Turn]
     failed: Sequence[Turn]
     hidden: int
+    queued: frozenset[TurnId]
     mine: int
     today: UsageSummary
     trend: float | None
     is_examined: bool
     problems: Mapping[str, str]
-    findings: Sequence[Diagnosis]
+    findings: Sequence[Finding]
     working: Sequence[Diagnosis]
     accounts: Sequence[AccountState]
     knowledge: KnowledgeState | None
+    setup: Sequence[StepState] = ()
 
 
 class OverviewPages:
@@ -96,17 +111,23 @@ class OverviewPages:
             running=running,
             failed=await self._readable(found.failed, reader),
             hidden=len(found.running) - len(running),
+            queued=deps.engine.turns.queued,
             mine=len(mine),
             today=today,
             trend=change_percent(today.total.messages, today.before.messages),
             is_examined=self._examined_s is not None,
             problems=await deps.instance.find_problems(),
-            findings=[each for each in findings if each.severity is not Severity.OK],
+            findings=[self._find_form(each) for each in findings if each.severity is not Severity.OK],
             working=[each for each in findings if each.severity is Severity.OK],
             accounts=deps.instance.list_accounts(),
             knowledge=await self._load_knowledge(),
+            setup=await find_open_steps(deps) if RoleName.OWNER in reader.roles else (),
         )
         return render("admin/overview.html", page)
+
+    def _find_form(self, diagnosis: Diagnosis) -> Finding:
+        has_forms = self._deps.configuration is not None
+        return Finding(diagnosis, find_setting(f"{diagnosis.fix} {diagnosis.what}") if has_forms else None)
 
     async def examine(self, request: Request) -> Response:
         """Asks models and platforms, too."""

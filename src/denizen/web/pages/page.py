@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import mimetypes
+import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, Response
-from starlette.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Scope
 
 from denizen.domain.principal import RoleName
@@ -94,22 +100,47 @@ def _environment() -> Environment:
     # Imported with the first page, so that servers which only programs use never pay for it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(_WEB / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Jinja's own raises for halves of surrogate pairs: one such question would take a whole page away.
+    environment.filters["urlencode"] = partial(quote, errors="replace")
+    return environment
 
 
 class StaticPageFiles(StaticFiles):
-    """The files of the pages. Browsers check each time whether they changed, so an upgrade never mixes old and new."""
+    """The files of the pages, in memory once they were asked for: a page needs twenty. Browsers check each time whether
+    they changed, so an upgrade never mixes old and new.
+    """
 
     def __init__(self) -> None:
         super().__init__(directory=_WEB / "static")
 
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
+    def file_response(
+        self, full_path: str | PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        file = _load_static_file(str(full_path), stat_result.st_mtime_ns)
+        headers = {"Cache-Control": "no-cache", "ETag": file.tag}
+        if self.is_not_modified(Headers(headers), Headers(scope=scope)):
+            return NotModifiedResponse(Headers(headers))
+        return Response(file.content, status_code, headers, file.media_type)
+
+
+@record
+class _StaticFile:
+    content: bytes
+    media_type: str
+    tag: str
+
+
+@lru_cache(maxsize=100)
+def _load_static_file(path: str, changed_at_ns: int) -> _StaticFile:
+    """Returns the file as it is since that time."""
+    del changed_at_ns
+    content = Path(path).read_bytes()
+    media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return _StaticFile(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:16]}"')

@@ -29,7 +29,7 @@ SETTINGS_PATH = "/settings"
 class SettingsPage:
     """The context of `settings.html`. Without an `account` there is nothing to set; `may_found` tells that whoever
     reads it may make the first account. `new_key` is the text of a key that was just made. `unlinked` are the sites
-    that could be linked. `problem` is a sentence, or empty.
+    that could be linked, as soon as the sign-in `is_confirmed`. `problem` is a sentence, or empty.
     """
 
     frame: Frame
@@ -37,6 +37,7 @@ class SettingsPage:
     sign_ins: Sequence[SignInInfo] = ()
     keys: Sequence[ApiKeyInfo] = ()
     unlinked: Sequence[ProviderLink] = ()
+    is_confirmed: bool = False
     new_key: str = ""
     problem: str = ""
     may_found: bool = False
@@ -60,6 +61,7 @@ class SettingsPages:
             AccessRoute("POST", f"{SETTINGS_PATH}/sessions/revoke", self.revoke_sign_in, member),
             AccessRoute("POST", f"{SETTINGS_PATH}/api-keys", self.create_key, member),
             AccessRoute("POST", f"{SETTINGS_PATH}/api-keys/revoke", self.revoke_key, member),
+            AccessRoute("POST", f"{SETTINGS_PATH}/confirm", self.confirm, member),
             AccessRoute("POST", f"{SETTINGS_PATH}/identities/unlink", self.unlink, member),
             AccessRoute("POST", f"{SETTINGS_PATH}/delete", self.delete, member),
         ]
@@ -68,11 +70,11 @@ class SettingsPages:
         return await self._render(request)
 
     async def change_profile(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form(request)
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
         try:
             email = fields.get("email", user.email)
             if email.strip().lower() != user.email:
-                await self._accounts.confirm(user, fields.get("password", ""))
+                await self._accounts.confirm(user, sign_in, fields.get("password", ""))
             await self._accounts.change_profile(user, name=fields.get("name", user.name), email=email)
         except (InvalidInput, Conflict, NotAllowed, LimitExceeded) as error:
             return await self._render(request, error=error)
@@ -81,9 +83,7 @@ class SettingsPages:
     async def change_password(self, request: Request) -> Response:
         (user, sign_in), fields = get_sign_in(request), await read_form(request)
         try:
-            await self._accounts.change_password(
-                user, old=fields.get("old", ""), new=fields.get("new", ""), keep_sign_in=sign_in.id
-            )
+            await self._accounts.change_password(user, sign_in, old=fields.get("old", ""), new=fields.get("new", ""))
         except (InvalidInput, NotAllowed, LimitExceeded) as error:
             return await self._render(request, error=error)
         return _done()
@@ -99,9 +99,9 @@ class SettingsPages:
         return _done()
 
     async def create_key(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form(request)
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
         try:
-            await self._accounts.confirm(user, fields.get("password", ""))
+            await self._accounts.confirm(user, sign_in, fields.get("password", ""))
             text, _ = await self._accounts.create_key(get_principal(request), fields.get("name", ""), user=user)
         except (InvalidInput, NotAllowed, LimitExceeded) as error:
             return await self._render(request, error=error)
@@ -115,6 +115,15 @@ class SettingsPages:
             return await self._render(request, error=error)
         return _done()
 
+    async def confirm(self, request: Request) -> Response:
+        """Takes the password, after which another site may be linked."""
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
+        try:
+            await self._accounts.confirm(user, sign_in, fields.get("password", ""))
+        except (NotAllowed, LimitExceeded) as error:
+            return await self._render(request, error=error)
+        return RedirectResponse(f"{SETTINGS_PATH}#linked", status_code=303)
+
     async def unlink(self, request: Request) -> Response:
         (user, _), fields = get_sign_in(request), await read_form(request)
         try:
@@ -124,11 +133,11 @@ class SettingsPages:
         return _done()
 
     async def delete(self, request: Request) -> Response:
-        (user, _), fields = get_sign_in(request), await read_form(request)
+        (user, sign_in), fields = get_sign_in(request), await read_form(request)
         try:
             if fields.get("confirm", "").strip().lower() != user.email:
                 raise InvalidInput("Nothing was deleted.", code="confirm", fix="Write your e-mail to confirm.")
-            await self._accounts.delete_own(user, password=fields.get("password", ""))
+            await self._accounts.delete_own(user, sign_in, password=fields.get("password", ""))
         except (InvalidInput, Conflict, NotAllowed, LimitExceeded) as error:
             return await self._render(request, error=error)
         response = RedirectResponse(LOGIN_PATH, status_code=303)
@@ -155,6 +164,7 @@ class SettingsPages:
             sign_ins=[sign_in_to_wire(each, current) for each in await self._credentials.list_sign_ins(user)],
             keys=[key_to_wire(each, {user.id: user}) for each in await self._accounts.list_keys(user)],
             unlinked=[each for each in list_provider_links(deps, "?link=1") if each.href not in linked],
+            is_confirmed=caller.sign_in is not None and self._accounts.is_confirmed(caller.sign_in),
             new_key=new_key,
             problem=problem,
         )

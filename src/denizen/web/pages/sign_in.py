@@ -9,22 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import LimitExceeded
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
+from denizen.engine.users.accounts import make_browser_token
 from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, OPEN_LOOPBACK, find_key, find_principal, login_token
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
-from denizen.web.pages.login_cookie import find_network, read_next, set_login_cookie, start_sign_in
+from denizen.web.pages.login_cookie import (
+    BROWSER_COOKIE,
+    find_network,
+    read_next,
+    set_browser_cookie,
+    set_login_cookie,
+    start_sign_in,
+)
 from denizen.web.pages.page import Frame, build_frame, render
 
 MAX_LOGIN_BYTES = 8192
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
-"""How many wrong keys and passwords one address may send; after that it has to wait, even with the right one."""
+"""How many wrong keys and passwords one address may send; after that it has to wait, even with the right one, unless
+somebody signed in to that account in the same browser before.
+"""
 
 
 @record
@@ -78,15 +88,15 @@ class SignInPages:
     async def sign_in(self, request: Request) -> Response:
         fields = await read_form(request, limit=MAX_LOGIN_BYTES)
         address = f"sign-in\x00{find_network(request)}"
-        limiter = self._deps.engine.limiter
-        excess = await limiter.take(address, (WRONG_KEYS,))
+        limiter, known = self._deps.engine.limiter, await self._find_known_browser(request, fields)
+        excess = None if known else await limiter.take(address, (WRONG_KEYS,))
         if excess is not None:
             problem = (
                 f"Too many wrong keys or passwords came from your address. Try again in {excess.wait_s / 60:.0f} min."
             )
             return await self._render(request, fields, problem, status=429)
         try:
-            response = await self._try(request, fields)
+            response = await self._try(request, fields, known)
         except LimitExceeded as error:
             return await self._render(request, fields, error.message, status=429)
         if response is None:
@@ -94,14 +104,26 @@ class SignInPages:
                 "This key is not known." if "key" in fields else "There is no account with this e-mail and password."
             )
             return await self._render(request, fields, problem, status=401)
-        await limiter.give_back(address)
+        if not known:
+            await limiter.give_back(address)
         return response
 
-    async def _try(self, request: Request, fields: Mapping[str, str]) -> Response | None:
+    async def _find_known_browser(self, request: Request, fields: Mapping[str, str]) -> str:
+        """Returns the token of a browser in which somebody signed in to that account before; else an empty text."""
+        token = cookie_parser(request.headers.get("cookie", "")).get(BROWSER_COOKIE, "")
+        is_known = await self._deps.users.accounts.is_known_browser(fields.get("email", ""), token)
+        return token if is_known and "key" not in fields else ""
+
+    async def _try(self, request: Request, fields: Mapping[str, str], known: str) -> Response | None:
         deps, path = self._deps, read_next(fields)
         if "key" not in fields:
-            user = await deps.users.accounts.check_sign_in(fields.get("email", ""), fields.get("password", ""))
-            return await start_sign_in(request, deps, user, path) if user is not None else None
+            email, password = fields.get("email", ""), fields.get("password", "")
+            user = await deps.users.accounts.check_sign_in(email, password, known_browser=known)
+            if user is None:
+                return None
+            response = await start_sign_in(request, deps, user, path)
+            set_browser_cookie(request, response, deps, make_browser_token(user))
+            return response
         # The key of a person signs nobody in: whoever finds one must not get more than it may do.
         key = find_key(deps.access.keys(), fields["key"].strip())
         if key is None:

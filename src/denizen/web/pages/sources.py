@@ -111,15 +111,22 @@ class SourcesPage:
 
 
 @record(kw_only=True)
-class SourceFormPage:
-    """The context of `source_new.html`: the fields of one kind, with what was typed."""
+class SourceForm:
+    """The fields of a new source of one kind, with what was typed."""
 
-    frame: Frame
     kind: str
     kinds: Sequence[tuple[str, str]]
     hint: str
     settings: Sequence[str]
     values: Mapping[str, Any]
+
+
+@record(kw_only=True)
+class SourceFormPage:
+    """The context of `source_new.html`."""
+
+    frame: Frame
+    form: SourceForm
     problem: ProblemDetails | None = None
 
 
@@ -166,19 +173,14 @@ class SourcePages:
         return await self._show_list(request)
 
     async def show_form(self, request: Request) -> Response:
-        return self._show_form(request, _read_kind(request.query_params.get("kind", "")), {})
+        return self._show_form(request, {"kind": request.query_params.get("kind", "")})
 
     async def add(self, request: Request) -> Response:
         form = await read_form(request)
-        kind = _read_kind(form.get("kind", ""))
         try:
-            check_local(request, form.get("location", ""), kind)
-            change = read_source_form(form, kind)
-            source = await self._knowledge.catalog.add(form.get("location", ""), change, source_id=form.get("id", ""))
-            if "sync" in form:
-                await self._knowledge.sync.start([source.id])
+            await add_source(request, self._knowledge, form)
         except DenizenError as error:
-            return self._show_form(request, kind, form, error)
+            return self._show_form(request, form, error)
         return lead_to(SOURCES, done="started" if "sync" in form else "added")
 
     async def sync(self, request: Request) -> Response:
@@ -247,17 +249,11 @@ class SourcePages:
             progress.append((INDEX, indexing))
         return RunRow(run=run, progress=progress)
 
-    def _show_form(
-        self, request: Request, kind: SourceKind, values: Mapping[str, Any], error: DenizenError | None = None
-    ) -> Response:
+    def _show_form(self, request: Request, values: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)
         page = SourceFormPage(
             frame=build_frame(request, self._deps),
-            kind=kind.value,
-            kinds=[(each.value, label) for each, label in KIND_LABELS.items()],
-            hint=LOCATION_HINTS[kind],
-            settings=SETTINGS_BY_KIND[kind],
-            values={"location": "", "id": "", **list_defaults(), **values},
+            form=fill_source_form(read_kind(values.get("kind", "")), values),
             problem=problem,
         )
         return render("admin/source_new.html", page, status=problem.status if problem else 200)
@@ -289,6 +285,26 @@ class SourcePages:
             problem=problem,
         )
         return render("admin/source.html", page, status=problem.status if problem else 200)
+
+
+async def add_source(request: Request, knowledge: KnowledgeServices, form: Mapping[str, str]) -> None:
+    """Adds the source that a form describes, and reads it where the form says so. Raises what is wrong with it."""
+    kind, location = read_kind(form.get("kind", "")), form.get("location", "")
+    check_local(request, location, kind)
+    change = read_source_form(form, kind)
+    source = await knowledge.catalog.add(location, change, source_id=form.get("id", ""))
+    if "sync" in form:
+        await knowledge.sync.start([source.id])
+
+
+def fill_source_form(kind: SourceKind, typed: Mapping[str, str]) -> SourceForm:
+    return SourceForm(
+        kind=kind.value,
+        kinds=[(each.value, label) for each, label in KIND_LABELS.items()],
+        hint=LOCATION_HINTS[kind],
+        settings=SETTINGS_BY_KIND[kind],
+        values={"location": "", "id": "", **list_defaults(), **typed},
+    )
 
 
 def list_defaults() -> Mapping[str, Any]:
@@ -333,7 +349,7 @@ def _matches(row: SourceRow, words: str) -> bool:
     return all(word in text for word in words.casefold().split())
 
 
-def _read_kind(given: str) -> SourceKind:
+def read_kind(given: str) -> SourceKind:
     return SourceKind(given) if given in tuple(SourceKind) else SourceKind.GIT
 
 

@@ -12,16 +12,17 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.budget import BudgetScopeKind
+from denizen.domain.budget import SERVER, BudgetPeriod, BudgetScopeKind
 from denizen.domain.record import record
-from denizen.domain.statistics import MAX_NAME_CHARS, UsageGrouping
+from denizen.domain.statistics import MAX_NAME_CHARS, UsageGrouping, UsageSummary
 from denizen.domain.usage import Usage
-from denizen.web.api.statistics import overview_to_wire
+from denizen.engine.inspection.overview import BudgetUse
+from denizen.web.api.statistics import feedback_to_wire, overview_to_wire
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
 from denizen.web.pages.page import Frame, build_frame, render
-from denizen_sdk.usage import UsageOverview
+from denizen_sdk.usage import FeedbackDay, UsageOverview
 
 PATH = "/admin/usage"
 _DAYS = QueryParameter(name="days", default="30", low=1, high=365)
@@ -61,6 +62,8 @@ class UsagePage:
     frame: Frame
     usage: UsageOverview
     agents: Sequence[AgentUse]
+    budgets: Sequence[BudgetUse]
+    feedback: Sequence[FeedbackDay]
     sources: Sequence[str]
     models: Sequence[str]
     chosen: Mapping[str, str]
@@ -80,10 +83,12 @@ class UsagePages:
             SitePageRoute("GET", PATH, self.show, Access.ADMIN),
             AccessRoute("GET", f"{PATH}/days", self.list_days, Access.ADMIN),
             SitePageRoute("GET", f"{PATH}.csv", self.export, Access.ADMIN),
+            SitePageRoute("GET", f"{PATH}/feedback.csv", self.export_feedback, Access.ADMIN),
         ]
 
     async def show(self, request: Request) -> Response:
-        usage = await self._load(request)
+        found, budgets = await self._load(request), await self._deps.engine.queries.list_budgets()
+        usage = overview_to_wire(found)
         chosen = {"days": str(usage.days), "source": _SOURCE.read_text(request), "model": _MODEL.read_text(request)}
         is_all = not (chosen["source"] or chosen["model"])
         everything = usage if is_all else overview_to_wire(await self._statistics.overview(usage.days))
@@ -91,6 +96,8 @@ class UsagePages:
             frame=build_frame(request, self._deps, path=PATH),
             usage=usage,
             agents=await self._list_agents(usage.days),
+            budgets=budgets,
+            feedback=feedback_to_wire(found),
             sources=[row.key for row in everything.by_source],
             models=[row.key for row in everything.by_model],
             chosen=chosen,
@@ -100,31 +107,45 @@ class UsagePages:
 
     async def list_days(self, request: Request) -> Response:
         """Answers with the points of the charts."""
-        usage = await self._load(request)
-        rows = {"daily": usage.daily, "hourly": usage.hourly or ()}
-        return JSONResponse({name: [asdict(row) for row in found] for name, found in rows.items()})
+        found = await self._load(request)
+        usage = overview_to_wire(found)
+        rows = {"daily": usage.daily, "hourly": usage.hourly or (), "feedback": feedback_to_wire(found)}
+        points: dict[str, object] = {name: [asdict(row) for row in found] for name, found in rows.items()}
+        limits = [each.limit for each in await self._deps.engine.queries.list_budgets()]
+        of_day = [each.usd for each in limits if each.scope == SERVER and each.period is BudgetPeriod.DAY]
+        return JSONResponse(points | {"day_budget_usd": f"{of_day[0]:f}" if of_day else None})
 
     async def export(self, request: Request) -> Response:
         """Answers with a row for each day, source, model and user."""
         days = _DAYS.read_number(request)
         by = (UsageGrouping.DAY, UsageGrouping.SOURCE, UsageGrouping.MODEL, UsageGrouping.USER)
         sums = await self._statistics.sum_up(days, by)
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(_COLUMNS)
+        rows: list[Sequence[object]] = []
         for key, used in sorted(sums.items()):
             usage = used.usage
             figures = (usage.requests, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
             cost = "" if usage.cost_usd is None else f"{usage.cost_usd:f}"
-            writer.writerow([*map(_cell, key), used.messages, *figures, used.duration_ms, cost])
+            rows.append([*map(_cell, key), used.messages, *figures, used.duration_ms, cost])
+        return self._answer_csv("usage", _COLUMNS, rows)
+
+    async def export_feedback(self, request: Request) -> Response:
+        """Answers with a row for each day."""
+        found = await self._statistics.overview(_DAYS.read_number(request))
+        rows = [(each.day, each.positive, each.negative) for each in feedback_to_wire(found)]
+        return self._answer_csv("feedback", ("day", "positive", "negative"), rows)
+
+    def _answer_csv(self, what: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Response:
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerows([columns, *rows])
         body = text.getvalue().encode("utf-8", "replace")
-        name = f"denizen-usage-{self._deps.clock.now():%Y-%m-%d}.csv"
+        name = f"denizen-{what}-{self._deps.clock.now():%Y-%m-%d}.csv"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
 
-    async def _load(self, request: Request) -> UsageOverview:
+    async def _load(self, request: Request) -> UsageSummary:
         days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
-        return overview_to_wire(await self._statistics.overview(days, source=source, model=model))
+        return await self._statistics.overview(days, source=source, model=model)
 
     async def _list_agents(self, days: int) -> list[AgentUse]:
         """The most expensive first."""

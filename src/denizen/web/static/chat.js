@@ -2,8 +2,8 @@
 
 import { ApiError, describeError, getJson, newKey, parseEvents, request, send, streamTurn } from "./api.js";
 import { ChatList } from "./chat_list.js";
-import { CommandMenu, commandNote, fillNote, keepNotes, streamCommand } from "./command_menu.js";
-import { Composer } from "./composer.js";
+import { CommandMenu, commandNote, fillNote, streamCommand } from "./command_menu.js";
+import { Composer, hasKeyboard } from "./composer.js";
 import { copyButton } from "./markdown.js";
 import {
   approvalCard, button, callRow, cardsBody, element, messageItem, pictureOf, problemBlock, reasoningBlock, seconds, textBody,
@@ -16,7 +16,6 @@ const find = (id) => document.getElementById(id);
 const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
 const PAGE = 100;
 const MAX_SHOWN = 500;
-const hasKeyboard = matchMedia("(hover: hover) and (pointer: fine)").matches;
 const RECONNECT_MS = 3000;
 
 let agents = [];
@@ -74,6 +73,7 @@ async function open(id) {
   chat = id;
   details = null;
   log.replaceChildren();
+  drawn.clear();
   setRunning(null);
   setStatus("");
   setTitle("");
@@ -86,22 +86,31 @@ async function open(id) {
   if (hasKeyboard) find("message").focus();
 }
 
-// Shows the chat as it is stored. Not while a question is being edited, or when one was asked meanwhile.
+// Shows the chat as it is stored, but not when a question was asked meanwhile. What is shown already stays as it is.
 async function load() {
   const own = visit;
   const before = running;
   const limit = Math.min(MAX_SHOWN, Math.max(PAGE, details?.messages.length ?? 0));
   const now = await getJson(`/api/chats/${chat}?limit=${limit}`);
-  if (visit !== own || (before === null && running !== null) || log.querySelector("form.edit")) return;
+  if (visit !== own || (before === null && running !== null)) return;
   const isFirst = details === null;
-  details = now;
+  details = withEarlier(now, details);
   if (isFirst && agents.some((each) => each.name === now.chat.agent)) picker.value = now.chat.agent;
   setTitle(now.chat.title);
   find("share").hidden = false;
-  find("earlier").hidden = !now.has_earlier;
-  following(() => keepNotes(log, () => log.replaceChildren(...itemsOf(now.messages))));
+  find("earlier").hidden = !details.has_earlier;
+  following(() => place(itemsOf(details.messages)));
   find("empty").hidden = log.children.length > 0;
   if (isFirst) scrollToEnd();
+}
+
+// Adds the messages before those that were read now, if nothing is missing between.
+function withEarlier(now, known) {
+  const first = now.messages[0]?.sequence;
+  if (known?.session_id !== now.session_id || !now.has_earlier) return now;
+  const earlier = known.messages.filter((each) => each.sequence < first);
+  if (!earlier.length || earlier.length === known.messages.length) return now;
+  return { ...now, messages: [...earlier, ...now.messages], has_earlier: known.has_earlier };
 }
 
 // The end stays in view until the reader scrolls up.
@@ -131,27 +140,91 @@ async function loadEarlier() {
   const query = new URLSearchParams({ before, limit: PAGE, session: details.session_id });
   const earlier = await getJson(`/api/chats/${chat}?${query}`);
   if (visit !== own || before !== details.messages[0].sequence) return;
-  const height = scroller.scrollHeight;
-  log.prepend(...itemsOf(earlier.messages));
-  scroller.scrollTop += scroller.scrollHeight - height;
   details = { ...details, messages: [...earlier.messages, ...details.messages], has_earlier: earlier.has_earlier };
+  scroller.style.overflowAnchor = "none"; // not every browser keeps the place by itself
+  const height = scroller.scrollHeight;
+  place(itemsOf(details.messages));
+  scroller.scrollTop += scroller.scrollHeight - height;
+  requestAnimationFrame(() => { scroller.style.overflowAnchor = ""; });
+  if (document.activeElement === find("earlier") && !details.has_earlier) scroller.focus();
   find("earlier").hidden = !details.has_earlier;
 }
 
-// The messages of one turn by the agent are shown as one.
+// --- messages as items of the page -----------------------------------------------------------------------------------
+
+// What was drawn, by the id of its first message. It is drawn again only when it is different, so that what people have
+// selected, opened or focused in it stays.
+const drawn = new Map();
+
 function itemsOf(messages) {
-  const items = [];
-  let last = null;
+  return groupsOf(messages).flatMap((group) => {
+    const fork = details?.forks.find((each) => each.sequence === group[0].sequence);
+    const known = drawn.get(group[0].id);
+    const parts = [fork, ...group];
+    const isKnown = known?.parts.length === parts.length && parts.every((part, at) => isSame(part, known.parts[at]));
+    if (isKnown || known?.items.some((item) => item.querySelector("form.edit"))) return known.items;
+    const items = itemsOfGroup(group);
+    drawn.set(group[0].id, { parts, items });
+    return items;
+  });
+}
+
+const isSame = (one, other) => one === other || JSON.stringify(one) === JSON.stringify(other);
+
+// The messages of one turn by the agent are shown as one.
+function groupsOf(messages) {
+  const groups = [];
   for (const message of messages) {
+    const last = groups.at(-1)?.at(-1);
     const isMore = last?.role === "assistant" && message.role === "assistant" && last.turn_id === message.turn_id;
-    const item = isMore ? last.item : messageItem(message.role, message.role === "user" ? "You" : message.author || picker.value);
-    if (!isMore) items.push(item);
-    item.dataset.turn = message.turn_id;
+    if (isMore) groups.at(-1).push(message);
+    else groups.push([message]);
+  }
+  return groups;
+}
+
+function itemsOfGroup(group) {
+  const { role, author, turn_id } = group[0];
+  const item = messageItem(role, role === "user" ? "You" : author || picker.value);
+  const items = [item];
+  for (const message of group) {
     fill(item, message);
-    last = { ...message, item };
     if (message.turn) items.push(...finish(item, message));
   }
+  for (const each of items) each.dataset.turn = turn_id;
   return items;
+}
+
+// Puts the items into the log, and takes out what is neither among them nor a note. Notes stay where they are.
+function place(items) {
+  const wanted = new Set(items);
+  const isNote = (each) => each?.classList.contains("note");
+  const old = [...log.children].filter((each) => !wanted.has(each) && !isNote(each));
+  for (const item of items) {
+    const before = item.parentElement ? null : old.find((each) => each.dataset.turn === item.dataset.turn && each.className === item.className);
+    if (before) replace(before, item);
+  }
+  for (const each of old) each.remove();
+  let next = log.firstElementChild;
+  for (const item of items) {
+    while (isNote(next)) next = next.nextElementSibling;
+    if (next === item) next = next.nextElementSibling;
+    else log.insertBefore(item, next);
+  }
+}
+
+const nameOf = (control) => control.getAttribute("aria-label") ?? control.textContent;
+
+// What somebody opened stays open, and who was there stays there.
+function replace(before, item) {
+  const opened = [...before.querySelectorAll("details")];
+  const focused = before.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+  before.replaceWith(item);
+  item.querySelectorAll("details").forEach((each, at) => { each.open = opened[at]?.open ?? false; });
+  if (focused === null) return;
+  const same = [...item.querySelectorAll("button, summary, a, [tabindex]")].find((each) => nameOf(each) === focused);
+  item.tabIndex = -1;
+  (same ?? item).focus({ preventScroll: true });
 }
 
 function fill(item, message) {
@@ -229,7 +302,7 @@ function votes(message) {
     if (reason === null) return;
     try {
       await send("PATCH", `/api/messages/${message.id}/feedback`, { feedback: now, reason });
-      message.feedback = now;
+      Object.assign(message, { feedback: now, feedback_reason: reason });
       up.setAttribute("aria-pressed", String(now === "positive"));
       down.setAttribute("aria-pressed", String(now === "negative"));
     } catch (error) {
@@ -301,19 +374,26 @@ function retry(turnId) {
 function edit(message, item) {
   item.querySelector("form.edit")?.remove();
   const form = element("form", "edit");
+  const opener = document.activeElement;
+  const cancel = () => {
+    form.remove();
+    opener.focus();
+  };
   const box = Object.assign(element("textarea"), { value: message.text, rows: 3 });
   box.setAttribute("aria-label", "The message, to be changed");
   const row = element("div", "row");
   row.append(
     Object.assign(element("button", "primary", "Send as a new version"), { type: "submit" }),
-    button("Cancel", () => form.remove()),
+    button("Cancel", cancel),
   );
   form.append(box, row);
+  form.addEventListener("keydown", (event) => event.key === "Escape" && !event.isComposing && cancel());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = box.value.trim();
     if (!text || running !== null) return;
     form.remove();
+    find("message").focus();
     branch(message, text);
   });
   item.append(form);
@@ -332,6 +412,7 @@ async function ask({ text, uploads }) {
   const take = (turn) => {
     isTaken = true;
     if (isFirst) list.load();
+    question.dataset.turn = item.dataset.turn = turn;
     if (visit !== own) return;
     setRunning(turn);
     if (isFirst) list.select(asked);
@@ -380,7 +461,7 @@ async function give(text) {
   const isFirst = chat === null || details === null;
   chat ??= newKey();
   const own = visit;
-  const note = commandNote(text, log);
+  const note = commandNote(text);
   let view = null;
   log.append(note);
   find("empty").hidden = true;
@@ -392,6 +473,7 @@ async function give(text) {
       if (visit !== own) return;
       if (event.type === "turn") {
         const item = messageItem("assistant", event.agent);
+        item.dataset.turn = event.turn_id;
         following(() => log.append(item));
         setRunning(event.turn_id);
         setStatus("Thinking…");
@@ -433,10 +515,12 @@ async function endTurn(own, isFirst) {
 
 // Shows the chat, and follows what happens in it: a turn that runs already, and messages from another tab or client.
 // The server tells first that there is something to load, and each turn after the message that began it.
+// A page that nobody sees does not: a browser has six connections to a server, for all its tabs.
 let followed = null; // the view of a turn that this page did not begin
 
 async function watch(id) {
   watching?.abort();
+  if (document.hidden) return details ?? load().catch(complain);
   const own = (watching = new AbortController());
   if (followed) followed = running = null; // its beginning is told again; the page stays busy
   try {
@@ -467,6 +551,8 @@ async function follow(event, signal) {
     await load();
     if (signal.aborted || running !== null) return;
     const item = messageItem("assistant", picker.value);
+    item.dataset.turn = event.turn_id;
+    place(itemsOf(details.messages.filter((each) => each.role === "user" || each.turn_id !== event.turn_id))); // it is told anew
     log.append(item);
     scrollToEnd();
     setRunning(event.turn_id);
@@ -539,6 +625,9 @@ async function start() {
 
 find("stop").addEventListener("click", stop);
 find("earlier").addEventListener("click", () => loadEarlier().catch(complain));
+new IntersectionObserver((seen) => { // before the reader comes to the top
+  if (seen.at(-1).isIntersecting && details && log.children.length) loadEarlier().catch(complain);
+}, { root: scroller, rootMargin: "1500px 0px 0px 0px" }).observe(find("earlier"));
 find("share").addEventListener("click", () => openShareDialog(details.chat));
 find("new").addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey) return;
@@ -552,6 +641,10 @@ document.addEventListener("keydown", (event) => {
   if (event.target === find("message") || event.target === document.body || event.target.closest("#log, #scroll, #stop")) {
     if (!event.target.closest("form.edit")) stop();
   }
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) watching?.abort();
+  else if (chat && details) watch(chat); // it tells what has happened meanwhile
 });
 window.addEventListener("pagehide", () => composer.leave());
 window.addEventListener("popstate", () => idInAddress() !== chat && open(idInAddress()));

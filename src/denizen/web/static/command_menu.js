@@ -109,11 +109,10 @@ export async function* streamCommand(body, key) {
 }
 
 // An article for a command: a note that is no message of the chat.
-export function commandNote(text, log) {
+export function commandNote(text) {
   const note = element("article", "message note");
   note.setAttribute("aria-label", `Command ${text}`);
   note.append(element("p", "author quiet", text));
-  note.dataset.after = [...log.children].filter((each) => each.dataset.turn).pop()?.dataset.turn ?? "";
   return note;
 }
 
@@ -128,16 +127,4 @@ export function fillNote(note, event) {
     note.append(textBody(event.text));
   }
   note.classList.toggle("failed", Boolean(event.is_failure || event.is_error));
-}
-
-// Draws the messages anew, and puts the notes back where they were: behind the same turn.
-export function keepNotes(log, redraw) {
-  const notes = [...log.querySelectorAll(":scope > .note")];
-  redraw();
-  for (const note of notes) {
-    let place = [...log.children].filter((each) => each.dataset.turn && each.dataset.turn === note.dataset.after).pop();
-    while (place?.nextElementSibling?.classList.contains("note")) place = place.nextElementSibling;
-    if (place) place.after(note);
-    else log.insertBefore(note, log.querySelector(":scope > :not(.note)"));
-  }
 }

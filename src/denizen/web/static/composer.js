@@ -5,6 +5,8 @@ import { button, element } from "./message_view.js";
 
 const find = (id) => document.getElementById(id);
 const MAX_UPLOAD_BYTES = 8_000_000;
+// On a touch screen Enter makes a new line, as people know it from there: the button sends.
+export const hasKeyboard = matchMedia("(hover: hover) and (pointer: fine)").matches;
 
 export class Composer {
   // `onSend` gets {text, uploads}; `chatId` returns the id of the chat, `makeChat` one that files can go to.
@@ -19,9 +21,15 @@ export class Composer {
     });
     this.box.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      if (!hasKeyboard && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       this.submit();
     });
+    if (!hasKeyboard) {
+      this.box.enterKeyHint = "enter";
+      this.box.placeholder = "Write, then tap Send";
+      find("keys").textContent = "Enter makes a new line, the button sends, / shows the commands.";
+    }
     this.box.addEventListener("input", () => this.keepDraft());
     this.box.addEventListener("paste", (event) => {
       if (!event.clipboardData.files.length) return;

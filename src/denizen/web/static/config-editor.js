@@ -20,12 +20,13 @@ function goTo(line) {
   show();
 }
 
-for (const link of document.querySelectorAll("[data-line]")) {
+for (const link of document.querySelectorAll("a[data-line]")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     goTo(Number(link.dataset.line));
   });
 }
+if (editor.dataset.line) goTo(Number(editor.dataset.line));
 for (const each of ["keyup", "click", "select"]) editor.addEventListener(each, show);
 editor.form.addEventListener("submit", () => { isSaving = true; });
 window.addEventListener("beforeunload", (event) => {

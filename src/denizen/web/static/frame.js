@@ -28,6 +28,15 @@ document.addEventListener("submit", (event) => {
   }
 }, true);
 
+// A form that takes long is not sent twice by a second click.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+  setTimeout(() => delete form.dataset.sent, 3000);
+});
+
 const token = document.querySelector('meta[name="csrf-token"]')?.content;
 document.addEventListener("htmx:config:request", (event) => {
   if (token) event.detail.ctx.request.headers["X-CSRF-Token"] = token;

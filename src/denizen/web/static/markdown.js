@@ -1,6 +1,23 @@
 // Markdown as DOM nodes: markdown-it reads it, DOMPurify lets through what a message may hold, highlight.js colours code.
 // Pictures of other servers become links: loading them would tell those servers who reads.
 
+// What reads it is large, so the page is painted first; scripts that import this one run then, too.
+await painted();
+await Promise.all(["markdown-it", "dompurify"].map(load));
+
+function painted() {
+  return new Promise((done) => (document.hidden ? done() : requestAnimationFrame(() => setTimeout(done))));
+}
+
+function load(name) {
+  const script = Object.assign(document.createElement("script"), { src: new URL(`vendor/${name}.js`, import.meta.url).href });
+  document.head.append(script);
+  return new Promise((done, fail) => {
+    script.onload = done;
+    script.onerror = () => fail(new Error(`${name} could not be loaded.`));
+  });
+}
+
 const reader = window.markdownit({ html: false, linkify: true, breaks: true });
 reader.renderer.rules.image = (tokens, at) => {
   const source = reader.utils.escapeHtml(tokens[at].attrGet("src") ?? "");

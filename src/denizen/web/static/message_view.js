@@ -112,6 +112,7 @@ export function approvalCard(approval) {
     if (decision.note) end.textContent += `: ${decision.note}`;
   };
   const decide = async (body) => {
+    card.focus(); // the buttons go, or cannot be pressed for a while
     for (const each of row.children) each.disabled = true;
     try {
       const now = await send("POST", `/api/approvals/${approval.id}`, body);

@@ -6,7 +6,8 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function draw(id, title, xs, ys, { isTime = true, format = (value) => value.toLocaleString() } = {}) {
+// `line` is a second series, drawn as a line: a limit, or another count.
+function draw(id, title, xs, ys, { isTime = true, format = (value) => value.toLocaleString(), line = null } = {}) {
   const place = document.getElementById(id);
   const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
   const options = {
@@ -26,7 +27,16 @@ function draw(id, title, xs, ys, { isTime = true, format = (value) => value.toLo
       },
     ],
   };
-  const chart = new uPlot({ ...options, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC") }, [xs, ys], place);
+  if (line) {
+    options.series.push({
+      label: line.title,
+      stroke: color("--bad"),
+      dash: line.isLimit ? [6, 4] : [],
+      points: { show: !line.isLimit },
+      value: (_, value) => (value == null ? "" : format(value)),
+    });
+  }
+  const chart = new uPlot({ ...options, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC") }, line ? [xs, ys, line.ys] : [xs, ys], place);
   new ResizeObserver(() => chart.setSize({ width: place.clientWidth, height: 190 })).observe(place);
 }
 
@@ -36,12 +46,19 @@ async function show() {
     charts.textContent = "The charts cannot be loaded now; the tables below say the same.";
     return;
   }
-  const { daily, hourly } = await answer.json();
+  const { daily, hourly, feedback, day_budget_usd: budget } = await answer.json();
   const days = daily.map((row) => Date.parse(`${row.key}T00:00:00Z`) / 1000);
   const dollars = (value) => `$${value.toLocaleString([], { maximumFractionDigits: 4 })}`;
   draw("chart-messages", "Messages", days, daily.map((row) => row.messages));
-  draw("chart-cost", "Cost", days, daily.map((row) => Number(row.cost_usd ?? 0)), { format: dollars });
+  draw("chart-cost", "Cost", days, daily.map((row) => Number(row.cost_usd ?? 0)), {
+    format: dollars,
+    line: budget == null ? null : { title: "Budget", ys: days.map(() => Number(budget)), isLimit: true },
+  });
   draw("chart-tokens", "Tokens", days, daily.map((row) => row.input_tokens + row.output_tokens));
+  if (feedback.length) {
+    const negative = { title: "Negative", ys: feedback.map((day) => day.negative), isLimit: false };
+    draw("chart-feedback", "Positive", days, feedback.map((day) => day.positive), { line: negative });
+  }
   draw("chart-hours", "Messages", hourly.map((row) => Number(row.key)), hourly.map((row) => row.messages), { isTime: false });
 }
 

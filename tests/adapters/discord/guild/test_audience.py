@@ -10,7 +10,13 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.guild.audience import list_visible_rooms, may_moderate, may_post, may_write
+from denizen.adapters.discord.guild.audience import (
+    list_memberships,
+    list_visible_rooms,
+    may_moderate,
+    may_post,
+    may_write,
+)
 from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
@@ -303,3 +309,45 @@ async def test_the_account_knows_where_it_may_post_itself_and_where_in_threads_o
         at.guild.set_roles(at.ada.user, [herald])
         await at.settle()
         assert may_post(at.client, make_place(notices)), "the account was given a role"
+
+
+@pytest.mark.parametrize("options", [{}, {"intents": WITHOUT_MEMBERS}])
+async def test_a_membership_tells_roles_rooms_and_who_manages_the_guild_as_they_are_now(options: dict[str, Any]):
+    async with open_client(**options) as at:
+        rooms = PrivateRooms(at)
+        stewards = at.guild.add_role("Stewards", permissions=DiscordPermission.MANAGE_GUILD)
+        other = at.world.add_guild("Island", at.ben)
+        other.join(at.ada.user)
+        await at.settle()
+
+        async def told(who: SimUser) -> dict[str, tuple[set[str], set[str], bool]]:
+            listed = await list_memberships(at.client, str(who.id))
+            assert listed.is_complete
+            names = {str(each.id): each.name for each in at.world.channels}
+            return {
+                each.name: ({names[room] for room in each.rooms}, set(each.roles), each.manages)
+                for each in listed.found
+            }
+
+        crew = {str(rooms.crew.id)}
+        assert await told(rooms.cy) == {"Harbour": ({"general", "bridge", "galley"}, crew, False)}
+        assert await told(at.ana) == {"Harbour": ({"general", "bridge", "galley"}, set(), True)}
+        assert await told(at.ben) == {"Harbour": ({"general"}, set(), False), "Island": (set(), set(), True)}
+        at.guild.set_roles(rooms.cy, [stewards])
+        await at.settle()
+        assert await told(rooms.cy) == {"Harbour": ({"general"}, {str(stewards.id)}, True)}
+        at.guild.set_roles(rooms.cy, [])
+        await at.settle()
+        assert (await told(rooms.cy))["Harbour"][2] is False
+        assert await told(at.world.add_person("Stranger")) == {}
+        assert (await list_memberships(at.client, "nobody")).found == ()
+
+
+async def test_a_guild_that_cannot_be_reached_is_no_membership_and_the_list_says_that_it_lacks_something():
+    async with open_client() as at:
+        await at.settle()
+        guild = at.client.get_guild(int(at.guild.id))
+        assert guild is not None
+        guild.unavailable = True
+        listed = await list_memberships(at.client, str(at.ben.id))
+        assert (list(listed.found), listed.is_complete) == ([], False)

@@ -162,7 +162,8 @@ def explain_missing_content(application: DiscordApplication) -> str:
     """Returns what to do so that the account can read messages."""
     return (
         "Mentions are answered all the same; followed threads, replies, keywords and the archive need it. "
-        f"Switch on {MESSAGE_CONTENT} at {intents_page_url(application)}, then restart."
+        f"Switch on {MESSAGE_CONTENT} at {intents_page_url(application)}; it holds from the account's next "
+        "login on."
     )
 
 

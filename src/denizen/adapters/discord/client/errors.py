@@ -22,6 +22,9 @@ VENDOR_ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, Timeout
 RESPONSE_TIMEOUT_S = 180.0
 """The deadline of one request, with its retries and rate limits."""
 
+TOKEN_REFUSED = "discord_token_refused"  # noqa: S105 - the code of an error
+"""The code of an error that says that the token is wrong or was reset."""
+
 UNKNOWN_CHANNEL = 10003
 UNKNOWN_MESSAGE = 10008
 ALREADY_ACKNOWLEDGED = 40060
@@ -69,7 +72,7 @@ def explain_refused_token(setting: str) -> NeedsAttention:
     """Returns the error for a token that is wrong or was reset."""
     return NeedsAttention(
         "Discord refused the token.",
-        code="discord_token_refused",
+        code=TOKEN_REFUSED,
         why="It is misspelt, or was reset in the developer portal.",
         fix=f"Put a valid token into {setting}. It is shown once, after Reset Token: {PORTAL_URL} > the application > "
         "Bot > Token.",

@@ -69,6 +69,11 @@ class GatewayClient(discord.AutoShardedClient):
         """Whether all shards are connected, so that events come in."""
         return self.is_ready() and not any(shard.is_closed() for shard in self.shards.values())
 
+    def count_shards(self) -> tuple[int, int]:
+        """Returns how many shards are connected, and of how many."""
+        shards = self.shards.values()
+        return sum(not shard.is_closed() for shard in shards), len(shards)
+
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         """Replaces the HTTP client. discord.py's constructor calls this right after it has made its own."""
         self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)

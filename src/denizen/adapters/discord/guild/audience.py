@@ -46,11 +46,21 @@ from denizen.adapters.discord.guild.visibility import (
     read_overwrites,
 )
 from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
+from denizen.ports.channel import Membership, MembershipList
 
-__all__ = ["find_names", "find_roles", "list_visible_rooms", "may_moderate", "may_write", "parse_user_id"]
+__all__ = [
+    "find_names",
+    "find_roles",
+    "list_memberships",
+    "list_visible_rooms",
+    "may_moderate",
+    "may_write",
+    "parse_user_id",
+]
 
 # A search waits for this, so it rather sees less than it waits long.
 _DIRECT_TIMEOUT_S = 5.0
@@ -78,7 +88,8 @@ async def list_visible_rooms(client: discord.Client, place: Place, principal: Pr
     if channel is None or isinstance(channel, discord.DMChannel):
         with anyio.move_on_after(_DIRECT_TIMEOUT_S):
             if await _is_direct_talk(client, int(place.channel), user_id):
-                return itself | await _list_rooms_for_user(client, user_id)
+                shared = await list_memberships(client, str(user_id))
+                return itself.union(*(each.rooms for each in shared.found))
     return itself
 
 
@@ -160,21 +171,35 @@ async def _list_rooms_in_guild(client: discord.Client, place: GuildRoom, user_id
     return await survey.rooms_for(readers)
 
 
-async def _list_rooms_for_user(client: discord.Client, user_id: int) -> frozenset[str]:
-    """Returns the rooms that one user may read in all guilds shared with the account."""
-    found: set[str] = set()
-    fetches = 0
+async def list_memberships(client: discord.Client, user_id: str) -> MembershipList:
+    """Returns the guilds that the account shares with the user, with their rights at this moment."""
+    if not user_id.isdecimal():
+        return MembershipList()
+    found: list[Membership] = []
+    is_complete, fetches = True, 0
     for guild in list(client.guilds):
-        if not is_live(client, guild):
-            continue
         fetches += not knows_all_members(client, guild)
-        if fetches > _MAX_FETCHES:
+        if fetches > _MAX_FETCHES or not is_live(client, guild):
+            is_complete = False
             continue
-        member = await find_member(client, guild, user_id)
+        try:
+            member = await get_member(client, guild, int(user_id))
+        except Unavailable:
+            is_complete = False
+            continue
         if member is not None:
             survey = _GuildSurvey(guild)
-            found |= await survey.rooms_for(_ReaderGroups.only(survey.profile_for(member), user_id))
-    return frozenset(found)
+            rooms = await survey.rooms_for(_ReaderGroups.only(survey.profile_for(member), member.id))
+            found.append(
+                Membership(
+                    community=str(guild.id),
+                    name=guild.name,
+                    roles=frozenset(str(role.id) for role in member.roles if not role.is_default()),
+                    rooms=rooms,
+                    manages=guild.owner_id == member.id or member.guild_permissions.manage_guild,
+                )
+            )
+    return MembershipList(found=found, is_complete=is_complete)
 
 
 async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int) -> bool:

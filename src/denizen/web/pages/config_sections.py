@@ -1,0 +1,226 @@
+"""Sections of the configuration as forms at `/admin/config/section/PATH`, made from its schema. Admins read them,
+owners change them: what would be written is shown first, and comments of the file stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput
+from denizen.domain.principal import RoleName
+from denizen.domain.record import record
+from denizen.ports.configuration import (
+    ConfigurationEdit,
+    ConfigurationFault,
+    ConfigurationFiles,
+    ConfigurationPart,
+    PlannedChange,
+)
+from denizen.web.http.auth import get_principal
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.request import QueryParameter, read_form
+from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.forms import find_problem, lead_to
+from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setting_fields import (
+    SettingField,
+    find_literal_secrets,
+    join_path,
+    list_fields,
+    list_inputs,
+    read_changes,
+)
+from denizen_sdk.errors import ProblemDetails
+
+CONFIG = "/admin/config"
+SECTION = f"{CONFIG}/section"
+SECTIONS: Mapping[str, str] = {
+    "channels.discord": "Discord",
+    "channels.github": "GitHub and its webhooks",
+    "gate": "Permissions",
+    "budgets": "Budgets",
+    "tools": "Built-in skills",
+    "custom_tools": "Custom tools",
+    "commands": "Commands",
+    "mcp": "MCP servers",
+    "models": "Models",
+    "agents": "Agents",
+    "agent_defaults": "All agents",
+    "server": "Server, keys, sign-in",
+    "channels.web": "Pages",
+    "archive": "Archive",
+    "memory": "Memory",
+    "knowledge": "Knowledge",
+    "embeddings": "Embeddings",
+    "sandbox": "Shell",
+    "folders": "Folders",
+    "store": "Store",
+    "logging": "Logging",
+}
+"""The sections that have a link, with what people call them."""
+_SETTING = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, SECTIONS))})(?:\.[a-z_]+)+")
+_NAME = QueryParameter(name="name", max_chars=100)
+_PART = re.compile(r'"[^"]*"|[^.\[\]"]+|\[\d+\]')
+_NOTICES = {
+    "saved": "Saved. It holds now.",
+    "restart": "Saved. What was changed about {sections} holds from the next start of the server.",
+    "same": "Nothing was changed.",
+}
+
+
+@record(kw_only=True)
+class ConfigSectionPage:
+    """The context of `admin/config_section.html`. `change` is what saving would write, and `hidden` what was typed for
+    it. `entries_of` is the path of the map or list of which this is one entry, empty for a section. `faults` are all
+    of them; those of a field stand at it, too.
+    """
+
+    frame: Frame
+    title: str
+    path: str
+    parents: Sequence[tuple[str, str]]
+    hint: str
+    fields: Sequence[SettingField]
+    digest: str
+    may_edit: bool
+    is_there: bool
+    entries_of: str
+    change: PlannedChange | None = None
+    hidden: Mapping[str, str]
+    faults: Sequence[ConfigurationFault] = ()
+    notice: str = ""
+    problem: ProblemDetails | None = None
+
+
+class ConfigSectionPages:
+    """The routes of the forms."""
+
+    def __init__(self, deps: WebDependencies, files: ConfigurationFiles) -> None:
+        self._deps = deps
+        self._files = files
+
+    @property
+    def routes(self) -> list[SitePageRoute]:
+        one = f"{SECTION}/{{path:path}}"
+        return [SitePageRoute("GET", one, self.show, Access.ADMIN), SitePageRoute("POST", one, self.save, Access.OWNER)]
+
+    async def show(self, request: Request) -> Response:
+        """Answers with the form; `?name=` leads to that of the entry with this name."""
+        part = await self._files.describe(request.path_params["path"])
+        name = _NAME.read_text(request).strip()
+        if name and '"' not in name:
+            return lead_to(address(join_path(part.path, name)))
+        return await self._render(request, part, {})
+
+    async def save(self, request: Request) -> Response:
+        """Shows what would be written, and writes it where that was confirmed. What is wrong is told at its field."""
+        form = await read_form(request)
+        part = await self._files.describe(request.path_params["path"])
+        expected = form.get("digest", "")
+        try:
+            if expected and expected != part.digest:
+                raise Conflict(
+                    "The configuration was changed meanwhile.",
+                    code="configuration_changed",
+                    fix="Open the form again, and make your change there.",
+                )
+            fields = list_fields(part, {})
+            faults = find_literal_secrets(fields, form)
+            if faults:
+                return await self._render(request, part, form, faults=faults)
+            changes = {part.path: None} if "remove" in form else read_changes(fields, form)
+            if not changes:
+                return lead_to(address(part.path), done="same")
+            edit = ConfigurationEdit(values=changes)
+            plan = await self._files.plan(edit)
+            if plan.faults or "confirm" not in form:
+                return await self._render(request, part, form, change=plan, faults=plan.faults)
+            done = await self._files.apply(get_principal(request), edit, expected=expected)
+        except DenizenError as error:
+            found = _read_faults(error)
+            return await self._render(request, part, form, faults=found, error=None if found else error)
+        sections = ", ".join(done.needs_restart)
+        here = _find_parent(part.path) if "remove" in form else part.path
+        return lead_to(address(here), done="restart" if sections else "saved", sections=sections)
+
+    async def _render(
+        self,
+        request: Request,
+        part: ConfigurationPart,
+        form: Mapping[str, str],
+        *,
+        change: PlannedChange | None = None,
+        faults: Sequence[ConfigurationFault] = (),
+        error: DenizenError | None = None,
+    ) -> Response:
+        problem, query = find_problem(error), request.query_params
+        written = list_fields(part, {})
+        secrets = {each.path for each in find_literal_secrets(written, form)}
+        typed = {name: value.replace("\r\n", "\n") for name, value in form.items() if name not in secrets}
+        fields = list_fields(part, typed, faults)
+        changed = {each.path for each in list_inputs(written) if typed.get(each.path, each.text) != each.text}
+        is_owner = RoleName.OWNER in get_principal(request).roles
+        page = ConfigSectionPage(
+            frame=build_frame(request, self._deps, path=CONFIG),
+            title=SECTIONS.get(part.path, part.path),
+            path=part.path,
+            parents=[(each, address(each)) for each in _list_parents(part.path) if each != "channels"],
+            hint=str(part.schema.get("description", "")),
+            fields=fields,
+            digest=form.get("digest", part.digest),
+            may_edit=is_owner and not (await self._files.read()).is_masked,
+            is_there=part.value is not None,
+            entries_of=await self._find_owner(part.path),
+            change=change if change is not None and not faults else None,
+            hidden={name: typed[name] for name in sorted(typed) if name in changed or name == "remove"},
+            faults=faults,
+            notice=_NOTICES.get(query.get("done", ""), "").format(sections=query.get("sections", "")[:200]),
+            problem=problem,
+        )
+        return render("admin/config_section.html", page, status=problem.status if problem else 400 if faults else 200)
+
+    async def _find_owner(self, path: str) -> str:
+        """Returns the path of the map or list that this is an entry of, or empty."""
+        parent = _find_parent(path)
+        if not parent:
+            return ""
+        try:
+            schema = (await self._files.describe(parent)).schema
+        except InvalidInput:
+            return ""
+        return parent if "additionalProperties" in schema or "items" in schema else ""
+
+
+def address(path: str) -> str:
+    return f"{SECTION}/{quote(path)}" if path else CONFIG
+
+
+def find_setting(text: str) -> tuple[str, str] | None:
+    """Returns what to call, and where to find, the form of the first setting that a text for people names."""
+    found = _SETTING.search(text)
+    if found is None:
+        return None
+    section = found[1]
+    return SECTIONS[section], f"{address(section)}#{found[0]}"
+
+
+def _read_faults(error: DenizenError) -> list[ConfigurationFault]:
+    """Returns what loading a configuration found wrong with it; nothing for another error."""
+    problems = cast("Sequence[Mapping[str, Any]]", error.context.get("problems", ()))
+    return [ConfigurationFault(**each) for each in problems]
+
+
+def _list_parents(path: str) -> list[str]:
+    """Returns the paths above a path, the shortest first."""
+    ends = [match.end() for match in _PART.finditer(path)]
+    return [path[:end] for end in ends[:-1]]
+
+
+def _find_parent(path: str) -> str:
+    return next(reversed(_list_parents(path)), "")

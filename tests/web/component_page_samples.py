@@ -1,0 +1,115 @@
+"""One filled page of each kind about models, skills and MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from denizen.domain.agent import Agent
+from denizen.domain.ids import AgentName
+from denizen.domain.tool import Tier
+from denizen.domain.usage import TokenPrice, Usage
+from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
+from denizen.ports.model import Capabilities, ModelInfo
+from denizen.ports.model_configuration import (
+    ConfiguredAlias,
+    ConfiguredProvider,
+    ModelTrial,
+    PricedModel,
+    ProviderKindInfo,
+)
+from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
+from denizen.web.pages.mcp_servers import McpServerFormPage, McpServerPage, McpServersPage
+from denizen.web.pages.models import ModelsPage, ProviderPage
+from denizen.web.pages.page import Frame
+from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
+from denizen_sdk.errors import ProblemDetails
+from tests.clock import NOON
+
+PROBLEM = ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it.")
+PRICE = TokenPrice(input_usd=Decimal(3), output_usd=Decimal(15), cached_input_usd=Decimal("0.3"))
+PROVIDER = ConfiguredProvider(
+    name="lab", kind="openai-compatible", base_url="", model="", key="", key_name="LAB_KEY", key_origin=""
+)
+SKILL = SkillState(
+    name="dice",
+    origin="the folder skills/dice",
+    state="failed",
+    tools=[SkillToolInfo("dice_roll", Tier.HARMLESS)],
+    why="It broke.",
+    fix="Mend it.",
+    trace="skill.py:1 in x: y",
+)
+SERVER = McpServerInfo(
+    name="time",
+    address="mcp-server-time",
+    variables={"TZ": "***"},
+    is_trusted=True,
+    phase="up",
+    since=NOON,
+    failure="It fell.",
+    failed_at=NOON,
+    tools=[McpToolInfo("time_now", Tier.LIMITED, "Tells the time.")],
+    left_out={"x": "y"},
+    output=[McpOutputLine(NOON, "begun")],
+)
+MODEL = PricedModel(ModelInfo("lab/one", "lab", ("balanced",), (), Capabilities()), PRICE, PRICE)
+
+
+def list_component_pages(frame: Frame) -> Mapping[str, object]:
+    return {
+        "admin/models.html": ModelsPage(
+            frame=frame,
+            may_edit=True,
+            providers=[PROVIDER],
+            aliases=[ConfiguredAlias(name="balanced", model="lab/one", fallbacks=["lab/two"], is_implied=True)],
+            models=[MODEL],
+            names=["balanced"],
+            default_model="balanced",
+            agents=[Agent(AgentName("denizen"))],
+            alias=dict.fromkeys(("name", "model", "fallbacks"), "x"),
+            price=dict.fromkeys(("model", "input", "output", "cached"), "1"),
+            trial=ModelTrial("lab/one", 0.5, Usage(input_tokens=9, output_tokens=2)),
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/provider.html": ProviderPage(
+            frame=frame,
+            may_edit=True,
+            provider=PROVIDER,
+            kinds=[ProviderKindInfo(name="openai", label="GPT", base_url="", key_variable="OPENAI_API_KEY")],
+            values=dict.fromkeys(("name", "kind", "base_url", "model", "key_name"), "x"),
+            is_listed=True,
+            served=["one"],
+            list_problem=PROBLEM,
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/skills.html": SkillsPage(
+            frame=frame, may_edit=True, waiting=[SKILL], own=[SKILL], built_in=[SKILL], notice="Done.", problem=PROBLEM
+        ),
+        "admin/skill.html": SkillPage(
+            frame=frame,
+            may_edit=True,
+            review=SkillReview(
+                state=SKILL,
+                sha256="a1",
+                changes=[],
+                permissions=["network"],
+                problems=["skill.py:1: it is wrong"],
+                events=[SkillEvent(NOON, SkillEventKind.WRITTEN, "a1", "ada for olga")],
+                is_compared=True,
+                refusal="Delete it",
+            ),
+            diffs=[ShownDiff(name="skill.py", lines=["-a", "+b", " c"])],
+            is_cut=True,
+            problem=PROBLEM,
+        ),
+        "admin/mcp_servers.html": McpServersPage(
+            frame=frame, may_edit=True, servers=[SERVER], notice="Done.", problem=PROBLEM
+        ),
+        "admin/mcp_server.html": McpServerPage(frame=frame, may_edit=True, server=SERVER, notice="Done."),
+        "admin/mcp_server_new.html": McpServerFormPage(
+            frame=frame, values=dict.fromkeys(("name", "command", "url", "variables", "trusted"), "x"), problem=PROBLEM
+        ),
+    }
