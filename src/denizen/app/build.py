@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
@@ -35,12 +36,14 @@ from denizen.app.model_choice import ModelChoice
 from denizen.app.models import EmbeddedRuntimePool
 from denizen.app.platform_services import PlatformServices, build_platform_services
 from denizen.app.settings import Settings, Simulation, load_settings
+from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
 from denizen.app.toolsets import SkillDeps
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
+from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
@@ -57,6 +60,7 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.schedules.runner import ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
@@ -71,6 +75,7 @@ COLLECTOR_PACE = (700, 10, 10)
 """Python's own pace of looking for garbage."""
 UPLOADS = "uploads"
 """The folder of uploads in the home folder."""
+NEXT_TASK_FILE = "next_task.md"
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -121,6 +126,7 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    schedules: ScheduleRunner
     restart: RestartSignal
 
     @property
@@ -307,8 +313,19 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        schedules=ScheduleRunner(
+            runtime, store, clock, turns, channels, CroniterTimes(), partial(read_next_task, home / AGENTS_FOLDER)
+        ),
         restart=restart,
     )
+
+
+def read_next_task(agents: Path, agent: AgentName) -> str:
+    """Returns what the agent's `next_task.md` says; nothing without one."""
+    try:
+        return (agents / agent / NEXT_TASK_FILE).read_text(encoding="utf-8-sig", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def make_home(home: Path) -> None:

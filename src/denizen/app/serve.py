@@ -171,6 +171,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
+    group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
     group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)

@@ -1,24 +1,26 @@
-"""Schedules: prompts that an agent gets at set times, without anybody asking.
+"""Schedules: prompts that an agent gets at set times, without anybody asking. Pure.
 
-Times are those of a cron expression in the schedule's own zone, which keeps its hour over changes of daylight saving
-time. A time at which nothing ran is a run, too, with the reason, so that nobody has to guess.
+Times are those of a cron expression in the schedule's own zone (`ports/schedules`). A time at which nothing ran is a
+run, too, with the reason, so that nobody has to guess.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from croniter import croniter
-
 from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 
 LATE_AFTER = timedelta(minutes=2)
-"""A run that begins so long after its time was missed: the server was not there."""
-MAX_COUNTED = 1000
-"""So many missed times are counted."""
+"""A time that is seen so much later was missed: the server was not there."""
+FIRST_LAST_RUN = timedelta(hours=1)
+"""A schedule that never ran is told that it ran so long ago."""
+SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class DeliveryRoute(StrEnum):
@@ -38,16 +40,29 @@ class CatchUp(StrEnum):
 
 @record
 class ScheduleDelivery:
-    """`target` is the id of a channel, or of a person; without a person it is the agent's first owner."""
+    """`target` is the id of a channel, or of a person; without a person it is an owner of the account."""
 
     to: DeliveryRoute = DeliveryRoute.LOG
     target: str = ""
 
 
 @record(kw_only=True)
+class ScheduleConduct:
+    """How runs go. With `wake_agent` off, the prompt is only left in the session. `session` is the name of the session,
+    which begins anew with each run where `new_session` says so. `model` is empty for the agent's own.
+    """
+
+    session: str = ""
+    new_session: bool = False
+    model: str = ""
+    wake_agent: bool = True
+    delivery: ScheduleDelivery = ScheduleDelivery()
+
+
+@record(kw_only=True)
 class Schedule:
-    """One schedule of the configuration. With `wake_agent` off, the prompt is only left in the session. `session` is
-    the name of the session; empty for `cron:NAME`.
+    """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
+    the operator.
     """
 
     name: str
@@ -55,44 +70,32 @@ class Schedule:
     zone: str
     prompt: str
     agent: AgentName
-    session: str = ""
-    new_session: bool = False
-    model: str = ""
     enabled: bool = True
-    wake_agent: bool = True
-    delivery: ScheduleDelivery = ScheduleDelivery()
     catch_up: CatchUp = CatchUp.SKIP
+    owner: str = ""
+    conduct: ScheduleConduct = ScheduleConduct()
 
     @property
     def session_name(self) -> str:
-        return self.session or f"cron:{self.name}"
+        return self.conduct.session or f"cron:{self.name}"
 
-    def find_next(self, after: datetime) -> datetime:
-        """Returns the first time after that one."""
-        return self._times(after).get_next(datetime).astimezone(UTC)
+    @property
+    def principal(self) -> Principal:
+        """The one on whose behalf its turns run. It has no role: what needs one, a schedule may not do."""
+        return Principal(PrincipalKind.SCHEDULE, self.name, self.name)
 
-    def find_due(self, looked_until: datetime, now: datetime) -> DueTimes | None:
-        """Returns the latest time since `looked_until` that has come, with the number of those before it."""
-        times = self._times(looked_until)
-        latest, count = None, 0
-        while count <= MAX_COUNTED and (time := times.get_next(datetime)) <= now:
-            latest, count = time.astimezone(UTC), count + 1
-        if latest is None:
-            return None
-        if count > MAX_COUNTED:
-            latest = self._times(now + timedelta(seconds=1)).get_prev(datetime).astimezone(UTC)
-        return DueTimes(latest, count - 1)
-
-    def _times(self, start: datetime) -> croniter:
-        return croniter(self.cron, start.astimezone(ZoneInfo(self.zone)))
+    @property
+    def definition(self) -> str:
+        """A digest of when it runs. With another one, times begin to count anew."""
+        return derive("when", self.cron, self.zone, "on" if self.enabled else "off")
 
 
 @record
 class DueTimes:
-    """A time that has come, and how many before it nobody looked at."""
+    """The latest time that has come, and how many before it nobody saw."""
 
     at: datetime
-    earlier: int
+    earlier: int = 0
 
 
 class RunStatus(StrEnum):
@@ -117,7 +120,7 @@ class ScheduleRun:
     id: str
     schedule: str
     planned_at: datetime
-    began_at: datetime
+    seen_at: datetime
     status: RunStatus
     turn_id: TurnId | None = None
     asked_by: str = ""
@@ -126,9 +129,7 @@ class ScheduleRun:
 
 @record(kw_only=True)
 class ScheduleState:
-    """What is kept of a schedule between runs. `definition` is a digest of when it runs: with another one, times begin
-    to count anew. `looked_until` is the last time that was dealt with.
-    """
+    """What is kept of a schedule between runs. `looked_until` is the last time that was dealt with."""
 
     name: str
     definition: str
@@ -136,11 +137,44 @@ class ScheduleState:
     last_run_at: datetime | None = None
 
 
-def run_id(schedule: str, planned_at: datetime, *, asked: str = "") -> str:
-    """The same for the same time, so that it runs once whoever is first. `asked` tells runs by hand apart."""
+def schedule_run_id(schedule: str, planned_at: datetime, *, asked: str = "") -> str:
+    """The same for the same time, so that it runs once whoever sees it first. `asked` tells runs by hand apart."""
     return derive("run", schedule, planned_at.isoformat(), asked)
 
 
-def is_cron(text: str) -> bool:
-    """Whether it is a cron expression of five fields, or one of the names such as `@daily`."""
-    return (len(text.split()) == 5 or text.startswith("@")) and croniter.is_valid(text)  # noqa: PLR2004
+def plan_run(schedule: Schedule, due: DueTimes, *, is_busy: bool, now: datetime) -> ScheduleRun:
+    """Returns what becomes of times that have come. `is_busy`: the run before has not ended."""
+    is_late = now - due.at > LATE_AFTER
+    late = f"{_count_times(due.earlier + 1)} came while the server was not there" if is_late else ""
+    status, note = RunStatus.WAITING, f"{late}; this run is for all of them." if late else ""
+    if is_late and schedule.catch_up is CatchUp.SKIP:
+        status, note = RunStatus.MISSED, f"{late}."
+    elif is_busy:
+        status, note = RunStatus.SKIPPED, "The run before had not ended."
+    elif due.earlier and not is_late:
+        note = f"Before it, {_count_times(due.earlier)} came while the server was not there."
+    return ScheduleRun(
+        id=schedule_run_id(schedule.name, due.at),
+        schedule=schedule.name,
+        planned_at=due.at,
+        seen_at=now,
+        status=status,
+        note=note,
+    )
+
+
+def _count_times(number: int) -> str:
+    return "1 time" if number == 1 else f"{number} times"
+
+
+def list_variables(
+    schedule: Schedule, run: ScheduleRun, *, last_run_at: datetime | None, last_response: str, next_task: str
+) -> Mapping[str, str]:
+    """Returns what the run is told: its hooks, and `{{name}}` in its prompt."""
+    last = last_run_at or run.planned_at - FIRST_LAST_RUN
+    return {
+        "last_run": last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
+        "last_run_epoch": str(int(last.astimezone(UTC).timestamp())),
+        "last_response": last_response,
+        "next_task": next_task,
+    }

@@ -28,6 +28,7 @@ from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
+from denizen.adapters.store.schedules import SqlSchedules
 from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
 from denizen.adapters.store.spending import SqlLedger, SqlSpending
@@ -81,6 +82,7 @@ class SqlUnitOfWork:
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
     reminders = _bind(SqlReminders)
+    schedules = _bind(SqlSchedules)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)
     sign_ins = _bind(SqlSignIns)

@@ -40,6 +40,7 @@ from denizen.app.settings.knowledge import (
     SandboxSection,
 )
 from denizen.app.settings.models import ModelsSection
+from denizen.app.settings.schedules import ScheduleName, ScheduleSection
 from denizen.app.settings.tools import (
     CommandName,
     CommandSection,
@@ -248,6 +249,10 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    schedules: dict[ScheduleName, ScheduleSection] = Field(
+        default_factory=dict[str, ScheduleSection],
+        description="Prompts that agents get at set times, by name. `denizen schedules` writes here.",
+    )
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(
         default_factory=dict[str, OwnSkillSection],

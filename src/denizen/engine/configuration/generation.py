@@ -24,9 +24,11 @@ from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
+from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
@@ -99,6 +101,7 @@ class Generation:
     guild_fields: frozenset[GuildField] = frozenset(NARROWING)
     makes_titles: bool = True
     is_model_chosen: bool = False
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
@@ -125,6 +128,8 @@ class Runtime:
     def __init__(self) -> None:
         self._current: Generation | None = None
         self._leases: dict[int, int] = {}
+        self.swapped = Signal()
+        """Sent when there is another generation."""
 
     @property
     def current(self) -> Generation:
@@ -146,6 +151,7 @@ class Runtime:
     async def swap(self, generation: Generation) -> None:
         """Makes `generation` the current one and closes the old one as soon as nobody uses it."""
         old, self._current = self._current, generation
+        self.swapped.send()
         if old is not None:
             await self._close_if_unused(old)
 
