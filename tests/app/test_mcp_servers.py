@@ -41,7 +41,7 @@ async def tiers(denizen: Denizen) -> dict[str, Tier]:
     return {tool.spec.name: tool.tier for tool in await denizen.queries.list_tools() if "small" in tool.spec.name}
 
 
-@pytest.mark.proves("LW3")
+@pytest.mark.proves("LW3", "T4")
 async def test_a_server_goes_on_through_changes_that_are_not_its_own(home: Home):
     configure(home)
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:

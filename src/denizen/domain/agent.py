@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from enum import StrEnum
 
+from denizen.domain.hook import Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.record import record
 from denizen.domain.routing import AUTO, scale_steps
@@ -212,7 +213,8 @@ class Agent:
     """A persona with its model, its limits and its tools.
 
     `reasoning` lets a model think first that can be told to; `show_reasoning` shows people what it thought.
-    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose.
+    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks` run
+    around each of its turns.
     """
 
     name: AgentName
@@ -226,6 +228,7 @@ class Agent:
     instructions: AgentInstructions = field(default_factory=AgentInstructions)
     history: HistorySettings = field(default_factory=HistorySettings)
     tool_access: ToolAccess = field(default_factory=ToolAccess)
+    hooks: Hooks = field(default_factory=Hooks)
 
     @property
     def model_word(self) -> str:

@@ -12,12 +12,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from denizen.domain.hook import fill_args
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 
 LATE_AFTER = timedelta(minutes=2)
 """A time that is seen so much later was missed: the server was not there."""
+LAST_RUN, LAST_RUN_EPOCH = "last_run", "last_run_epoch"
 FIRST_LAST_RUN = timedelta(hours=1)
 """A schedule that never ran is told that it ran so long ago."""
 SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -170,11 +172,19 @@ def _count_times(number: int) -> str:
 def list_variables(
     schedule: Schedule, run: ScheduleRun, *, last_run_at: datetime | None, last_response: str, next_task: str
 ) -> Mapping[str, str]:
-    """Returns what the run is told: its hooks, and `{{name}}` in its prompt."""
+    """Returns what the hooks of the run may tell."""
     last = last_run_at or run.planned_at - FIRST_LAST_RUN
     return {
-        "last_run": last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
-        "last_run_epoch": str(int(last.astimezone(UTC).timestamp())),
+        LAST_RUN: last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
+        LAST_RUN_EPOCH: str(int(last.astimezone(UTC).timestamp())),
         "last_response": last_response,
         "next_task": next_task,
     }
+
+
+def fill_prompt(prompt: str, variables: Mapping[str, str]) -> str:
+    """Returns the prompt with the times of the last run filled in. What others may have written, such as an earlier
+    answer, is not: it would be read as the owner's words.
+    """
+    times = {name: value for name, value in variables.items() if name in (LAST_RUN, LAST_RUN_EPOCH)}
+    return str(fill_args({"prompt": prompt}, times)["prompt"])

@@ -24,13 +24,16 @@ from denizen.domain.verdict import CallOutcome
 
 
 class TurnStatus(StrEnum):
-    """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it."""
+    """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it; SKIPPED: a hook
+    found that there was nothing to do (`domain/hook`), so it has neither an answer nor a failure.
+    """
 
     OPEN = "open"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
     REFUSED = "refused"
+    SKIPPED = "skipped"
 
     @property
     def is_final(self) -> bool:
@@ -73,6 +76,7 @@ class Sender:
 class RequestOptions:
     """How a sender wants a message answered. `model` overrides the agent's model for this turn. `is_administration` is
     set for chats about the administration, by those who checked that the sender may have one (`engine/chats`).
+    `variables` are what the hooks of the turn may tell (`domain/hook`), such as when a schedule ran last.
     """
 
     instructions: str = ""
@@ -80,6 +84,7 @@ class RequestOptions:
     max_output_tokens: int | None = None
     is_administration: bool = False
     demands: AnswerDemands = field(default_factory=AnswerDemands)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @record

@@ -20,12 +20,14 @@ from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.guild_settings import NARROWING, GuildField
+from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.domain.turn import Turn
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
@@ -82,7 +84,8 @@ class Generation:
 
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
-    all agents.
+    all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns. `schedules` are by
+    name.
     """
 
     number: int
@@ -102,6 +105,12 @@ class Generation:
     makes_titles: bool = True
     is_model_chosen: bool = False
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
+    trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+
+    def find_hooks(self, turn: Turn) -> Hooks:
+        """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it."""
+        agent = self.agents.get(turn.agent)
+        return (agent.hooks if agent else NO_HOOKS) + self.trigger_hooks.get(turn.principal.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""

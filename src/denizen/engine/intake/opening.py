@@ -40,6 +40,9 @@ again after a change of the configuration has the same steps.
 ADMINISTRATION = "administration"
 """Among the options of a turn: it belongs to a chat about the administration."""
 
+VARIABLES = "variables"
+"""Among the options of a turn: what its hooks may tell."""
+
 UNWANTED = "unwanted"
 """The failure of a piece that was tried when its turn ended: it is not tried once more."""
 
@@ -278,6 +281,7 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
         DEMANDS: demands_to_json(asked.demands) or None,
         "supplied": None if session.history is None else [_row(message) for message in session.history],
         ADMINISTRATION: asked.is_administration or None,
+        VARIABLES: dict(asked.variables) or None,
         "asked_by_bot": request.sender.author.is_bot or None,
         "queue_key": session.place.conversation_id if session.place else None,
         "owed": _owed(request.owed) if request.owed else None,

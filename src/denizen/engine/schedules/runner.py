@@ -29,6 +29,7 @@ from denizen.domain.schedule import (
     Schedule,
     ScheduleRun,
     ScheduleState,
+    fill_prompt,
     list_variables,
     plan_run,
 )
@@ -228,16 +229,17 @@ class ScheduleRunner:
     async def _open_turn(self, schedule: Schedule, run: ScheduleRun, target: _Target, now: datetime) -> None:
         conduct, principal = schedule.conduct, schedule.principal
         home = session_place(schedule)
+        variables = await self._list_variables(schedule, run)
         turn = await self._turns.submit(
             TurnRequest(
                 agent=schedule.agent,
                 place=target.place,
                 sender=Sender(Author(principal.key, schedule.name), principal, target.reach),
-                parts=(TextPart(schedule.prompt),),
+                parts=(TextPart(fill_prompt(schedule.prompt, variables)),),
                 platform_id=run.id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=conduct.new_session),
-                options=RequestOptions(model=conduct.model),
+                options=RequestOptions(model=conduct.model, variables=variables),
             )
         )
         async with self._store.work() as work:
