@@ -16,7 +16,7 @@ NEW_YEAR = "0 0 1 1 *"
 STATES = "SELECT status FROM schedule_runs ORDER BY position"
 
 
-def write_schedule(where: str, *, name: str = "news", cron: str = NEW_YEAR, more: str = "") -> str:
+def write_schedule(where: int, *, name: str = "news", cron: str = NEW_YEAR, more: str = "") -> str:
     return f"""\
 schedules:
   {name}:

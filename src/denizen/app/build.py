@@ -60,6 +60,7 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.engine.schedules.runner import ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
@@ -127,6 +128,7 @@ class Denizen:
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
+    schedule_catalog: ScheduleCatalog
     restart: RestartSignal
 
     @property
@@ -301,6 +303,10 @@ def _build_denizen(
         skills=skills,
     )
     turns = TurnRunner(runtime, services)
+    times = CroniterTimes()
+    schedules = ScheduleRunner(
+        runtime, store, clock, turns, channels, times, partial(read_next_task, home / AGENTS_FOLDER)
+    )
     return Denizen(
         home=home,
         settings=settings,
@@ -313,9 +319,8 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
-        schedules=ScheduleRunner(
-            runtime, store, clock, turns, channels, CroniterTimes(), partial(read_next_task, home / AGENTS_FOLDER)
-        ),
+        schedules=schedules,
+        schedule_catalog=ScheduleCatalog(runtime, store, clock, times, schedules.changed),
         restart=restart,
     )
 

@@ -139,9 +139,14 @@ class ScheduleState:
     last_run_at: datetime | None = None
 
 
-def schedule_run_id(schedule: str, planned_at: datetime, *, asked: str = "") -> str:
-    """The same for the same time, so that it runs once whoever sees it first. `asked` tells runs by hand apart."""
-    return derive("run", schedule, planned_at.isoformat(), asked)
+def planned_run_id(schedule: str, planned_at: datetime) -> str:
+    """Returns the id of the run at that time: it runs once, whoever sees it first."""
+    return derive("run", schedule, planned_at.astimezone(UTC).isoformat())
+
+
+def asked_run_id(schedule: str, key: str) -> str:
+    """Returns the id of the run that somebody asked for, with a key of their own."""
+    return derive("run", schedule, "asked", key)
 
 
 def plan_run(schedule: Schedule, due: DueTimes, *, is_busy: bool, now: datetime) -> ScheduleRun:
@@ -156,7 +161,7 @@ def plan_run(schedule: Schedule, due: DueTimes, *, is_busy: bool, now: datetime)
     elif due.earlier and not is_late:
         note = f"Before it, {_count_times(due.earlier)} came while the server was not there."
     return ScheduleRun(
-        id=schedule_run_id(schedule.name, due.at),
+        id=planned_run_id(schedule.name, due.at),
         schedule=schedule.name,
         planned_at=due.at,
         seen_at=now,

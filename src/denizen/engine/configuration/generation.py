@@ -84,8 +84,8 @@ class Generation:
 
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
-    all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns. `schedules` are by
-    name.
+    all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
+    `schedules` are by name.
     """
 
     number: int
