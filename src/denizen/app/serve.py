@@ -26,6 +26,7 @@ from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.schedule_configuration import HomeSchedules
 from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.setup_wizard import SetupWizard
@@ -53,6 +54,7 @@ from denizen.web.http.dependencies import (
     GapServices,
     InstanceServices,
     KnowledgeServices,
+    ScheduleServices,
     UserServices,
     WebDependencies,
 )
@@ -304,6 +306,9 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
+            schedules=ScheduleServices(
+                denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, external.configuration)
+            ),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -82,18 +82,12 @@ class ScheduleCatalog:
         runs = await self.list_runs(name, limit=1)
         return self._show(schedule, runs[0] if runs else None)
 
+    def has(self, name: str) -> bool:
+        return name in self._runtime.current.schedules
+
     def find(self, name: str) -> Schedule:
         """Raises NotFound."""
-        schedules = self._runtime.current.schedules
-        if name not in schedules:
-            near = difflib.get_close_matches(name, schedules, n=1)
-            known = f"Known schedules: {', '.join(sorted(schedules))}." if schedules else "There are none yet."
-            raise NotFound(
-                f"There is no schedule '{name[:64]}'.",
-                code="schedule_unknown",
-                fix=f"Did you mean '{near[0]}'?" if near else known,
-            )
-        return schedules[name]
+        return find_schedule(self._runtime.current.schedules, name)
 
     async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[RunListing]:
         """Returns the runs of a schedule, or of all, the newest first; also of one that is gone."""
@@ -129,6 +123,19 @@ class ScheduleCatalog:
     def _show(self, schedule: Schedule, last: RunListing | None) -> ScheduleListing:
         times = self._times.list_after(schedule.cron, schedule.zone, self._clock.now())
         return ScheduleListing(schedule, next(times) if schedule.enabled else None, last)
+
+
+def find_schedule(schedules: Mapping[str, Schedule], name: str) -> Schedule:
+    """Returns the schedule of that name. Raises NotFound, naming the nearest."""
+    if name not in schedules:
+        near = difflib.get_close_matches(name, schedules, n=1)
+        known = f"Known schedules: {', '.join(sorted(schedules))}." if schedules else "There are none yet."
+        raise NotFound(
+            f"There is no schedule '{name[:64]}'.",
+            code="schedule_unknown",
+            fix=f"Did you mean '{near[0]}'?" if near else known,
+        )
+    return schedules[name]
 
 
 async def _with_turns(work: UnitOfWork, runs: Sequence[ScheduleRun]) -> Sequence[RunListing]:
