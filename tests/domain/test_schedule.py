@@ -14,9 +14,9 @@ from denizen.domain.schedule import (
     RunStatus,
     Schedule,
     fill_prompt,
-    list_variables,
     plan_run,
     planned_run_id,
+    schedule_variables,
 )
 from tests.clock import NOON
 
@@ -54,14 +54,14 @@ def test_times_count_anew_when_they_are_others_or_the_schedule_was_switched(othe
 
 def test_the_first_run_is_told_that_the_last_was_an_hour_ago() -> None:
     run = plan_run(DAILY, DueTimes(NOON), is_busy=False, now=NOON)
-    first = list_variables(DAILY, run, last_run_at=None, last_response="", next_task="tidy up")
+    first = schedule_variables(DAILY, run, last_run_at=None, last_response="", next_task="tidy up")
     assert first == {
         "last_run": "2026-11-21T12:00:00+01:00",
         "last_run_epoch": str(int(NOON.timestamp()) - 3600),
         "last_response": "",
         "next_task": "tidy up",
     }
-    later = list_variables(DAILY, run, last_run_at=NOON - timedelta(days=1), last_response="None.", next_task="")
+    later = schedule_variables(DAILY, run, last_run_at=NOON - timedelta(days=1), last_response="None.", next_task="")
     assert (later["last_run"], later["last_response"]) == ("2026-11-20T13:00:00+01:00", "None.")
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from denizen.domain.hook import fill_args
+from denizen.domain.hook import NO_HOOKS, Hooks, fill_args
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
@@ -59,6 +59,7 @@ class ScheduleConduct:
     model: str = ""
     wake_agent: bool = True
     delivery: ScheduleDelivery = ScheduleDelivery()
+    hooks: Hooks = NO_HOOKS
 
 
 @record(kw_only=True)
@@ -174,7 +175,7 @@ def _count_times(number: int) -> str:
     return "1 time" if number == 1 else f"{number} times"
 
 
-def list_variables(
+def schedule_variables(
     schedule: Schedule, run: ScheduleRun, *, last_run_at: datetime | None, last_response: str, next_task: str
 ) -> Mapping[str, str]:
     """Returns what the hooks of the run may tell."""

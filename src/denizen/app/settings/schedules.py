@@ -22,6 +22,7 @@ from denizen.app.settings.fields import (
     read_digits,
     refuse,
 )
+from denizen.app.settings.hooks import HooksSection
 from denizen.app.settings.problem import ConfigProblem, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
@@ -106,6 +107,10 @@ class ScheduleSection(Section):
         default=CatchUp.SKIP,
         description="What becomes of times at which the server was not there: `skip`, or `once`: one run for all.",
     )
+    hooks: HooksSection = default_section(
+        "Calls of tools around each run, behind those of the agent. `{{last_run}}`, `{{last_run_epoch}}`, "
+        "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
+    )
     owner: Text = Field(
         default="", description="Who had an agent make it, as `discord:ID`: their own, which their tools may change."
     )
@@ -129,7 +134,7 @@ def _build(
         name=name,
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
-        conduct=copy_fields(section, ScheduleConduct, delivery=delivery),
+        conduct=copy_fields(section, ScheduleConduct, delivery=delivery, hooks=section.hooks.record),
     )
 
 

@@ -30,8 +30,8 @@ from denizen.domain.schedule import (
     ScheduleRun,
     ScheduleState,
     fill_prompt,
-    list_variables,
     plan_run,
+    schedule_variables,
 )
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
@@ -274,7 +274,7 @@ class ScheduleRunner:
             before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
             turn = await work.turns.find(before) if before else None
         last_run_at = next((each.last_run_at for each in states if each.name == schedule.name), None)
-        return list_variables(
+        return schedule_variables(
             schedule,
             run,
             last_run_at=last_run_at,
