@@ -9,7 +9,7 @@ from denizen_sdk.records import from_json
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleDelivery:
+class ScheduleDeliveryInfo:
     """Where answers go: `to` is log, discord or discord-dm; `target` the id of the channel or the person."""
 
     to: str
@@ -33,24 +33,38 @@ class ScheduleRunInfo:
     cost_usd: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleInfo:
-    """A schedule. `next_at` is None while it is off, `last` its newest run. `owner` is who had an agent make it."""
+@dataclass(frozen=True, slots=True)
+class ScheduleTimes:
+    """The times of a schedule. `next_at` is None while it is off."""
 
-    name: str
     cron: str
     zone: str
-    prompt: str
-    agent: str
+    catch_up: str
+    next_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConductInfo:
+    """How the runs of a schedule go."""
+
     session: str
     new_session: bool
     model: str
-    enabled: bool
     wake_agent: bool
-    delivery: ScheduleDelivery
-    catch_up: str
+    delivery: ScheduleDeliveryInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleInfo:
+    """A schedule, with its newest run in `last`. `owner` is who had an agent make it."""
+
+    name: str
+    prompt: str
+    agent: str
+    enabled: bool
+    times: ScheduleTimes
+    conduct: ScheduleConductInfo
     owner: str = ""
-    next_at: str | None = None
     last: ScheduleRunInfo | None = None
 
 

@@ -39,8 +39,13 @@ def test_two_times_that_the_clock_jumps_over_are_one() -> None:
 def test_a_job_of_every_hour_runs_in_every_hour_that_passes() -> None:
     autumn = list_local("*/30 * * * *", "2026-10-25T01:30", 6)
     assert [each[3:] for each in autumn] == [
-        "01:30+0200", "02:00+0200", "02:30+0200", "02:00+0100", "02:30+0100", "03:00+0100",
-    ]  # fmt: skip
+        "01:30+0200",
+        "02:00+0200",
+        "02:30+0200",
+        "02:00+0100",
+        "02:30+0100",
+        "03:00+0100",
+    ]
     assert list_local("@hourly", "2026-03-29T01:00", 2) == ["29 01:00+0100", "29 03:00+0200"]
 
 
@@ -75,9 +80,21 @@ def test_the_latest_time_is_the_last_one_that_was_listed(cron: str, zone: str, s
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "* * * *", "* * * * * *", "60 * * * *", "0 24 * * *", "R * * * *", "H 3 * * *", "0 0 31 2 *", "@reboot",
-     "0 9 * * xyz", "0 9 * * * 2027"],
-)  # fmt: skip
+    [
+        "",
+        "x",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "0 24 * * *",
+        "R * * * *",
+        "H 3 * * *",
+        "0 0 31 2 *",
+        "@reboot",
+        "0 9 * * xyz",
+        "0 9 * * * 2027",
+    ],
+)
 def test_what_is_no_expression_of_five_fields_or_never_comes_is_refused(text: str) -> None:
     assert not is_cron(text)
 

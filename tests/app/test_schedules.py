@@ -68,11 +68,11 @@ async def open_schedules(home: Home, text: str = TEXT) -> AsyncGenerator[Served]
 async def test_a_schedule_is_switched_over_http_in_the_file_and_in_force_at_once(home: Home) -> None:
     async with open_schedules(home) as server, server.client("key-of-olga") as olga:
         off = await olga.switch_schedule("news", enabled=False)
-        assert (off.enabled, off.next_at) == (False, None)
+        assert (off.enabled, off.times.next_at) == (False, None)
         assert server.text == TEXT.replace("new?\n", "new?\n    enabled: false\n")
         assert not server.denizen.runtime.current.schedules["news"].enabled
         on = await olga.switch_schedule("news", enabled=True)
-        assert on.next_at is not None
+        assert on.times.next_at is not None
         assert "# at nine" in server.text and "# Every morning." in server.text
 
 

@@ -37,7 +37,7 @@ LATE = NOON + timedelta(hours=5)
         (ONCE, 2, False, LATE, RunStatus.WAITING, AWAY + "; this run is for all of them."),
         (ONCE, 2, True, LATE, RunStatus.SKIPPED, "The run before had not ended."),
     ],
-)  # fmt: skip
+)
 def test_a_time_runs_is_skipped_behind_a_run_or_was_missed(
     schedule: Schedule, earlier: int, is_busy: bool, now: datetime, status: RunStatus, note: str
 ) -> None:

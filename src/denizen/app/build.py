@@ -53,6 +53,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.events.signal import Signal
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -61,7 +62,7 @@ from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.schedules.catalog import ScheduleCatalog
-from denizen.engine.schedules.runner import ScheduleRunner
+from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
@@ -122,13 +123,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    queries: Queries
     statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
-    schedule_catalog: ScheduleCatalog
     restart: RestartSignal
 
     @property
@@ -141,6 +140,14 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def queries(self) -> Queries:
+        return Queries(self.runtime, self.services, self.platforms.channels)
+
+    @property
+    def schedule_catalog(self) -> ScheduleCatalog:
+        return ScheduleCatalog(self.schedules.resources)
 
     @property
     def simulation(self) -> Simulation | None:
@@ -303,9 +310,12 @@ def _build_denizen(
         skills=skills,
     )
     turns = TurnRunner(runtime, services)
-    times = CroniterTimes()
-    schedules = ScheduleRunner(
-        runtime, store, clock, turns, channels, times, partial(read_next_task, home / AGENTS_FOLDER)
+    resources = ScheduleResources(
+        runtime=runtime,
+        store=store,
+        clock=clock,
+        times=CroniterTimes(),
+        changed=Signal(channels.added, runtime.swapped),
     )
     return Denizen(
         home=home,
@@ -314,13 +324,11 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        queries=Queries(runtime, services, channels),
         statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
-        schedules=schedules,
-        schedule_catalog=ScheduleCatalog(runtime, store, clock, times, schedules.changed),
+        schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         restart=restart,
     )
 

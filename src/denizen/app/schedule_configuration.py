@@ -30,18 +30,17 @@ class HomeSchedules:
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
         self._catalog.find(name)
-        return await self._configuration.put_values(by, await self._plan(name, values))
+        section = await self._configuration.find_value(f"schedules.{name}")
+        written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
+        wanted = {key: value for key, value in values.items() if value is not None or key in written}
+        changed: dict[KeyPath, Json] = {
+            (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value
+        }
+        return await self._configuration.put_values(by, changed)
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
         self._catalog.find(name)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): None})
-
-    async def _plan(self, name: str, values: Mapping[str, Json]) -> Mapping[KeyPath, Json]:
-        """Returns the changes of the file. What is to be taken out and is not there needs none."""
-        section = await self._configuration.find_value(f"schedules.{name}")
-        written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
-        wanted = {key: value for key, value in values.items() if value is not None or key in written}
-        return {(*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value}
 
 
 def schedule_exists(name: str) -> Conflict:

@@ -202,7 +202,7 @@ def _fields(listing: ScheduleListing) -> dict[str, Json]:
         "model": conduct.model,
         "enabled": schedule.enabled,
         "wake_agent": conduct.wake_agent,
-        "delivery": {"to": conduct.delivery.to.value, "target": conduct.delivery.target},
+        "delivery": {"to": conduct.delivery.name, "target": conduct.delivery.target},
         "catch_up": schedule.catch_up.value,
         "owner": schedule.owner,
         "next_at": listing.next_at.isoformat() if listing.next_at else None,

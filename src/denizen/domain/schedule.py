@@ -26,15 +26,15 @@ SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class DeliveryRoute(StrEnum):
-    """Where the answer goes: into the log alone, to a channel on Discord, or to a person there."""
+    """The way of an answer: into the log alone, to a channel of a platform, or to a person there."""
 
     LOG = "log"
-    DISCORD = "discord"
-    DISCORD_DM = "discord-dm"
+    CHANNEL = "channel"
+    DIRECT = "direct"
 
 
 class CatchUp(StrEnum):
-    """What becomes of times that were missed: nothing, or one run for all of them."""
+    """The fate of times that were missed: nothing, or one run for all of them."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -45,7 +45,19 @@ class ScheduleDelivery:
     """`target` is the id of a channel, or of a person; without a person it is an owner of the account."""
 
     to: DeliveryRoute = DeliveryRoute.LOG
+    platform: str = ""
     target: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the way in the configuration, such as `log`, `discord` or `discord-dm`."""
+        match self.to:
+            case DeliveryRoute.LOG:
+                return self.to.value
+            case DeliveryRoute.CHANNEL:
+                return self.platform
+            case DeliveryRoute.DIRECT:
+                return f"{self.platform}-dm"
 
 
 @record(kw_only=True)
@@ -132,7 +144,7 @@ class ScheduleRun:
 
 @record(kw_only=True)
 class ScheduleState:
-    """What is kept of a schedule between runs. `looked_until` is the last time that was dealt with."""
+    """The memory of a schedule between runs. `looked_until` is the last time that was dealt with."""
 
     name: str
     definition: str

@@ -59,7 +59,7 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
             new_session=True,
             model="balanced",
             wake_agent=False,
-            delivery=ScheduleDelivery(DeliveryRoute.DISCORD, "123"),
+            delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"),
         ),
     )
 
@@ -84,7 +84,7 @@ def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -
         ("prompt: ' '\ncron: '@daily'", 3, "must not be empty"),
         ("cron: '@daily'", 2, "prompt"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_run_is_refused_with_line_and_reason(home: Home, lines: str, line: int, message: str) -> None:
     problem = refuse(home, write(lines))
     assert (problem["line"], message in str(problem)) == (line, True), problem
@@ -94,7 +94,7 @@ def test_a_message_to_the_owner_needs_an_owner(home: Home) -> None:
     text = write("prompt: x\ncron: '@daily'\ndelivery: discord-dm")
     assert "nobody is the owner" in refuse(home, text + DISCORD)["message"]
     owned = home.load(text + DISCORD + "    owners: [7]\n", TOKEN="t").schedules["news"]
-    assert owned.conduct.delivery == ScheduleDelivery(DeliveryRoute.DISCORD_DM)
+    assert owned.conduct.delivery == ScheduleDelivery(DeliveryRoute.DIRECT, "discord")
 
 
 @pytest.mark.parametrize("name", ["News", "a b", "ä", "-x", "x" * 65])

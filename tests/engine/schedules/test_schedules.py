@@ -16,8 +16,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.events.signal import Signal
 from denizen.engine.schedules.catalog import RunListing, ScheduleCatalog
-from denizen.engine.schedules.runner import ScheduleRunner, session_place
+from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner, session_place
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
@@ -75,10 +76,16 @@ async def open_process(
     clock = clock or ManualClock()
     model = model or ScriptedModel(otherwise=ScriptedReply("Nothing."))
     async with open_engine(model, store=store, log=log, clock=clock) as engine:
-        times, channels = CroniterTimes(), ConnectedAccounts()
-        runner = ScheduleRunner(engine.runtime, engine.store, clock, engine.turns, channels, times, lambda _: next_task)
-        catalog = ScheduleCatalog(engine.runtime, engine.store, clock, times, runner.changed)
-        process = Process(engine, runner, catalog, clock)
+        channels = ConnectedAccounts()
+        resources = ScheduleResources(
+            runtime=engine.runtime,
+            store=engine.store,
+            clock=clock,
+            times=CroniterTimes(),
+            changed=Signal(channels.added, engine.runtime.swapped),
+        )
+        runner = ScheduleRunner(resources, engine.turns, channels, lambda _: next_task)
+        process = Process(engine, runner, ScheduleCatalog(resources), clock)
         await process.configure(*schedules)
         yield process
 
@@ -139,7 +146,7 @@ async def test_runs_know_the_last_run_the_last_answer_and_the_next_task() -> Non
 
 @pytest.mark.proves("T28")
 async def test_without_waking_the_agent_the_prompt_is_left_in_the_session() -> None:
-    note = replace(HOURLY, conduct=ScheduleConduct(wake_agent=False, delivery=ScheduleDelivery(DeliveryRoute.DISCORD)))
+    note = replace(HOURLY, conduct=ScheduleConduct(wake_agent=False, delivery=ScheduleDelivery(DeliveryRoute.CHANNEL)))
     async with open_process(note) as server:
         await server.pass_time(hours=1)
         assert await server.outcomes() == ["noted"]
@@ -284,14 +291,14 @@ async def test_a_clock_that_is_put_back_repeats_nothing_and_goes_on() -> None:
 
 
 async def test_a_run_waits_for_its_account_and_fails_with_the_reason() -> None:
-    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.DISCORD, "123"))
+    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"))
     async with open_process(replace(HOURLY, conduct=there)) as server:
         await server.pass_time(hours=1)
         assert await server.outcomes() == ["waiting"]
         await server.pass_time(minutes=11)
         [run] = await server.runs()
         assert run.outcome == "failed"
-        assert run.reason.startswith("The account of ada is not connected to Discord.")
+        assert run.reason.startswith("The account of ada is not connected to discord.")
 
 
 async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:

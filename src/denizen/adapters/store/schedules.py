@@ -1,4 +1,4 @@
-"""What is kept of schedules, and their runs."""
+"""The states of schedules, and their runs."""
 
 from __future__ import annotations
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 
 from denizen.adapters.cron import is_cron
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
     Section,
@@ -32,6 +33,8 @@ from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.schedule import SCHEDULE_NAME, CatchUp, DeliveryRoute, Schedule, ScheduleConduct, ScheduleDelivery
 
 PROMPT_CHARS = 20_000
+LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
+_ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
 _TARGET = re.compile(r"[0-9]{1,20}")
 
 
@@ -68,8 +71,8 @@ Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), W
 class DeliverySection(Section):
     """Where the answer goes. `delivery: log` is the short form."""
 
-    to: DeliveryRoute = Field(
-        default=DeliveryRoute.LOG,
+    to: Literal["log", "discord", "discord-dm"] = Field(
+        default="log",
         description="`log`: it stays in the session; `discord`: into a channel; `discord-dm`: to a person.",
     )
     target: Target = Field(
@@ -78,12 +81,16 @@ class DeliverySection(Section):
 
     @model_validator(mode="after")
     def _has_target(self) -> Self:
-        if self.to is DeliveryRoute.DISCORD and not self.target:
+        if self.to == CHANNEL and not self.target:
             fix = "Write delivery: {to: discord, target: '123456789012345678'}, with the id of the channel."
             raise refuse("a delivery into a channel needs its id.", fix, key="target")
-        if self.to is DeliveryRoute.LOG and self.target:
+        if self.to == LOG and self.target:
             raise refuse("the log has no target.", "Write to: discord or to: discord-dm, or take the target out.")
         return self
+
+    @property
+    def record(self) -> ScheduleDelivery:
+        return ScheduleDelivery(_ROUTES[self.to], "" if self.to == LOG else PLATFORM, self.target)
 
 
 class ScheduleSection(Section):
@@ -127,14 +134,13 @@ def _build(
     name: str, section: ScheduleSection, agents: Mapping[AgentName, Agent], default_agent: AgentName
 ) -> Schedule:
     agent = AgentName(section.agent) or default_agent
-    delivery = copy_fields(section.delivery, ScheduleDelivery)
     return copy_fields(
         section,
         Schedule,
         name=name,
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
-        conduct=copy_fields(section, ScheduleConduct, delivery=delivery, hooks=section.hooks.record),
+        conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
     )
 
 
@@ -144,12 +150,12 @@ def find_schedule_problems(
     """Yields a problem for each delivery that can never arrive."""
     for name, section in schedules.items():
         agent, delivery = section.agent or default_agent, section.delivery
-        if delivery.to is DeliveryRoute.LOG:
+        if delivery.to == LOG:
             continue
         path, account = ("schedules", name, "delivery"), discord.accounts.get(agent)
         if account is None:
             fix = suggest(agent, discord.accounts, noun="accounts")
             yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
-        elif delivery.to is DeliveryRoute.DISCORD_DM and not delivery.target and not account.owners:
+        elif delivery.to == DIRECT and not delivery.target and not account.owners:
             fix = "Write the person's id as target, or channels.discord.owners."
             yield document.problem(path, f"nobody is the owner of the account of '{agent}'.", fix)

@@ -1,4 +1,4 @@
-"""What people see of schedules: when each runs next, how its runs went and what they cost; and runs by hand."""
+"""Shows schedules to people: when each runs next, how its runs went and what they cost; and runs by hand."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun, asked_run_id
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.configuration.generation import Runtime
-from denizen.engine.events.signal import Signal
-from denizen.engine.schedules.runner import has_open_run
-from denizen.ports.schedules import CronTimes
-from denizen.ports.store import Store, UnitOfWork
+from denizen.engine.schedules.runner import ScheduleResources, has_open_run
+from denizen.ports.store import UnitOfWork
 
 
 @record
@@ -43,7 +39,7 @@ class RunListing:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What its turn has cost; None while that is not known."""
+        """The cost of its turn; None while that is not known."""
         return self.turn.result.usage.cost_usd if self.turn and self.turn.status is not TurnStatus.OPEN else None
 
 
@@ -57,14 +53,11 @@ class ScheduleListing:
 
 
 class ScheduleCatalog:
-    """The schedules of the configuration in force. `changed` is sent when a run was asked for."""
+    """The schedules of the configuration in force."""
 
-    def __init__(self, runtime: Runtime, store: Store, clock: Clock, times: CronTimes, changed: Signal) -> None:
-        self._runtime = runtime
-        self._store = store
-        self._clock = clock
-        self._times = times
-        self._changed = changed
+    def __init__(self, resources: ScheduleResources) -> None:
+        self._resources = resources
+        self._runtime, self._store, self._clock = resources.runtime, resources.store, resources.clock
 
     async def list_schedules(self) -> Sequence[ScheduleListing]:
         """Returns the schedules in the order of the configuration."""
@@ -117,12 +110,12 @@ class ScheduleCatalog:
                     fix="Wait until it has ended.",
                 )
             await work.schedules.add_run(run)
-        self._changed.send()
+        self._resources.changed.send()
         return run
 
     def _show(self, schedule: Schedule, last: RunListing | None) -> ScheduleListing:
-        times = self._times.list_after(schedule.cron, schedule.zone, self._clock.now())
-        return ScheduleListing(schedule, next(times) if schedule.enabled else None, last)
+        next_at = self._resources.find_next(schedule, self._clock.now()) if schedule.enabled else None
+        return ScheduleListing(schedule, next_at, last)
 
 
 def find_schedule(schedules: Mapping[str, Schedule], name: str) -> Schedule:

@@ -51,7 +51,22 @@ MAX_COUNTED = 1000
 """So many missed times are counted."""
 PLATFORM = "schedule"
 """The platform of sessions that no person has."""
-DISCORD = "discord"
+
+
+@record(kw_only=True)
+class ScheduleResources:
+    """The resources that all who work on schedules share. `changed` is sent when there may be something to do."""
+
+    runtime: Runtime
+    store: Store
+    clock: Clock
+    times: CronTimes
+    changed: Signal
+
+    def find_next(self, schedule: Schedule, after: datetime) -> datetime:
+        """Returns the first time of the schedule after that one."""
+        return next(self.times.list_after(schedule.cron, schedule.zone, after))
+
 
 ReadNextTask = Callable[[AgentName], str]
 """Reads the agent's `next_task.md`; empty where there is none. Blocks."""
@@ -81,31 +96,21 @@ class ScheduleRunner:
     """One for a process. `run` runs what is due, until it is cancelled. Schedules are those in force at the moment."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        store: Store,
-        clock: Clock,
-        turns: TurnRunner,
-        channels: ConnectedAccounts,
-        times: CronTimes,
-        read_next_task: ReadNextTask,
+        self, resources: ScheduleResources, turns: TurnRunner, channels: ConnectedAccounts, read_next_task: ReadNextTask
     ) -> None:
-        self._runtime = runtime
-        self._store = store
-        self._clock = clock
+        self.resources = resources
+        self._runtime, self._store = resources.runtime, resources.store
+        self._clock, self._times = resources.clock, resources.times
         self._turns = turns
         self._channels = channels
-        self._times = times
         self._read_next_task = read_next_task
         self._watched: dict[str, _WatchedSchedule] = {}
         self._generation = 0
-        self.changed = Signal(channels.added, runtime.swapped)
-        """Sent when there may be something to do at once."""
 
     async def run(self) -> None:
         """Without schedules it waits for a change of the configuration, and does nothing else."""
         while True:
-            changed = self.changed.next
+            changed = self.resources.changed.next
             wait_s = await self.look()
             with anyio.move_on_after(wait_s):
                 await changed.wait()
@@ -152,11 +157,7 @@ class ScheduleRunner:
         self._watched = {name: self._watch(schedule, known[name]) for name, schedule in schedules.items()}
 
     def _watch(self, schedule: Schedule, state: ScheduleState) -> _WatchedSchedule:
-        return _WatchedSchedule(schedule, state, self.find_next(schedule, state.looked_until))
-
-    def find_next(self, schedule: Schedule, after: datetime) -> datetime:
-        """Returns the first time of the schedule after that one."""
-        return next(self._times.list_after(schedule.cron, schedule.zone, after))
+        return _WatchedSchedule(schedule, state, self.resources.find_next(schedule, state.looked_until))
 
     async def _deal_with(self, watched: _WatchedSchedule, now: datetime) -> None:
         """Writes down what becomes of the times that have come. Where the clock was put back, they count anew, and
@@ -229,7 +230,18 @@ class ScheduleRunner:
     async def _open_turn(self, schedule: Schedule, run: ScheduleRun, target: _Target, now: datetime) -> None:
         conduct, principal = schedule.conduct, schedule.principal
         home = session_place(schedule)
-        variables = await self._list_variables(schedule, run)
+        async with self._store.work(write=False) as work:
+            states = await work.schedules.list_states()
+            begun = await work.schedules.list_begun(schedule.name, limit=2)
+            before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
+            last_turn = await work.turns.find(before) if before else None
+        variables = schedule_variables(
+            schedule,
+            run,
+            last_run_at=next((each.last_run_at for each in states if each.name == schedule.name), None),
+            last_response=last_turn.result.reply if last_turn else "",
+            next_task=await to_thread.run_sync(partial(self._read_next_task, schedule.agent)),
+        )
         turn = await self._turns.submit(
             TurnRequest(
                 agent=schedule.agent,
@@ -267,21 +279,6 @@ class ScheduleRunner:
             await work.schedules.set_status(run.id, RunStatus.NOTED)
             await work.schedules.set_last_run(schedule.name, now)
 
-    async def _list_variables(self, schedule: Schedule, run: ScheduleRun) -> Mapping[str, str]:
-        async with self._store.work(write=False) as work:
-            states = await work.schedules.list_states()
-            begun = await work.schedules.list_begun(schedule.name, limit=2)
-            before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
-            turn = await work.turns.find(before) if before else None
-        last_run_at = next((each.last_run_at for each in states if each.name == schedule.name), None)
-        return schedule_variables(
-            schedule,
-            run,
-            last_run_at=last_run_at,
-            last_response=turn.result.reply if turn else "",
-            next_task=await to_thread.run_sync(partial(self._read_next_task, schedule.agent)),
-        )
-
     # --- where it is answered ----------------------------------------------------------------------------------------
 
     async def _find_target(self, schedule: Schedule) -> _Target:
@@ -291,36 +288,33 @@ class ScheduleRunner:
         delivery, agent = schedule.conduct.delivery, schedule.agent
         if delivery.to is DeliveryRoute.LOG or not schedule.conduct.wake_agent:
             return _Target(session_place(schedule))
-        channel = self._channels.find(DISCORD, agent)
+        channel = self._channels.find(delivery.platform, agent)
         if channel is None:
             raise Unavailable(
-                f"The account of {agent} is not connected to Discord.",
+                f"The account of {agent} is not connected to {delivery.platform}.",
                 code="account_away",
                 fix="Look at its token, or deliver to the log.",
             )
         owed = ReplyTarget(agent, may_be_silent=True)
-        if delivery.to is DeliveryRoute.DISCORD_DM:
-            place = await channel.open_direct(delivery.target or self._find_owner(agent))
-            return _Target(place, owed, AskerReach.OTHERS)
+        if delivery.to is DeliveryRoute.DIRECT:
+            owners = self._runtime.current.account_policy_for(delivery.platform, agent).staff.owners
+            person = delivery.target or min(owners, default="")
+            if not person:
+                raise NeedsAttention(
+                    "Nobody is the owner of this account.",
+                    code="owner_unknown",
+                    fix="Name a person as the target of the delivery, or the owners of the account.",
+                )
+            return _Target(await channel.open_direct(person), owed, AskerReach.OTHERS)
         async with self._store.work(write=False) as work:
-            room = await work.archive.find_room(DISCORD, delivery.target)
+            room = await work.archive.find_room(delivery.platform, delivery.target)
         if room is None:
             raise NotFound(
-                f"The account of {agent} sees no channel {delivery.target} on Discord.",
+                f"The account of {agent} sees no channel {delivery.target}.",
                 code="channel_unknown",
                 fix="Name a channel that it may read and write in.",
             )
         return _Target(room.place, replace(owed, guild=room.guild), AskerReach.OTHERS)
-
-    def _find_owner(self, agent: AgentName) -> str:
-        owners = self._runtime.current.account_policy_for(DISCORD, agent).staff.owners
-        if not owners:
-            raise NeedsAttention(
-                "Nobody is the owner of this account.",
-                code="owner_unknown",
-                fix="Name a person as the target of the delivery, or write channels.discord.owners.",
-            )
-        return min(owners)
 
 
 def session_place(schedule: Schedule) -> Place:

@@ -22,7 +22,14 @@ from denizen.web.http.request import (
     read_object,
 )
 from denizen.web.http.routing import Access
-from denizen_sdk.schedules import ScheduleDelivery, ScheduleInfo, ScheduleRunInfo, StartedRun
+from denizen_sdk.schedules import (
+    ScheduleConductInfo,
+    ScheduleDeliveryInfo,
+    ScheduleInfo,
+    ScheduleRunInfo,
+    ScheduleTimes,
+    StartedRun,
+)
 
 _LIMIT = QueryParameter(name="limit", default="20", low=1, high=500)
 
@@ -112,19 +119,18 @@ def schedule_to_wire(listing: ScheduleListing) -> ScheduleInfo:
     schedule, conduct = listing.schedule, listing.schedule.conduct
     return ScheduleInfo(
         name=schedule.name,
-        cron=schedule.cron,
-        zone=schedule.zone,
         prompt=schedule.prompt,
         agent=schedule.agent,
-        session=schedule.session_name,
-        new_session=conduct.new_session,
-        model=conduct.model,
         enabled=schedule.enabled,
-        wake_agent=conduct.wake_agent,
-        delivery=ScheduleDelivery(conduct.delivery.to.value, conduct.delivery.target),
-        catch_up=schedule.catch_up.value,
+        times=ScheduleTimes(schedule.cron, schedule.zone, schedule.catch_up.value, _format_time(listing.next_at)),
+        conduct=ScheduleConductInfo(
+            session=schedule.session_name,
+            new_session=conduct.new_session,
+            model=conduct.model,
+            wake_agent=conduct.wake_agent,
+            delivery=ScheduleDeliveryInfo(conduct.delivery.name, conduct.delivery.target),
+        ),
         owner=schedule.owner,
-        next_at=_format_time(listing.next_at),
         last=run_to_wire(listing.last) if listing.last else None,
     )
 

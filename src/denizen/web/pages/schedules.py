@@ -14,7 +14,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.record import record
-from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule
+from denizen.domain.schedule import CatchUp, Schedule
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import ScheduleServices, WebDependencies
@@ -35,10 +35,11 @@ _NOTICES = {
     "asked": "The run begins in a moment.",
     "removed": "The schedule was removed. The history of its runs stays.",
 }
+LOG = "log"
 ROUTES: Sequence[tuple[str, str]] = (
-    (DeliveryRoute.LOG.value, "nowhere: it stays in the session"),
-    (DeliveryRoute.DISCORD.value, "into a channel on Discord"),
-    (DeliveryRoute.DISCORD_DM.value, "to a person on Discord"),
+    (LOG, "nowhere: it stays in the session"),
+    ("discord", "into a channel on Discord"),
+    ("discord-dm", "to a person on Discord"),
 )
 CATCH_UPS: Sequence[tuple[str, str]] = (
     (CatchUp.SKIP.value, "are left out"),
@@ -205,19 +206,15 @@ class SchedulePages:
 
 def read_schedule_form(form: Mapping[str, str]) -> Mapping[str, Json]:
     """Returns the keys of the configuration that a form says; None for those that it leaves to the default."""
-    to = form.get("to") or DeliveryRoute.LOG.value
-    delivery: dict[str, Json] = {"to": to, "target": form.get("target", "").strip()}
+    to, target = form.get("to") or LOG, form.get("target", "").strip()
+    delivery: dict[str, Json] = {"to": to, "target": target} if target else {"to": to}
     return {
         **{name: form.get(name, "").strip() or None for name in _TEXTS},
         "new_session": True if form.get("new_session") else None,
         "wake_agent": None if form.get("wake_agent") else False,
-        "delivery": None if to == DeliveryRoute.LOG and not delivery["target"] else _shorten(delivery),
+        "delivery": None if delivery == {"to": LOG} else delivery,
         "catch_up": None if form.get("catch_up", "") in ("", CatchUp.SKIP) else form["catch_up"],
     }
-
-
-def _shorten(delivery: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in delivery.items() if value}
 
 
 def _read_values(schedule: Schedule) -> Mapping[str, str]:
@@ -230,7 +227,7 @@ def _read_values(schedule: Schedule) -> Mapping[str, str]:
         "prompt": schedule.prompt,
         "session": conduct.session,
         "model": conduct.model,
-        "to": conduct.delivery.to.value,
+        "to": conduct.delivery.name,
         "target": conduct.delivery.target,
         "catch_up": schedule.catch_up.value,
         "new_session": "yes" if conduct.new_session else "",
