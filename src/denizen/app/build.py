@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -68,6 +69,9 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
+
+if TYPE_CHECKING:
+    from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""
@@ -135,6 +139,11 @@ class Denizen:
         """The settings of agents that their owners have made besides the configuration."""
         assert self.services.assistant is not None  # as `open_denizen` builds it
         return self.services.assistant
+
+    @property
+    def delegations(self) -> Delegations:
+        """The tasks that agents gave to others."""
+        return self.generation_deps.open_delegations()
 
     @property
     def memories(self) -> MemoryBrowser:
@@ -299,6 +308,7 @@ def _build_denizen(
         search=knowledge.search,
         sandbox=adapters.sandbox,
     )
+    turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -308,8 +318,8 @@ def _build_denizen(
         mcp=adapters.mcp,
         own_skills=SkillRegistry(home),
         skills=skills,
+        open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    turns = TurnRunner(runtime, services)
     resources = ScheduleResources(
         runtime=runtime,
         store=store,
@@ -339,6 +349,13 @@ def read_next_task(agents: Path, agent: AgentName) -> str:
         return (agents / agent / NEXT_TASK_FILE).read_text(encoding="utf-8-sig", errors="replace").strip()
     except OSError:
         return ""
+
+
+def open_delegations(runtime: Runtime, services: EngineServices, turns: TurnRunner) -> Delegations:
+    """Returns what hands tasks from agent to agent. It is imported only when it is needed."""
+    from denizen.engine.delegation.delegations import Delegations
+
+    return Delegations(runtime, services, turns)
 
 
 def make_home(home: Path) -> None:

@@ -251,7 +251,7 @@ class Config(Section):
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
     schedules: dict[ScheduleName, ScheduleSection] = Field(
         default_factory=dict[str, ScheduleSection],
-        description="Prompts that agents get at set times, by name. `denizen schedules` writes here.",
+        description="Prompts that agents get at set times, by name. `denizen schedules add` writes here.",
     )
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(

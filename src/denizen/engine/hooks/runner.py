@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from typing import Any, cast
 
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.hook import RESPONSE, Hook, fill_args, is_plain, list_variables
+from denizen.domain.hook import RESPONSE, Hook, Hooks, fill_args, is_plain, list_variables
 from denizen.domain.ids import CallId, TurnId, derive, derive_call_key
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart
@@ -105,6 +105,10 @@ class _Stage:
         return self.opened.turn
 
 
+def _find_hooks(generation: Generation, turn: Turn) -> Hooks:
+    return generation.find_hooks(turn.agent, turn.principal, is_delegated=turn.parent is not None)
+
+
 class HookRunner:
     """One of a process."""
 
@@ -125,7 +129,7 @@ class HookRunner:
         variables = _read_variables(turn)
         stage = _Stage(
             name="before",
-            hooks=await self._fix("before", generation.find_hooks(turn.agent, turn.principal).before),
+            hooks=await self._fix("before", _find_hooks(generation, turn).before),
             opened=opened,
             generation=generation,
             variables=variables,
@@ -166,7 +170,7 @@ class HookRunner:
         if turn.status is not TurnStatus.DONE:  # it ended otherwise meanwhile, in another process
             return {"status": turn.status}
         async with self._runtime.lease() as generation:
-            hooks = await self._fix("after", generation.find_hooks(turn.agent, turn.principal).after)
+            hooks = await self._fix("after", _find_hooks(generation, turn).after)
             if not hooks:
                 return {"status": "none"}
             async with store.work(write=False) as work:

@@ -1,4 +1,4 @@
-"""What is kept of schedules between runs, and their runs.
+"""The states of schedules between runs, and their runs.
 
 Revision ID: 1007
 """
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "1007"
-down_revision = "1006"
+down_revision = "1009"
 branch_labels = None
 depends_on = None
 
