@@ -72,10 +72,8 @@ RUN = RunListing(
     )
 )
 FORM = ScheduleForm(
-    values=dict.fromkeys(
-        ("name", "cron", "zone", "prompt", "agent", "to", "target", "catch_up", "session", "model"), "x"
-    )
-    | dict.fromkeys(("new_session", "wake_agent"), "yes"),
+    values=dict.fromkeys(("name", "cron", "zone", "prompt", "agent", "to", "target", "catch_up", "session"), "x")
+    | {"model": "x", "new_session": "yes", "wake_agent": "yes"},
     agents=[("ada", "ada")],
     routes=ROUTES,
     catch_ups=CATCH_UPS,

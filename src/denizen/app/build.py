@@ -54,11 +54,14 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
 from denizen.engine.events.signal import Signal
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -132,6 +135,9 @@ class Denizen:
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
+    bus: EventBus
+    events: EventLog
+    community_events: CommunityEvents
     restart: RestartSignal
 
     @property
@@ -327,6 +333,7 @@ def _build_denizen(
         times=CroniterTimes(),
         changed=Signal(channels.added, runtime.swapped),
     )
+    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -339,6 +346,9 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
+        bus=bus,
+        events=EventLog(runtime, store, clock, bus),
+        community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
 

@@ -121,6 +121,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         is_model_chosen=bool(chosen.model),
         schedules=settings.schedules,
         trigger_hooks={each.principal.key: each.conduct.hooks for each in settings.schedules.values()},
+        events=settings.events,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))

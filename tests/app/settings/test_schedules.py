@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,7 +25,7 @@ def refuse(home: Home, text: str) -> Any:
     """Returns the problem of a configuration that has one."""
     with pytest.raises(InvalidInput) as raised:
         home.load(text, TOKEN="t")
-    [problem] = raised.value.context["problems"]
+    [problem] = cast("list[Any]", raised.value.context["problems"])
     return problem
 
 

@@ -19,6 +19,7 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
+from denizen.domain.event_listener import EventSettings
 from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
@@ -85,7 +86,7 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
-    `schedules` are by name.
+    `schedules` are by name, `events` the listeners and the routes of webhooks.
     """
 
     number: int
@@ -106,6 +107,7 @@ class Generation:
     is_model_chosen: bool = False
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+    events: EventSettings = field(default_factory=EventSettings)
 
     def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
         """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
