@@ -11,20 +11,35 @@ import anyio
 import pytest
 
 from denizen.adapters.cron import CroniterTimes
+from denizen.domain.approval import ApprovalChoice
+from denizen.domain.audit import AuditKind
 from denizen.domain.errors import Conflict, NotFound
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.hook import Hook, Hooks
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
+from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.audit.audit_log import read_log
 from denizen.engine.events.signal import Signal
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.schedules.catalog import RunListing, ScheduleCatalog
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner, session_place
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.clock import NOON, ManualClock
-from tests.engine.engine_fixture import ANA, NAME, EngineFixture, open_engine
-from tests.timing import poll
+from tests.engine.engine_fixture import (
+    ANA,
+    LOOK,
+    NAME,
+    WRITE,
+    EngineFixture,
+    ToolsetFixture,
+    open_engine,
+    wait_for_approvals,
+)
+from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +59,10 @@ class Process:
         """Reloads with these schedules."""
         current = self.engine.runtime.current
         named = {each.name: each for each in schedules}
-        await self.engine.runtime.swap(replace(current, number=current.number + 1, schedules=named))
+        hooks = {each.principal.key: each.conduct.hooks for each in schedules}
+        await self.engine.runtime.swap(
+            replace(current, number=current.number + 1, schedules=named, trigger_hooks=hooks)
+        )
         await self.runner.look()
 
     async def pass_time(self, *, minutes: float = 0, hours: float = 0) -> None:
@@ -72,10 +90,11 @@ async def open_process(
     log: MemoryLog | None = None,
     clock: ManualClock | None = None,
     next_task: str = "",
+    tools: ToolsetFixture | None = None,
 ) -> AsyncGenerator[Process]:
     clock = clock or ManualClock()
     model = model or ScriptedModel(otherwise=ScriptedReply("Nothing."))
-    async with open_engine(model, store=store, log=log, clock=clock) as engine:
+    async with open_engine(model, tools, store=store, log=log, clock=clock) as engine:
         channels = ConnectedAccounts()
         resources = ScheduleResources(
             runtime=engine.runtime,
@@ -336,3 +355,69 @@ async def test_without_schedules_nothing_is_looked_for() -> None:
         server.clock.advance(minutes=59)
         server.clock.advance(seconds=50)
         assert await server.runner.look() == 10
+
+
+# --- hooks and tools --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("T24")
+async def test_the_hooks_of_a_run_know_the_last_run_the_last_answer_and_the_next_task() -> None:
+    told = {"q": "{{last_run}}, {{last_run_epoch}}, {{last_response}}, {{next_task}}"}
+    hooks = Hooks((Hook("look", told),), (Hook("write", {"q": "{{response}} after {{last_run}}"}),))
+    async with open_process(replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), next_task="Water.") as server:
+        for _ in range(2):
+            await server.pass_time(hours=1)
+            *_, last = await server.runs()
+            assert last.turn
+            with anyio.fail_after(HANG_LIMIT_S):
+                await server.engine.durable.wait(hook_run_id(last.turn.id))
+        noon, one = int(NOON.timestamp()), int(NOON.timestamp()) + 3600
+        assert [each.args["q"] for each in server.engine.tools.calls] == [
+            f"2026-11-21T12:00:00+00:00, {noon}, , Water.",
+            "Nothing. after 2026-11-21T12:00:00+00:00",
+            f"2026-11-21T13:00:00+00:00, {one}, Nothing., Water.",
+            "Nothing. after 2026-11-21T13:00:00+00:00",
+        ]
+
+
+@pytest.mark.proves("T29")
+async def test_a_run_that_a_hook_skips_counts_as_run_and_each_run_may_have_a_session_of_its_own() -> None:
+    skip = Hooks((Hook("look", {"q": "news"}, "found news"),))
+    schedule = replace(HOURLY, conduct=ScheduleConduct(hooks=skip, new_session=True))
+    async with open_process(schedule) as server:
+        await server.pass_time(hours=1)
+        [run] = await server.runs()
+        assert (run.outcome, run.reason) == ("skipped", "A hook found that there was nothing to do.")
+        assert not server.engine.model.requests
+        await server.configure(replace(schedule, conduct=ScheduleConduct(new_session=True)))
+        for _ in range(2):
+            await server.pass_time(hours=1)
+        skipped, first, second = [each.turn for each in await server.runs()]
+        assert skipped and first and second
+        variables = first.options["variables"]
+        assert isinstance(variables, dict) and variables["last_run"] == "2026-11-21T13:00:00+00:00"
+        assert len({skipped.session_id, first.session_id, second.session_id}) == 3
+
+
+@pytest.mark.proves("X-internal-calls-automation")
+async def test_the_calls_of_a_run_and_of_its_hooks_pass_the_gate_in_the_name_of_the_schedule() -> None:
+    hooks = Hooks((Hook("look", {"q": "hook"}), Hook("wipe", {"q": "hook"})))
+    model = ScriptedModel(ScriptedReply(calls=[call("wipe", q="run"), call("look", q="run")]), ScriptedReply("Done."))
+    wipe, owner = replace(WRITE, name="wipe", tier=Tier.DANGEROUS), replace(ANA, roles=frozenset({RoleName.OWNER}))
+    async with open_process(
+        replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), model=model, tools=ToolsetFixture([LOOK, wipe])
+    ) as server:
+        await server.pass_time(hours=1)
+        for _ in ("hook", "run"):
+            [asked] = await wait_for_approvals(server.engine.store)
+            assert asked.request.requester == "schedule:news"
+            await server.engine.turns.approvals.decide(asked.id, owner, ApprovalChoice.DENY)
+        assert await server.outcomes() == ["done"]
+        assert [each.args["q"] for each in server.engine.tools.calls] == ["hook", "run"]
+        events = [each.event async for each in read_log(server.engine.store) if each.event.kind is AuditKind.CALL]
+        assert [(each.actor, each.subject, each.details["origin"]) for each in events] == [
+            ("schedule:news", "look", "hook"),
+            ("schedule:news", "wipe", "hook"),
+            ("schedule:news", "wipe", "model"),
+            ("schedule:news", "look", "model"),
+        ]

@@ -35,7 +35,10 @@ class RunListing:
     def reason(self) -> str:
         """Why it went so; empty where there is nothing to tell."""
         failure = self.turn.result.failure if self.turn else None
-        return " ".join(part for part in (self.run.note, failure.message if failure else "") if part)
+        why = failure.message if failure else ""
+        if self.turn and self.turn.status is TurnStatus.SKIPPED:
+            why = "A hook found that there was nothing to do."
+        return " ".join(part for part in (self.run.note, why) if part)
 
     @property
     def cost_usd(self) -> Decimal | None:
