@@ -19,7 +19,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T1-automation",
         "4.1 T1",
         "Schedules and delegation read the runtime when their turn starts, like web, terminals and platforms.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -226,14 +226,14 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule has name, cron expression, prompt, session (`cron:<name>` by default), model, agent, enabled, "
         "delivery (log, discord, discord-dm), `wakeAgent`, `newSession` and hooks.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T28",
         "4.6",
         "With `wakeAgent` off a schedule only leaves its prompt in the session, counts as run, and asks no model.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -248,7 +248,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule's first run takes its last run as one hour ago, and its next task comes from the agent's "
         "`next_task.md`.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -271,7 +271,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule can be run by hand and switched over HTTP, which is written back to the configuration, and "
         "schedules start anew on a reload.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 4.10 Discord and commands
