@@ -38,6 +38,7 @@ from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.projects import ProjectRepository, TaskChangeRepository
+from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -399,6 +400,8 @@ class UnitOfWork(Protocol):
     def projects(self) -> ProjectRepository: ...
     @property
     def task_changes(self) -> TaskChangeRepository: ...
+    @property
+    def schedules(self) -> ScheduleRepository: ...
     @property
     def delegations(self) -> DelegationRepository: ...
     @property

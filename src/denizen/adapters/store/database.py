@@ -31,6 +31,7 @@ from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.projects import SqlProjects, SqlTaskChanges
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
+from denizen.adapters.store.schedules import SqlSchedules
 from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
 from denizen.adapters.store.spending import SqlLedger, SqlSpending
@@ -87,6 +88,7 @@ class SqlUnitOfWork:
     reminders = _bind(SqlReminders)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
+    schedules = _bind(SqlSchedules)
     delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)

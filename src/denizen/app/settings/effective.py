@@ -25,6 +25,7 @@ from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.knowledge import HomeFolders, SandboxSection
 from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.problem import ConfigProblem
+from denizen.app.settings.schedules import build_schedules
 from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection
 from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSection, ToolSection
 from denizen.app.settings.yaml_document import ConfigDocument, write_document
@@ -38,6 +39,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
+from denizen.domain.schedule import Schedule
 
 DATABASE_FILE = "denizen.db"
 
@@ -134,6 +136,10 @@ class Settings:
         """None where it is off."""
         section = self.config.task_watcher
         return section.build_policy(self.default_agent) if section.enabled else None
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:
+        return build_schedules(self.config.schedules, self.agents, self.default_agent)
 
     @property
     def events(self) -> EventSettings:
