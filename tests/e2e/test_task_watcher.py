@@ -6,9 +6,11 @@ import re
 import signal
 
 import pytest
+from anyio import to_thread
 
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
+from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 from tests.e2e.records import count_rows, read_turns
@@ -76,3 +78,43 @@ def test_a_change_is_looked_at_once_when_the_process_is_killed_meanwhile(home: H
     assert [turn.status for turn in turns] == [TurnStatus.DONE] * 2
     assert len({turn.session_id for turn in turns}) == 2
     assert "First" not in str(provider.server.bodies[-1])
+
+
+@pytest.mark.proves("T-config-task-watcher", "T24")
+def test_a_hook_knows_the_action_and_the_task_and_may_skip_the_turn(home: Home, provider: Provider) -> None:
+    hook = (
+        '{tool: task_query, args: {search: "{{task_title}}", status: "{{task_status}}"}, skip_if: "\\\\[done\\\\] Tea"}'
+    )
+    home.configure(
+        provider.server.openai_url,
+        rest=f"task_watcher:\n  enabled: true\n  debounce_ms: 0\n  hooks: {{before_run: {hook}}}\n",
+    )
+    assert home.do("tasks", "add", "Tea", "--status", "done").code == 0
+    add_task(home, "Milk")
+    provider.script(ModelAnswer(text="Done."))
+    with home.serve():
+        provider.requests.await_count(1)
+        wait_until(lambda: count_waiting(home) == 0)
+    assert "Milk" in str(provider.server.bodies[0])
+    assert sorted(turn.status for turn, _ in read_turns(home.store_url)) == [TurnStatus.DONE, TurnStatus.SKIPPED]
+
+
+@pytest.mark.anyio
+async def test_the_answer_is_posted_once_into_a_channel_although_the_process_is_killed(
+    deployment: DiscordDeployment,
+) -> None:
+    where = deployment.general.id
+    deployment.configure(rest=f'{WATCHING.rstrip()[:-1]}, delivery: {{to: discord, target: "{where}"}}}}\n')
+    async with deployment.run() as zero:  # learns of the channel
+        await deployment.until(lambda: deployment.rows("SELECT id FROM rooms"))
+        await zero.stop()
+    await to_thread.run_sync(add_task, deployment.home, "Tea")
+    deployment.script(HangingAnswer())
+    async with deployment.run() as first:
+        await deployment.until(lambda: deployment.requests)
+        await first.kill()
+    deployment.script("I will buy it.")
+    async with deployment.run():
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["I will buy it."]
+    assert deployment.rows("SELECT status FROM turns WHERE principal_kind = 'task_watcher'") == [("done",)]

@@ -196,10 +196,11 @@ async def watch_tasks(denizen: Denizen) -> None:
         changed = denizen.projects.changed.next
         with anyio.move_on_after(WATCHER_PAUSE_S):
             await changed.wait()
+    from denizen.engine.outbox.answer_target import AnswerTargets
     from denizen.engine.projects.watcher import TaskWatcher
 
-    services = denizen.services
-    watcher = TaskWatcher(denizen.runtime, services.store, services.clock, denizen.turns.ask, denizen.projects.changed)
+    targets = AnswerTargets(denizen.runtime, denizen.services.store, denizen.platforms.channels)
+    watcher = TaskWatcher(denizen.projects, targets, denizen.turns.ask)
     await watcher.run()
 
 

@@ -38,6 +38,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
+from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -70,9 +71,6 @@ SHELL_LOG = "denizen.app.shell"
 
 ServicesForOptions = Callable[[Mapping[str, Json]], SkillServices]
 """Returns the services of a skill whose own settings are these."""
-
-PROJECTS = "projects"
-"""The skill whose tools the task watcher needs."""
 
 _TOOL_WORDS = {"knowledge": "knowledge", "shell": "bash"}
 """A pattern of an agent that contains the word names tools of the skill."""
@@ -189,7 +187,7 @@ def explain_idle(skill: str, settings: Settings) -> str:
     prompt; a tool that an agent names is there all the same.
     """
     section = settings.tools.get(skill, ToolSection())
-    if skill == PROJECTS and section.enabled is None:
+    if skill == TASK_SKILL and section.enabled is None:
         if settings.task_watcher is not None or _is_named(skill, settings):
             return ""
         return f"Write `tools.{skill}.enabled: true`, or name its tools in the `tools` of an agent."

@@ -15,9 +15,11 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName, derive
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
+from denizen.domain.schedule import ScheduleDelivery
 
 MAX_NAME_CHARS = 100
 MAX_TITLE_CHARS = 200
@@ -72,6 +74,8 @@ class ProjectStatus(StrEnum):
 
 TASK_TOOLS = ("tasks", "task_query", "projects", "documents")
 """The tools that work on projects and tasks; the task watcher's agent has them whatever else it has."""
+TASK_SKILL = "projects"
+"""The skill that has them."""
 WATCHER = Principal(PrincipalKind.TASK_WATCHER, "tasks", "task watcher")
 """The one on whose behalf the turns of the task watcher run. It has no role."""
 
@@ -175,14 +179,16 @@ class TaskChange:
 
 @record(kw_only=True)
 class TaskWatcherPolicy:
-    """Which agent looks at changed tasks, what it is told, and how long after the last change. Only the `triggers`
-    count.
+    """Which agent looks at changed tasks, what it is told, how long after the last change, and where its answer goes.
+    Only the `triggers` count. `hooks` run around each turn.
     """
 
     agent: AgentName
     prompt: str
     debounce_ms: int = 5000
     triggers: frozenset[TaskAction] = frozenset(TaskAction)
+    delivery: ScheduleDelivery = ScheduleDelivery()
+    hooks: Hooks = NO_HOOKS
 
     def watches(self, action: TaskAction, audience: str, by: Principal) -> bool:
         """Whether a change is looked at. What the watcher does itself is not, nor what only one person may read."""

@@ -21,6 +21,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import ReaderDirectory
 from denizen.ports.toolset import CallOptions, CallScope
@@ -50,6 +51,7 @@ class ProjectFixture:
     runtime: Runtime
     platform: MemoryPlatform
     account: MemoryChannel
+    channels: ConnectedAccounts
     boards: ProjectBoards
     skill: SkillToolset
     rooms: dict[str, Room] = field(default_factory=dict[str, Room])
@@ -75,6 +77,10 @@ class ProjectFixture:
         return await self.skill.call(
             ToolCall(CallId("call_1"), tool, args), self.scope(who, where, tainted=tainted, key=key)
         )
+
+    @property
+    def targets(self) -> AnswerTargets:
+        return AnswerTargets(self.runtime, self.store, self.channels)
 
     async def watch(self, policy: TaskWatcherPolicy | None) -> None:
         await self.runtime.swap(replace(self.runtime.current, task_watcher=policy))
@@ -108,4 +114,4 @@ async def open_projects() -> AsyncGenerator[ProjectFixture]:
     services = ServicesFixture(store.path.parent, clock).services()
     services = replace(services, scoped=ScopedServices(open_projects=boards.open))
     skill = SkillToolset(load_builtin("projects"), services)
-    yield ProjectFixture(store, clock, runtime, platform, account, boards, skill, rooms)
+    yield ProjectFixture(store, clock, runtime, platform, account, channels, boards, skill, rooms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -14,6 +14,7 @@ from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.message import TextPart
 from denizen.domain.project import WATCHER, TaskAction, TaskDraft, TaskStatus, TaskWatcherPolicy
+from denizen.domain.schedule import DeliveryRoute, ScheduleDelivery
 from denizen.domain.taint import find_part_taint
 from denizen.domain.tool import Taint
 from denizen.domain.turn import TurnRequest, TurnStatus
@@ -54,7 +55,7 @@ async def open_watcher(policy: TaskWatcherPolicy = POLICY) -> AsyncGenerator[tup
         await engine.watch(policy)
         asked = Asked()
         asked.gate.set()
-        yield engine, TaskWatcher(engine.runtime, engine.store, engine.clock, asked, engine.boards.changed), asked
+        yield engine, TaskWatcher(engine.boards, engine.targets, asked), asked
 
 
 async def add(engine: ProjectFixture, title: str) -> str:
@@ -226,3 +227,42 @@ async def test_a_task_that_is_gone_is_not_looked_at() -> None:
         engine.clock.advance(10)
         await watcher.look()
         assert asked.requests == []
+
+
+DELIVERED = ScheduleDelivery(DeliveryRoute.CHANNEL, "discord")
+
+
+async def deliver_to(engine: ProjectFixture, room: str) -> None:
+    where = replace(DELIVERED, target=engine.rooms[room].id)
+    await engine.watch(TaskWatcherPolicy(agent=ADA, prompt="Look.", delivery=where))
+
+
+async def test_the_answer_goes_into_a_channel_whose_readers_may_all_read_the_project() -> None:
+    async with open_watcher() as (engine, watcher, asked):
+        await deliver_to(engine, "dev")
+        await add(engine, "Open")
+        await engine.boards.open(engine.scope(ANA, "staff")).create_task(TaskDraft(title="Secret"))
+        await engine.boards.open_for(OLGA).create_task(TaskDraft(title="Of the owners"))
+        engine.clock.advance(10)
+        await watcher.look()
+        places = {title: request.place for title, request in zip(asked.about, asked.requests, strict=True)}
+        dev = engine.rooms["dev"].place
+        assert (places["Open"], places["Of the owners"]) == (dev, dev)
+        assert places["Secret"].platform == "tasks"
+        [told, secret, _] = asked.requests
+        assert told.owed is not None and told.owed.account == ADA and told.owed.may_be_silent
+        assert told.session.place is not None and told.session.place.platform == "tasks"
+        assert secret.owed is None
+
+
+async def test_a_change_waits_for_the_account_and_then_does_without_it() -> None:
+    async with open_watcher() as (engine, watcher, asked):
+        await deliver_to(engine, "dev")
+        engine.channels.remove(engine.account)
+        await add(engine, "Tea")
+        engine.clock.advance(10)
+        assert await watcher.look() == RETRY_S
+        assert asked.requests == []
+        engine.clock.advance(minutes=10)
+        await watcher.look()
+        assert [request.owed for request in asked.requests] == [None]

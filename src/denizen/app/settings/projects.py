@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from denizen.app.settings.fields import Section, SomeText, Text, Whole, at_most
+from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.fields import Section, SomeText, Text, Whole, at_most, default_section
+from denizen.app.settings.hooks import HooksSection
+from denizen.app.settings.problem import ConfigProblem
+from denizen.app.settings.schedules import DeliverySection, find_delivery_problems, read_short_delivery
+from denizen.app.settings.tools import ToolSection
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.ids import AgentName
-from denizen.domain.project import TaskAction, TaskWatcherPolicy
+from denizen.domain.project import TASK_SKILL, TaskAction, TaskWatcherPolicy
 
 PROMPT_CHARS = 20_000
 PROMPT = (
@@ -39,6 +46,13 @@ class TaskWatcherSection(Section):
         description="Which changes count: `created`, and `updated`, which comments are too.",
     )
 
+    delivery: Annotated[DeliverySection, BeforeValidator(read_short_delivery)] = default_section()
+    hooks: HooksSection = default_section(
+        "Calls of tools around each turn, behind those of the agent. `{{action}}`, `{{task_id}}`, `{{task_title}}`, "
+        "`{{task_status}}`, `{{task_project}}`, `{{task_author}}`, `{{task_assignee}}`, `{{task_tags}}`, "
+        "`{{task_due}}` and `{{task_description}}` stand for the change and the task."
+    )
+
     def build_policy(self, default_agent: AgentName) -> TaskWatcherPolicy:
         """Returns what the section means."""
         return TaskWatcherPolicy(
@@ -46,4 +60,23 @@ class TaskWatcherSection(Section):
             prompt=self.prompt,
             debounce_ms=self.debounce_ms,
             triggers=frozenset(self.triggers),
+            delivery=self.delivery.record,
+            hooks=self.hooks.record,
         )
+
+
+def find_watcher_problems(
+    document: ConfigDocument,
+    watcher: TaskWatcherSection,
+    default_agent: str,
+    discord: DiscordSection,
+    tools: Mapping[str, ToolSection],
+) -> Iterator[ConfigProblem]:
+    """Yields a problem where the watcher's answers can never arrive, or its agent would lack the tools for tasks."""
+    if not watcher.enabled:
+        return
+    agent, skill = watcher.agent or default_agent, tools.get(TASK_SKILL)
+    yield from find_delivery_problems(document, ("task_watcher", "delivery"), watcher.delivery, agent, discord)
+    if skill is not None and skill.enabled is False:
+        path = ("tools", TASK_SKILL, "enabled")
+        yield document.problem(path, "the task watcher needs these tools.", "Leave it out, or switch the watcher off.")

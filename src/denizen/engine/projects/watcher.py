@@ -10,27 +10,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import anyio
 
-from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import Author, TextPart
-from denizen.domain.project import WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
+from denizen.domain.project import OWNERS, WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
 from denizen.domain.record import record
+from denizen.domain.schedule import DeliveryRoute
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
-from denizen.engine.configuration.generation import Runtime
-from denizen.engine.events.signal import Signal
+from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
+from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import TASKS
-from denizen.ports.store import Store
 from denizen.skill import quote_untrusted
 
 IDLE_S = 5.0
 """How often one looks for what another process noted, such as the command line."""
 RETRY_S = 30.0
 """The pause before a turn that cannot be opened now is tried again."""
+CONNECT_PATIENCE = timedelta(minutes=10)
+"""How long a change waits for the account that is to deliver the answer."""
 SHOWN_COMMENTS = 10
 
 AskTurn = Callable[[TurnRequest], Awaitable[TurnFinished]]
@@ -45,16 +47,21 @@ class _WatchedTask:
     project: Project
     comments: tuple[TaskComment, ...]
 
+    @property
+    def place(self) -> Place:
+        """The place of the sessions about it."""
+        return Place(TASKS, self.project.id, self.task.id)
+
 
 class TaskWatcher:
-    """One for a process. `run` sees changes through, as long as it runs; `changed` is sent when there may be more."""
+    """One for a process. `run` sees changes through, as long as it runs."""
 
-    def __init__(self, runtime: Runtime, store: Store, clock: Clock, ask: AskTurn, changed: Signal) -> None:
-        self._runtime = runtime
-        self._store = store
-        self._clock = clock
+    def __init__(self, boards: ProjectBoards, targets: AnswerTargets, ask: AskTurn) -> None:
+        self._runtime, self._store, self._clock = boards.runtime, boards.store, boards.clock
+        self._readers = boards.readers
+        self._changed = boards.changed
+        self._targets = targets
         self._ask = ask
-        self._changed = changed
 
     async def run(self) -> None:
         """Looks at changes until it is cancelled."""
@@ -88,7 +95,8 @@ class TaskWatcher:
         watched = await self._load(change)
         if watched is not None:
             try:
-                ended = await self._ask(plan_request(change, watched, policy))
+                target = await self._find_target(change, watched, policy)
+                ended = await self._ask(plan_request(change, watched, policy, target))
             except (Unavailable, LimitExceeded) as error:
                 _log.warning("a changed task waits: %s", error.message, extra=about | error.fields)
                 return False
@@ -100,6 +108,28 @@ class TaskWatcher:
             await work.task_changes.finish(change.id)
         return True
 
+    async def _find_target(self, change: TaskChange, watched: _WatchedTask, policy: TaskWatcherPolicy) -> AnswerTarget:
+        """Returns where the agent answers. That is the log alone where others than those who may read the project would
+        read it, and where the account has been away for long. Raises Unavailable while it is away, and what keeps it
+        from ever writing there.
+        """
+        own, about = AnswerTarget(watched.place), {"task": change.task_id, "change": change.id}
+        if policy.delivery.to is DeliveryRoute.LOG:
+            return own
+        try:
+            target = await self._targets.find(policy.delivery, policy.agent)
+        except Unavailable:
+            if self._clock.now() - change.due_at < CONNECT_PATIENCE:
+                raise
+            _log.warning("the account is away: what is said of a task stays in the log", extra=about)
+            return own
+        audience = watched.project.audience
+        # Owners say themselves where what is theirs is told.
+        if audience == OWNERS or await self._readers.may_hear(audience, target.place, policy.agent):
+            return target
+        _log.warning("not everybody there may read the project: what is said of a task stays in the log", extra=about)
+        return own
+
     async def _load(self, change: TaskChange) -> _WatchedTask | None:
         """None when the task is gone."""
         async with self._store.work(write=False) as work:
@@ -110,18 +140,21 @@ class TaskWatcher:
             return _WatchedTask(task, project, tuple(await work.projects.list_comments(task.id)))
 
 
-def plan_request(change: TaskChange, watched: _WatchedTask, policy: TaskWatcherPolicy) -> TurnRequest:
+def plan_request(
+    change: TaskChange, watched: _WatchedTask, policy: TaskWatcherPolicy, target: AnswerTarget
+) -> TurnRequest:
     """Returns what the agent is asked: in a session that is the task's own and begins anew. What people wrote is
     quoted, so that it counts as foreign text.
     """
-    place = Place(TASKS, watched.project.id, watched.task.id)
+    home = watched.place
     return TurnRequest(
         agent=policy.agent,
-        place=place,
-        sender=Sender(Author(WATCHER.key, WATCHER.name), WATCHER),
+        place=target.place,
+        sender=Sender(Author(WATCHER.key, WATCHER.name), WATCHER, target.reach),
         parts=(TextPart(f"{policy.prompt}\n\n{describe_change(change, watched)}"),),
         platform_id=change.id,
-        session=SessionChoice(is_new=True),
+        owed=target.owed,
+        session=SessionChoice(home if home != target.place else None, is_new=True),
         options=RequestOptions(variables=list_variables(change, watched)),
     )
 
