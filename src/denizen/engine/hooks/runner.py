@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any, cast
 
@@ -155,6 +156,18 @@ class HookRunner:
             await self._services.durable.submit(WORKFLOW, hook_run_id(turn.id), {"turn_id": turn.id})
         except DenizenError as error:
             _log.warning("hooks after a turn not begun: %s", error.message, extra={"turn": turn.id, **error.fields})
+
+    async def finish_after(self, turn_id: TurnId) -> None:
+        """Waits for the hooks after a turn, for a process that ends with it. What cannot be waited for goes on in
+        another one.
+        """
+        durable = self._services.durable
+        with suppress(DenizenError):
+            await durable.wait(turn_id)
+            async with self._services.store.work(write=False) as work:
+                turn = await work.turns.get(turn_id)
+            if turn.options.get(HOOKED) and turn.status is TurnStatus.DONE:
+                await durable.wait(hook_run_id(turn_id))
 
     async def _run_after(self, payload: JsonObject) -> Json:
         store = self._services.store
