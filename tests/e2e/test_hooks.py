@@ -44,7 +44,7 @@ def ask(home: Home, question: str = "Hello") -> dict[str, object]:
     return json.loads(done.out)
 
 
-@pytest.mark.proves("T20", "T21", "T23")
+@pytest.mark.proves("T20", "T23")
 def test_the_examples_of_the_page_do_what_it_says(home: Home, provider: Provider) -> None:
     configure(home, provider, 0, 1)
     duty, note = home.folder / "duty.txt", home.folder / NOTE

@@ -78,7 +78,7 @@ class HookRun:
 
 @record
 class HooksBefore:
-    """What came of the hooks before a turn. `opened` has what they cost, `preface` what stands in front of the
+    """The outcome of the hooks before a turn. `opened` has what they cost, `preface` what stands in front of the
     prompt.
     """
 
