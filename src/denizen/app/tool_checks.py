@@ -21,6 +21,7 @@ from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_
 from denizen.app.toolsets import explain_idle, list_built_in_names, read_servers
 from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
+from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
@@ -77,6 +78,8 @@ def survey_tools(settings: Settings) -> KnownTools:
     """
     specs = [spec for name in BUILTIN if not explain_idle(name, settings) for spec in load_builtin(name).specs()]
     names = {*(spec.name for spec in specs), *(tool.name for tool in settings.custom_tools)}
+    if any(agent.tool_access.delegates_to for agent in settings.agents.values()):
+        names |= set(DELEGATION_TOOLS)
     entries = survey_skills(settings.home, settings.skills)
     may_miss = misses_some(entries, settings.skills)
     for entry in entries:

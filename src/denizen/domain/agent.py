@@ -197,7 +197,7 @@ class ToolAccess:
     always in it. `plan_temperature` is for the plans of an agent that plans.
 
     `administration`: the turn belongs to a chat about the administration, so the agent has the tools for that, and none
-    of the others: what it reads there must not leave the chat.
+    of the others: what it reads there must not leave the chat. `delegates_to` are the agents that it may hand tasks to.
     """
 
     tools: tuple[str, ...] = ("*",)
@@ -206,6 +206,7 @@ class ToolAccess:
     plan_temperature: float = 0.0
     look_up: LookUp = LookUp.AUTO
     administration: bool = False
+    delegates_to: tuple[AgentName, ...] = ()
 
 
 @record

@@ -147,10 +147,12 @@ class TurnRunner:
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
-        limits = generation.policy.rate_limits.of(request.sender.principal)
+        sender = request.sender.principal
+        # What is delegated was not sent by the asker, whose message has been counted.
+        limits = () if request.parent else generation.policy.rate_limits.of(sender)
         # What is read in a chat about the administration must not leave it.
         is_hooked = not request.options.is_administration and bool(
-            generation.find_hooks(agent.name, request.sender.principal)
+            generation.find_hooks(agent.name, sender, is_delegated=request.parent is not None)
         )
         now = self._services.clock.now()
         opened, is_new = await open_turn(
@@ -408,6 +410,11 @@ class TurnRunner:
         else:
             return False
         return True
+
+    def is_stopped(self, key: TurnId) -> bool:
+        """Whether a turn that runs in this process was stopped with `cancel`, and does not only leave it."""
+        running = self._running.get(key)
+        return running is not None and running.scope.cancel_called
 
     def cancel_message(self, request: TurnRequest) -> bool:
         """Stops the turn of a message that was handed in."""

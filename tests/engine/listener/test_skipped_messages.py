@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 HOOKS = Hooks((Hook("look", {"q": "news"}, "^0 "),))
 
 
+@pytest.mark.proves("T26")
 @pytest.mark.usefixtures("immediate_previews")
 async def test_nothing_is_seen_of_a_turn_that_a_hook_skips_and_all_of_one_that_it_does_not() -> None:
     reached, go_on = anyio.Event(), anyio.Event()

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.anyio
 SKIPPING = [Agent(AgentName("denizen"), hooks=Hooks((Hook("weather", {"city": "Oslo"}, "Sunny"),)))]
 
 
+@pytest.mark.proves("T26")
 async def test_the_api_and_the_sdk_tell_that_a_turn_was_skipped_and_give_no_content() -> None:
     model = ScriptedModel()
     async with open_web(model, agents=SKIPPING) as web, web.client() as client, open_client(web) as sdk:

@@ -317,6 +317,12 @@ class AgentSection(Section):
         description="Names or patterns of tools that are in every prompt when there are more than `limits.max_tools`. "
         "The others are chosen by the question, or found with the tool `find_tools`.",
     )
+    delegates_to: tuple[SomeText, ...] = Field(
+        default=(),
+        description="Agents that it may give tasks to, with the tools `delegate`, `task_status` and `cancel_task`. "
+        "They work with their own tools and knowledge, for the one who asked, and give nothing on. What they find "
+        "reaches everybody who may ask this agent.",
+    )
     context: ContextStrategy = Field(
         default=ContextStrategy.SESSION,
         description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the "
@@ -582,6 +588,6 @@ def build_agent(
         sampling=copy_fields(section.sampling, SamplingSettings),
         instructions=instructions,
         history=history,
-        tool_access=copy_fields(section, ToolAccess),
+        tool_access=copy_fields(section, ToolAccess, delegates_to=tuple(map(AgentName, section.delegates_to))),
         hooks=section.hooks.record,
     )

@@ -103,10 +103,13 @@ class Generation:
     is_model_chosen: bool = False
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
 
-    def find_hooks(self, agent: AgentName, asker: Principal) -> Hooks:
-        """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it."""
+    def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
+        """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
+        was triggered by another turn, which has the latter.
+        """
         found = self.agents.get(agent)
-        return (found.hooks if found else NO_HOOKS) + self.trigger_hooks.get(asker.key, NO_HOOKS)
+        own = found.hooks if found else NO_HOOKS
+        return own if is_delegated else own + self.trigger_hooks.get(asker.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import Any, cast
 
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.hook import RESPONSE, Hook, fill_args, is_plain, list_variables
+from denizen.domain.hook import RESPONSE, Hook, Hooks, fill_args, is_plain, list_variables
 from denizen.domain.ids import CallId, TurnId, derive, derive_call_key
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart
@@ -36,10 +36,10 @@ from denizen.engine.intake.opening import HOOKED, VARIABLES, OpenTurn, load_turn
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import LATEST, nested_calls_from_json, outcome_from_json, outcome_to_json
 from denizen.engine.loop.steps import MAX_INNER
-from denizen.engine.prompt.context import choose_account
+from denizen.engine.prompt.context import choose_account, load_delegator
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_all
-from denizen.ports.toolset import CallOptions, CallScope, CallTrail
+from denizen.ports.toolset import CallOptions, CallScope, CallTrail, Delegator
 from denizen.skill.context import quote_untrusted
 
 WORKFLOW = "hooks"
@@ -100,10 +100,15 @@ class _Stage:
     """The taint of each variable; one that has none is missing."""
     step: int
     first: int
+    delegator: Delegator | None
 
     @property
     def turn(self) -> Turn:
         return self.opened.turn
+
+
+def _find_hooks(generation: Generation, turn: Turn) -> Hooks:
+    return generation.find_hooks(turn.agent, turn.principal, is_delegated=turn.parent is not None)
 
 
 class HookRunner:
@@ -126,13 +131,14 @@ class HookRunner:
         variables = _read_variables(turn)
         stage = _Stage(
             name="before",
-            hooks=await self._fix("before", generation.find_hooks(turn.agent, turn.principal).before),
+            hooks=await self._fix("before", _find_hooks(generation, turn).before),
             opened=opened,
             generation=generation,
             variables=variables,
             taint=_find_foreign(variables),
             step=0,
             first=BEFORE,
+            delegator=await load_delegator(self._services.store, turn),
         )
         runs = await self._run(stage)
         usage = sum((run.usage for run in runs), turn.result.usage)
@@ -141,7 +147,7 @@ class HookRunner:
             about = {"turn": turn.id, "agent": turn.agent, "tool": runs[-1].hook.tool}
             _log.info("a hook skipped the turn", extra=about)
             return HooksBefore(opened, is_skipped=True)
-        is_shown = turn.principal.kind is PrincipalKind.SCHEDULE
+        is_shown = turn.principal.kind is PrincipalKind.SCHEDULE and turn.parent is None
         return HooksBefore(opened, write_preface(runs) if is_shown else None)
 
     # --- after a turn ------------------------------------------------------------------------------------------------
@@ -179,7 +185,7 @@ class HookRunner:
         if turn.status is not TurnStatus.DONE:  # it ended otherwise meanwhile, in another process
             return {"status": turn.status}
         async with self._runtime.lease() as generation:
-            hooks = await self._fix("after", generation.find_hooks(turn.agent, turn.principal).after)
+            hooks = await self._fix("after", _find_hooks(generation, turn).after)
             if not hooks:
                 return {"status": "none"}
             async with store.work(write=False) as work:
@@ -196,6 +202,7 @@ class HookRunner:
                 taint={**_find_foreign(variables), RESPONSE: frozenset[Taint]().union(*own) if own else FOREIGN},
                 step=step,
                 first=0,
+                delegator=await load_delegator(store, turn),
             )
             return {"status": "done", "hooks": len(await self._run(stage))}
 
@@ -250,6 +257,7 @@ class HookRunner:
             account=choose_account(stage.opened, stage.turn.agent),
             guild=stage.opened.owed.guild if stage.opened.owed else "",
             taint=frozenset[Taint]().union(*read),
+            delegator=stage.delegator,
             options=CallOptions(idempotency_key=key),
             trail=CallTrail(inner=[]),
         )

@@ -27,7 +27,7 @@ from denizen.domain.taint import find_message_taint, find_part_taint, find_promp
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
-from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn
+from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn, load_turn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.caching import SHORT_S, pauses_between, plan_keep_s
 from denizen.engine.prompt.notes import (
@@ -54,7 +54,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
-from denizen.ports.toolset import AskedText, CallScope, Toolset
+from denizen.ports.toolset import AskedText, CallScope, Delegator, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -180,6 +180,8 @@ async def build_context(
     turn, usual = opened.turn, generation.agent(opened.turn.agent)
     if ADMINISTRATION in turn.options:
         usual = _for_administration(usual)
+    if turn.parent is not None:
+        usual = _for_delegation(usual)
     max_steps = turn.route.max_steps if turn.route else usual.limits.steps
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
@@ -217,6 +219,7 @@ async def build_context(
             guild=opened.owed.guild if opened.owed else "",
             is_administration=agent.tool_access.administration,
             question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
+            delegator=await load_delegator(store, turn),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -239,6 +242,26 @@ def _for_administration(agent: Agent) -> Agent:
     """
     instructions = replace(agent.instructions, answers_from=AnswersFrom.ANYTHING)
     return replace(agent, tool_access=replace(agent.tool_access, administration=True), instructions=instructions)
+
+
+def _for_delegation(agent: Agent) -> Agent:
+    """Returns the agent as it works on a task that another one gave it: it hands nothing on, and reads its own session,
+    also where it takes part in rooms.
+    """
+    history = replace(agent.history, context=ContextStrategy.SESSION)
+    return replace(agent, history=history, tool_access=replace(agent.tool_access, delegates_to=()))
+
+
+async def load_delegator(store: Store, turn: Turn) -> Delegator | None:
+    """Returns who gave the turn its task, with what was asked there; None where somebody asked it."""
+    parent = turn.parent
+    if parent is None:
+        return None
+    try:
+        asked = await load_turn(store, parent.id)
+    except NotFound:  # the chat was deleted meanwhile
+        return Delegator(parent.id, parent.agent)
+    return Delegator(parent.id, parent.agent, join_text(asked.trigger.parts))
 
 
 def _check_results(opened: OpenTurn, messages: Sequence[PromptMessage]) -> None:
