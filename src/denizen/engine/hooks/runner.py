@@ -73,7 +73,7 @@ class HookRun:
     @property
     def output(self) -> str:
         """Its output; empty for one that failed."""
-        return self.outcome.result.text.strip() if self.outcome.state == "done" else ""
+        return _find_output(self.outcome)
 
 
 @record
@@ -147,8 +147,8 @@ class HookRunner:
             about = {"turn": turn.id, "agent": turn.agent, "tool": runs[-1].hook.tool}
             _log.info("a hook skipped the turn", extra=about)
             return HooksBefore(opened, is_skipped=True)
-        is_shown = turn.principal.kind is PrincipalKind.SCHEDULE and turn.parent is None
-        return HooksBefore(opened, write_preface(runs) if is_shown else None)
+        taint = frozenset[Taint]().union(*(run.taint for run in runs if run.output))
+        return HooksBefore(opened, _write_preface(turn, [(run.hook.tool, run.output) for run in runs], taint))
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 
@@ -334,16 +334,27 @@ def hook_run_id(turn_id: TurnId) -> str:
     return derive("hooks", turn_id)
 
 
-def write_preface(runs: Sequence[HookRun]) -> PromptMessage | None:
-    """Returns what stands in front of a prompt: the outputs that are not empty, quoted, each with a rule below it."""
-    said = [(run, truncate(run.output, MAX_OUTPUT_CHARS)) for run in runs if run.output]
-    if not said:
+def restore_preface(turn: Turn, calls: Sequence[CallRecord]) -> PromptMessage | None:
+    """Returns what stood in front of the prompt of a turn, from the record of its calls."""
+    ran = [each for each in calls if each.tool_call.origin is Origin.HOOK and each.step == 0]
+    outputs = [(each.tool_call.tool, _find_output(each.outcome)) for each in ran]
+    return _write_preface(turn, outputs, frozenset(Taint))
+
+
+def _write_preface(turn: Turn, outputs: Sequence[tuple[str, str]], taint: frozenset[Taint]) -> PromptMessage | None:
+    """Returns the outputs by tool that are not empty, quoted, each with a rule below it. Only a schedule gets them."""
+    said = [(tool, truncate(output, MAX_OUTPUT_CHARS)) for tool, output in outputs if output]
+    if not said or turn.principal.kind is not PrincipalKind.SCHEDULE or turn.parent is not None:
         return None
-    texts = [quote_untrusted(output, source=f"the hook {run.hook.tool}") for run, output in said]
-    taint = frozenset({Taint.TOOL}).union(*(run.taint for run, _ in said))
+    texts = [quote_untrusted(output, source=f"the hook {tool}") for tool, output in said]
+    taint |= {Taint.TOOL}
     return replace(
         PromptMessage(Role.USER, (TextPart(RULE.join([*texts, ""]).removesuffix("\n")),), "hook"), taint=taint
     )
+
+
+def _find_output(outcome: CallOutcome) -> str:
+    return outcome.result.text.strip() if outcome.state == "done" else ""
 
 
 def _read_variables(turn: Turn) -> dict[str, str]:
