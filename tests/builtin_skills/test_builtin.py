@@ -32,6 +32,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "web_search": {Tier.LIMITED: "web_search"},
+    "questions": {Tier.LIMITED: "ask_user"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -108,6 +109,7 @@ TOKENS: Mapping[str, int] = {
     "server": 1600,
     "members": 450,
     "components": 300,
+    "questions": 75,
 }
 """What each of the others may cost."""
 

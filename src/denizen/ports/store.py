@@ -35,6 +35,7 @@ from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.questions import QuestionRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -390,6 +391,8 @@ class UnitOfWork(Protocol):
     def post_embeddings(self) -> PostEmbeddingRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def questions(self) -> QuestionRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
     @property

@@ -26,6 +26,7 @@ from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
+from denizen.adapters.store.questions import SqlQuestions
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
@@ -81,6 +82,7 @@ class SqlUnitOfWork:
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
     reminders = _bind(SqlReminders)
+    questions = _bind(SqlQuestions)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)
     sign_ins = _bind(SqlSignIns)

@@ -42,6 +42,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Overview", "/admin"),
             _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
+            NavigationLink("Questions", "/admin/questions", for_owners=True),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),
