@@ -10,8 +10,8 @@ from denizen_sdk.records import from_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionInfo:
-    """A question of an agent, from a turn that `asker` had asked for. `status` is open, answered (the agent was not told
-    yet), delivered, dismissed or lost (nobody was left to tell).
+    """A question of an agent, from a turn that `asker` had asked for. `status` is open, answered (the agent was not
+    told yet), delivered, dismissed or lost (nobody was left to tell).
     """
 
     id: str
