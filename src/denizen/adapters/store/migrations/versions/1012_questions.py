@@ -21,7 +21,7 @@ def upgrade() -> None:
     op.create_table(
         "questions",
         sa.Column("position", POSITION, primary_key=True),
-        sa.Column("id", sa.Text(), nullable=False, unique=True),
+        sa.Column("id", sa.Text(), nullable=False),
         *(
             sa.Column(name, sa.Text(), nullable=False)
             for name in ("turn_id", "agent", "asker", "asker_name", "platform", "channel", "thread", "text")
@@ -31,6 +31,7 @@ def upgrade() -> None:
         sa.Column("is_told", sa.Boolean(), nullable=False),
         *(sa.Column(name, sa.Text(), nullable=False) for name in ("answer", "answered_by", "answerer")),
         sa.Column("answered_at", TIME),
-        sa.Index("ix_questions_turn_id", "turn_id"),
-        sa.Index("ix_questions_status", "status"),
+        sa.UniqueConstraint("id", name="uq_questions_id"),
     )
+    op.create_index("ix_questions_turn_id", "questions", ["turn_id"])
+    op.create_index("ix_questions_status", "questions", ["status"])
