@@ -117,7 +117,9 @@ def _to_html(markdown: str, pictures: _Pictures) -> str:
 
     def show_picture(_: object, tokens: Sequence[Token], at: int, options: Any, env: object) -> str:  # noqa: ANN401
         token = tokens[at]
-        return pictures.to_html(str(token.attrs["src"]), parser.renderer.renderInlineAsText(token.children, options, env))
+        return pictures.to_html(
+            str(token.attrs["src"]), parser.renderer.renderInlineAsText(token.children, options, env)
+        )
 
     parser.add_render_rule("image", show_picture)
     tokens, options, env = parser.parse(markdown), parser.options, dict[str, object]()
