@@ -206,9 +206,7 @@ def replace_file(context: ToolContext, path: FilePath, content: str) -> str:
 
 @skill.tool(tier=Tier.DANGEROUS, timeout_s=PDF_TIMEOUT_S)
 def md_to_pdf(
-    context: ToolContext,
-    path: FilePath,
-    pdf: Annotated[str, Param("of the new file; else beside it", max_length=1000)] = "",
+    context: ToolContext, path: FilePath, pdf: Annotated[str, Param("the new file", max_length=1000)] = ""
 ) -> str:
     """Makes a PDF of a Markdown file and returns its path."""
     places, made = _places(context), pdf or pdf_path(path)

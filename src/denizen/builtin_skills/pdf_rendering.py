@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 200_000
 MAX_PIXELS = 20_000_000
-"""Of one picture: a small file may be a picture that takes gigabytes."""
+"""The largest picture: a small file may hold one that takes gigabytes."""
 FONT, CODE_FONT = "DejaVu", "DejaVuMono"
 _FALLBACKS = 6
 _PAGE_MM = 170
@@ -115,11 +115,10 @@ def _to_html(markdown: str, pictures: _Pictures) -> str:
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
-    def show_picture(_: object, tokens: Sequence[Token], at: int, options: Any, env: object) -> str:  # noqa: ANN401
-        token = tokens[at]
-        return pictures.to_html(
-            str(token.attrs["src"]), parser.renderer.renderInlineAsText(token.children, options, env)
-        )
+    def show_picture(_: object, tokens: Sequence[Token], at: int, options: object, env: object) -> str:
+        del options, env
+        picture = tokens[at]
+        return pictures.to_html(str(picture.attrs["src"]), "".join(_find_words(picture.children or ())))
 
     parser.add_render_rule("image", show_picture)
     tokens, options, env = parser.parse(markdown), parser.options, dict[str, object]()
