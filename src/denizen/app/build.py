@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -65,6 +66,9 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
+
+if TYPE_CHECKING:
+    from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""
@@ -134,6 +138,11 @@ class Denizen:
         """The settings of agents that their owners have made besides the configuration."""
         assert self.services.assistant is not None  # as `open_denizen` builds it
         return self.services.assistant
+
+    @property
+    def delegations(self) -> Delegations:
+        """The tasks that agents gave to others."""
+        return self.generation_deps.open_delegations()
 
     @property
     def memories(self) -> MemoryBrowser:
@@ -247,7 +256,7 @@ def _build_denizen(
     memories = build_memories(home, runtime, store, channels, clock)
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
-    uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
         build_services(
             runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
@@ -290,6 +299,7 @@ def _build_denizen(
         search=knowledge.search,
         sandbox=adapters.sandbox,
     )
+    turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -299,8 +309,8 @@ def _build_denizen(
         mcp=adapters.mcp,
         own_skills=SkillRegistry(home),
         skills=skills,
+        open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    turns = TurnRunner(runtime, services)
     bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
@@ -319,6 +329,13 @@ def _build_denizen(
         community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
+
+
+def open_delegations(runtime: Runtime, services: EngineServices, turns: TurnRunner) -> Delegations:
+    """Returns what hands tasks from agent to agent. It is imported only when it is needed."""
+    from denizen.engine.delegation.delegations import Delegations
+
+    return Delegations(runtime, services, turns)
 
 
 def make_home(home: Path) -> None:

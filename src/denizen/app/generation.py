@@ -6,10 +6,11 @@ A generation is immutable: a change of the configuration builds another one, whi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from denizen.adapters.commands import CommandToolset
 from denizen.adapters.mcp import McpPool
@@ -29,7 +30,14 @@ from denizen.app.tool_checks import (
     find_source_problems,
     read_known_tools,
 )
-from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_skills, load_own_tools, read_servers
+from denizen.app.toolsets import (
+    SkillDeps,
+    build_skill_services,
+    load_builtin_skills,
+    load_delegation_tools,
+    load_own_tools,
+    read_servers,
+)
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
@@ -38,6 +46,9 @@ from denizen.domain.record import record
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.toolset import Toolset
+
+if TYPE_CHECKING:
+    from denizen.engine.delegation.delegations import Delegations
 
 _log = logging.getLogger("denizen.app")
 
@@ -58,6 +69,7 @@ class GenerationDeps:
     mcp: McpPool
     own_skills: SkillRegistry
     skills: SkillDeps
+    open_delegations: Callable[[], Delegations]
 
 
 async def build_generation(settings: Settings, number: int, deps: GenerationDeps) -> Generation:
@@ -67,6 +79,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
     chosen = resolve_choice(deps.choice)
     agents = apply_choice(settings.agents.values(), chosen)
     toolsets = await load_builtin_skills(settings, deps.skills)
+    toolsets += load_delegation_tools(settings, deps.open_delegations)
     services = partial(build_skill_services, settings, deps.skills)
     toolsets += await load_own_tools(settings, deps.own_skills, services, toolsets)
     servers = read_servers(settings)

@@ -21,6 +21,7 @@ from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_
 from denizen.app.toolsets import explain_idle, list_built_in_names, read_servers
 from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
+from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
@@ -77,6 +78,8 @@ def survey_tools(settings: Settings) -> KnownTools:
     """
     specs = [spec for name in BUILTIN if not explain_idle(name, settings) for spec in load_builtin(name).specs()]
     names = {*(spec.name for spec in specs), *(tool.name for tool in settings.custom_tools)}
+    if any(agent.tool_access.delegates_to for agent in settings.agents.values()):
+        names |= set(DELEGATION_TOOLS)
     entries = survey_skills(settings.home, settings.skills)
     may_miss = misses_some(entries, settings.skills)
     for entry in entries:
@@ -109,7 +112,8 @@ def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
 
 
 def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
-    """Returns the tools and patterns of agents that give them nothing. Refused is what no tool has; told is a pattern
+    """Returns the tools and patterns of agents that give them nothing, and the tools of their hooks that are not there.
+    Refused is what no tool has; told is a pattern
     that fits tools which are off, and everything while a skill of the owner is left out.
 
     Names that a configured MCP server may have are passed over: its tools are not known before it has answered.
@@ -130,7 +134,25 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
             message, fix = idle or _explain_unknown(pattern, known)
             is_notice = known.may_miss or (idle is not None and _WILD.search(pattern))
             (notices if is_notice else problems).append(settings.document.problem(path, message, fix))
+        for path, name in _list_hook_tools(settings, agent):
+            if name in known.names or any(_may_match(name, prefix) for prefix in prefixes):
+                continue
+            message, fix = _find_idle(settings, name) or (
+                f"there is no tool '{name}'.",
+                suggest(name, known.names, noun="tools"),
+            )
+            (notices if known.may_miss else problems).append(settings.document.problem(path, message, fix))
     return ToolFindings(tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(notices)))
+
+
+def _list_hook_tools(settings: Settings, agent: Agent) -> Iterator[tuple[KeyPath, str]]:
+    """Yields the tool of each hook of an agent, with where it is written."""
+    for side, hooks in (("before_run", agent.hooks.before), ("after_run", agent.hooks.after)):
+        own, common = ("agents", agent.name, "hooks", side), ("agent_defaults", "hooks", side)
+        path = common if settings.document.has(common) and not settings.document.has(own) else own
+        for index, hook in enumerate(hooks):
+            at: KeyPath = (*path, index, "tool")
+            yield at if settings.document.has(at) else (*path, "tool"), hook.tool
 
 
 def _find_key(settings: Settings, agent: str, key: str) -> KeyPath:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from denizen.adapters.commands import CustomToolset, ProgramRunner
@@ -35,6 +35,7 @@ from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillRegistry, SkillStatus, survey_skills
 from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
+from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -59,6 +60,9 @@ from denizen.skill.context import (
 from denizen.skill.manifest import SkillPermission, restrict_services
 from denizen.skill.services import InstanceControl, SearchDocuments
 from denizen.skill.toolset import SkillToolset
+
+if TYPE_CHECKING:
+    from denizen.engine.delegation.delegations import Delegations
 
 SHELL_LOG = "denizen.app.shell"
 """The logger of remarks about the shell; `denizen doctor` shows them itself."""
@@ -253,6 +257,15 @@ async def load_own_tools(
     return (*programs, *await registry.load(settings.skills, taken, services_for_skill))
 
 
+def load_delegation_tools(settings: Settings, open_delegations: Callable[[], Delegations]) -> tuple[Toolset, ...]:
+    """Loads the tools by which agents hand tasks to others; none where no agent may."""
+    if not any(agent.tool_access.delegates_to for agent in settings.agents.values()):
+        return ()
+    from denizen.engine.delegation.tools import DelegationTools
+
+    return (DelegationTools(open_delegations(), settings.agents),)
+
+
 def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
     """Returns the names that the tools of this skill must not have, with who has them. Runs no code of skills: the
     tools of the others that are enabled are read from their text.
@@ -269,7 +282,8 @@ def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
 def list_built_in_names() -> dict[str, str]:
     """Returns the names of all tools that are built in, on or off, with who has them."""
     names = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
-    return {**names, FIND_TOOLS: "Denizen itself", READ_SKILL: "the Markdown skills"}
+    reserved = dict.fromkeys((FIND_TOOLS, *DELEGATION_TOOLS), "Denizen itself")
+    return {**names, **reserved, READ_SKILL: "the Markdown skills"}
 
 
 def _no_services(permissions: frozenset[SkillPermission], name: str) -> SkillServices:

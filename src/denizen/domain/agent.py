@@ -197,7 +197,7 @@ class ToolAccess:
     always in it. `plan_temperature` is for the plans of an agent that plans.
 
     `administration`: the turn belongs to a chat about the administration, so the agent has the tools for that, and none
-    of the others: what it reads there must not leave the chat.
+    of the others: what it reads there must not leave the chat. `delegates_to` are the agents that it may hand tasks to.
     """
 
     tools: tuple[str, ...] = ("*",)
@@ -206,6 +206,7 @@ class ToolAccess:
     plan_temperature: float = 0.0
     look_up: LookUp = LookUp.AUTO
     administration: bool = False
+    delegates_to: tuple[AgentName, ...] = ()
 
 
 @record
@@ -213,8 +214,8 @@ class Agent:
     """A persona with its model, its limits and its tools.
 
     `reasoning` lets a model think first that can be told to; `show_reasoning` shows people what it thought.
-    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks` run
-    around each of its turns.
+    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks`
+    run around each of its turns.
     """
 
     name: AgentName

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
+from denizen.domain.delegation import ParentTurn, parent_from_json
 from denizen.domain.demands import AnswerDemands
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -21,6 +22,9 @@ from denizen.domain.subject import Subject
 from denizen.domain.tool import ToolCall
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome
+
+PARENT = "parent"
+"""Among the options of a turn: the turn that handed it its task."""
 
 
 class TurnStatus(StrEnum):
@@ -38,6 +42,11 @@ class TurnStatus(StrEnum):
     @property
     def is_final(self) -> bool:
         return self is not TurnStatus.OPEN
+
+    @property
+    def is_error(self) -> bool:
+        """Whether an answer was wanted and there is none."""
+        return self in (TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.REFUSED)
 
 
 @record
@@ -106,7 +115,8 @@ class TurnRequest:
     `parts` are what the sender says, or nothing but results of calls that an earlier turn left to the sender.
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender
     chose the id: a message that says something else under the same one is refused. `shared` says that others talk here
-    too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so.
+    too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so. `parent`
+    is the turn that hands the task to this one; then `owed` is where the parent's reply goes.
     """
 
     agent: AgentName
@@ -118,6 +128,7 @@ class TurnRequest:
     shared: bool = False
     owed: ReplyTarget | None = None
     subject: Subject | None = None
+    parent: ParentTurn | None = None
     session: SessionChoice = field(default_factory=SessionChoice)
     options: RequestOptions = field(default_factory=RequestOptions)
 
@@ -162,6 +173,11 @@ class Turn:
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     route: Route | None = None
     result: TurnResult = field(default_factory=TurnResult)
+
+    @property
+    def parent(self) -> ParentTurn | None:
+        """The turn that handed this one its task; None where somebody asked it."""
+        return parent_from_json(self.options.get(PARENT))
 
 
 @record(kw_only=True)

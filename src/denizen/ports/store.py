@@ -18,6 +18,7 @@ from typing import Protocol
 from denizen.domain.agent_settings import SettingsSet
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind
 from denizen.domain.conversation import Conversation, Place, Session
+from denizen.domain.delegation import Delegation
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message
@@ -394,6 +395,8 @@ class UnitOfWork(Protocol):
     @property
     def reminders(self) -> ReminderRepository: ...
     @property
+    def delegations(self) -> DelegationRepository: ...
+    @property
     def statistics(self) -> StatisticsRepository: ...
     @property
     def users(self) -> UserRepository: ...
@@ -507,6 +510,26 @@ class ReminderRepository(Protocol):
 
     async def forget_asker(self, asker: str) -> int:
         """Removes the reminders of that principal key. Returns how many there were."""
+        ...
+
+
+class DelegationRepository(Protocol):
+    """The tasks that turns handed to other agents."""
+
+    async def add(self, delegation: Delegation) -> None:
+        """Adds the delegation. One whose turn is known is left as it is."""
+        ...
+
+    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+        """Returns the tasks that the turn handed on, oldest first."""
+        ...
+
+    async def list_background(
+        self, *, asker: str | None = None, ended_after: datetime, limit: int
+    ) -> Sequence[Delegation]:
+        """Returns the background tasks that run, or ended after that time, newest first: those of that principal key,
+        or everybody's.
+        """
         ...
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
@@ -66,6 +67,17 @@ class AskedText:
     own_words: str = ""
 
 
+@record
+class Delegator:
+    """The turn that handed its task to the one that makes a call. The rules for its `agent` hold too; `question` is
+    what it was asked.
+    """
+
+    turn_id: TurnId
+    agent: AgentName
+    question: str = ""
+
+
 @record(kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
@@ -73,7 +85,7 @@ class CallScope:
     `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
     community. `is_administration`: the turn belongs to a chat about the administration. `question` is what the turn
     answers. `taint` is what the turn has read so far that neither the owner nor the asker wrote. `chain` names the
-    tools from within which a skill makes the call, the outermost first.
+    tools from within which a skill makes the call, the outermost first. `delegator` is set in a delegated turn.
     """
 
     agent: AgentName
@@ -87,6 +99,7 @@ class CallScope:
     question: AskedText = field(default=AskedText(), compare=False)
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()
+    delegator: Delegator | None = None
     options: CallOptions = field(default_factory=CallOptions)
     trail: CallTrail = field(default_factory=CallTrail, compare=False)
 
@@ -115,6 +128,15 @@ class Toolset(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class AgentToolset(Toolset, Protocol):
+    """A toolset whose tools differ from agent to agent. `list_tools` returns all that any agent could have."""
+
+    async def list_tools_for(self, agent: Agent) -> Sequence[ToolSpec]:
+        """Returns the tools as this agent has them."""
+        ...
 
 
 @runtime_checkable

@@ -86,7 +86,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *(CommandRoutes(engine.commands, timing).routes if deps.channels.web else ()),
-        *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
+        *(UploadRoutes(engine.chats.uploads).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,

@@ -18,6 +18,7 @@ from denizen.adapters.store.chats import SqlChats
 from denizen.adapters.store.columns import metadata
 from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
 from denizen.adapters.store.conversations import SqlConversations, SqlSessions
+from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
 from denizen.adapters.store.events import SqlEvents
@@ -83,6 +84,7 @@ class SqlUnitOfWork:
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
+    delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)
     sign_ins = _bind(SqlSignIns)

@@ -20,6 +20,7 @@ from denizen.adapters.store.approvals import approvals, grants
 from denizen.adapters.store.chats import chats, message_votes
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.conversations import conversations, sessions
+from denizen.adapters.store.delegations import delegations
 from denizen.adapters.store.events import events
 from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
@@ -68,6 +69,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     message_votes: message_votes.c.message_id.in_(_MESSAGES),
     messages: messages.c.id.in_(_MESSAGES),
     summaries: summaries.c.session_id.in_(_SESSIONS),
+    delegations: sa.or_(delegations.c.turn_id.in_(_TURNS), delegations.c.asker == _KEY),
     turns: turns.c.id.in_(_TURNS),
     sessions: sessions.c.id.in_(_SESSIONS),
     conversations: conversations.c.id.in_(_CONVERSATIONS),

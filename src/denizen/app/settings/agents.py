@@ -26,6 +26,7 @@ from denizen.app.settings.fields import (
     default_section,
     refuse,
 )
+from denizen.app.settings.hooks import HooksSection
 from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -316,6 +317,12 @@ class AgentSection(Section):
         description="Names or patterns of tools that are in every prompt when there are more than `limits.max_tools`. "
         "The others are chosen by the question, or found with the tool `find_tools`.",
     )
+    delegates_to: tuple[SomeText, ...] = Field(
+        default=(),
+        description="Agents that it may give tasks to, with the tools `delegate`, `task_status` and `cancel_task`. "
+        "They work with their own tools and knowledge, for the one who asked, and give nothing on. What they find "
+        "reaches everybody who may ask this agent.",
+    )
     context: ContextStrategy = Field(
         default=ContextStrategy.SESSION,
         description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the "
@@ -380,6 +387,7 @@ class AgentSection(Section):
         description="Whether people see the model's reasoning: dimmed in a terminal, in front of the answer and behind "
         "a spoiler on Discord, as `reasoning_content` or events over HTTP. It is never sent to a model again as text.",
     )
+    hooks: HooksSection = default_section()
 
 
 def _hide_keys(schema: dict[str, Any]) -> None:
@@ -580,5 +588,6 @@ def build_agent(
         sampling=copy_fields(section.sampling, SamplingSettings),
         instructions=instructions,
         history=history,
-        tool_access=copy_fields(section, ToolAccess),
+        tool_access=copy_fields(section, ToolAccess, delegates_to=tuple(map(AgentName, section.delegates_to))),
+        hooks=section.hooks.record,
     )

@@ -211,9 +211,12 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the places outside of `agents` where agents are named: accounts, what they may switch to, commands,
+    """Yields the places where agents are named: whom they give tasks to, accounts, what they may switch to, commands,
     budgets, rules of the gate.
     """
+    yield from _list_names(("agent_defaults",), _group(tree, "agent_defaults"), "delegates_to")
+    for name, agent in _group(tree, "agents").items():
+        yield from _list_names(("agents", name), agent, "delegates_to")
     discord = _group(_group(tree, "channels"), "discord")
     yield from _list_names(("channels", "discord"), discord, "switchable")
     for name, account in _group(discord, "accounts").items():

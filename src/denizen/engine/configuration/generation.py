@@ -24,10 +24,10 @@ from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.principal import Principal
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
-from denizen.domain.turn import Turn
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
@@ -107,10 +107,13 @@ class Generation:
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
     events: EventSettings = field(default_factory=EventSettings)
 
-    def find_hooks(self, turn: Turn) -> Hooks:
-        """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it."""
-        agent = self.agents.get(turn.agent)
-        return (agent.hooks if agent else NO_HOOKS) + self.trigger_hooks.get(turn.principal.key, NO_HOOKS)
+    def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
+        """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
+        was triggered by another turn, which has the latter.
+        """
+        found = self.agents.get(agent)
+        own = found.hooks if found else NO_HOOKS
+        return own if is_delegated else own + self.trigger_hooks.get(asker.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""

@@ -192,9 +192,15 @@ class ApprovalQueue:
             turn = await work.turns.find(scope.turn_id)
             if turn is None or turn.status.is_final:
                 return None
-            grants = await work.approvals.list_grants(
-                scope.agent, scope.principal.key, scope.conversation_id, asked.wanted.tool, now=now
-            )
+            # What was approved for the agent that delegates holds for the task that it has given away, too.
+            agents = (scope.agent, *([scope.delegator.agent] if scope.delegator else []))
+            grants = [
+                grant
+                for agent in agents
+                for grant in await work.approvals.list_grants(
+                    agent, scope.principal.key, scope.conversation_id, asked.wanted.tool, now=now
+                )
+            ]
             taint = scope.taint | scope.trail.taint
             args = asked.wanted.args
             held = [
@@ -203,7 +209,7 @@ class ApprovalQueue:
             if held:
                 return held[0]
             reach = AskerReach(str(turn.options.get("reach", "")))
-            if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
+            if not can_be_asked(asked.rule, reach, is_watched=self._is_watched(scope)):
                 return None
             await _check_pending_limit(work, scope)
             if needs_others(asked.rule, scope.principal):
@@ -212,6 +218,10 @@ class ApprovalQueue:
             await work.approvals.add(approval)
             await work.outbox.add(self._plan_cards(approval, turn, asked, direct))
         return approval
+
+    def _is_watched(self, scope: CallScope) -> bool:
+        """Whether somebody who could be asked watches: of a delegated turn, the turn that waits for it."""
+        return self._live.is_watched(scope.delegator.turn_id if scope.delegator else scope.turn_id)
 
     def _plan(self, key: str, asked: PendingCall) -> Approval:
         scope, call, rule, now = asked.scope, asked.wanted, asked.rule, self._clock.now()

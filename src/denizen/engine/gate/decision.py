@@ -164,7 +164,7 @@ class PolicyEngine:
         if member is not None:
             case = replace(case, scope=_with_roles(case.scope, member.roles))
         is_sure = member is None or member.is_complete
-        rule = policy.find_rule(case.asked, case.scope) if is_sure else policy.find_strictest(case.asked, case.scope)
+        rule = _find_rule(case, policy, is_sure=is_sure)
         if rule is not None and rule.decision is Decision.DENY:
             return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
         foreign = policy.find_foreign(case.spec, case.asked, case.scope)
@@ -223,6 +223,21 @@ def _with_roles(scope: CallScope, roles: frozenset[str]) -> CallScope:
     """The scope of an asker who has these roles too."""
     asker = scope.principal
     return replace(scope, principal=replace(asker, roles=asker.roles | roles))
+
+
+def _find_rule(case: GateCase, policy: GatePolicy, *, is_sure: bool) -> ToolRule | None:
+    """Returns the rule about the call. In a delegated turn those for the agent that delegates hold too: of the two
+    rules the stricter one, and none where only one of them allows the call.
+    """
+    find = policy.find_rule if is_sure else policy.find_strictest
+    own, delegator = find(case.asked, case.scope), case.scope.delegator
+    if delegator is None:
+        return own
+    both = (own, find(case.asked, replace(case.scope, agent=delegator.agent)))
+    for decision in (Decision.DENY, Decision.ASK):
+        if strict := next((rule for rule in both if rule is not None and rule.decision is decision), None):
+            return strict
+    return own if None not in both else None
 
 
 def _may_administrate(scope: CallScope) -> bool:

@@ -181,6 +181,7 @@ def describe_case(case: GateCase) -> str:
         "asker": {"key": asker.key, "name": asker.name, "roles": list[Json](sorted(asker.roles))},
         "place": {"platform": place.platform, "guild": scope.guild, "channel": place.channel, "thread": place.thread},
         "question": scope.question.text[:MAX_QUESTION_CHARS],
+        **({"question_of_delegator": scope.delegator.question[:MAX_QUESTION_CHARS]} if scope.delegator else {}),
         "foreign_text": taint_to_json(scope.taint | scope.trail.taint),
     }
     body = json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")

@@ -10,6 +10,7 @@ from datetime import datetime
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import describe_data_uris
+from denizen.domain.delegation import Delegation, ParentTurn, parent_to_json
 from denizen.domain.delivery import DeliveryKind, DeliveryState
 from denizen.domain.demands import DEMANDS, demands_to_json
 from denizen.domain.errors import Conflict
@@ -24,7 +25,7 @@ from denizen.domain.record import record
 from denizen.domain.subject import subject_to_json
 from denizen.domain.taint import META, taint_to_json
 from denizen.domain.tool import Taint
-from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.domain.turn import PARENT, ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.intake.rate_limiter import rate_error, take_rate, turn_rate_key
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
@@ -40,6 +41,9 @@ again after a change of the configuration has the same steps.
 ADMINISTRATION = "administration"
 """Among the options of a turn: it belongs to a chat about the administration."""
 
+HOOKED = "hooked"
+"""Among the options of a turn: hooks run around it. Decided here, as for `ROUTED`."""
+
 VARIABLES = "variables"
 """Among the options of a turn: what its hooks may tell."""
 
@@ -49,7 +53,9 @@ UNWANTED = "unwanted"
 
 @record
 class OpenTurn:
-    """A turn with what was written next to it, so that the run need not read it again."""
+    """A turn with what was written next to it, so that the run need not read it again. `place` is where it was asked,
+    and where its answer is read: of a delegated turn that of its parent.
+    """
 
     turn: Turn
     place: Place
@@ -61,8 +67,16 @@ class OpenTurn:
 
     @property
     def owed(self) -> ReplyTarget | None:
-        """Where the reply has to go, when it is owed on a platform. `answers` only where they are several."""
+        """Where the reply has to go, when it is owed on a platform. `answers` only where they are several. Of a
+        delegated turn it is where the reply of its parent goes.
+        """
         return find_reply_target(self.turn)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the answer itself is sent to a platform: that of a turn for which its parent waits is not."""
+        parent = self.turn.parent
+        return self.owed is not None and (parent is None or parent.is_background)
 
 
 def find_reply_target(turn: Turn) -> ReplyTarget | None:
@@ -102,7 +116,13 @@ def request_turn_id(agent: Agent, request: TurnRequest) -> TurnId:
 
 
 async def open_turn(
-    store: Store, agent: Agent, request: TurnRequest, *, limits: Sequence[RateLimit] = (), now: datetime
+    store: Store,
+    agent: Agent,
+    request: TurnRequest,
+    *,
+    limits: Sequence[RateLimit] = (),
+    is_hooked: bool = False,
+    now: datetime,
 ) -> tuple[OpenTurn, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
     another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages,
@@ -115,7 +135,7 @@ async def open_turn(
         if claimed is not None:
             turn = await work.turns.get(claimed)
             at = await work.conversations.get(turn.conversation_id)
-            return OpenTurn(turn, at.place, await work.messages.get(turn.trigger_id)), False
+            return OpenTurn(turn, _asked_at(turn, at.place), await work.messages.get(turn.trigger_id)), False
         home = conversation
         if request.session.place is not None:
             home = await work.conversations.put(request.session.place, now=now)
@@ -132,7 +152,7 @@ async def open_turn(
                 trigger_id=MessageId(derive("msg", key, Role.USER)),
                 status=TurnStatus.OPEN,
                 opened_at=now,
-                options=_options(agent, request),
+                options=_options(agent, request) | ({HOOKED: True} if is_hooked else {}),
             )
         )
         if not is_new:
@@ -156,7 +176,24 @@ async def open_turn(
             if request.owed and request.owed.supersedes:
                 await work.messages.forget_turn(request.owed.supersedes)
                 await end_unwanted(work, request.owed.supersedes, now=now)
-    return OpenTurn(turn, conversation.place, trigger), is_new
+            if request.parent:
+                await work.delegations.add(_delegation(request, request.parent, turn))
+    return OpenTurn(turn, _asked_at(turn, conversation.place), trigger), is_new
+
+
+def _asked_at(turn: Turn, place: Place) -> Place:
+    return turn.parent.place if turn.parent else place
+
+
+def _delegation(request: TurnRequest, parent: ParentTurn, turn: Turn) -> Delegation:
+    return Delegation(
+        turn_id=turn.id,
+        task_id=parent.task_id,
+        parent_id=parent.id,
+        asker=request.sender.principal.key,
+        is_background=parent.is_background,
+        created_at=turn.opened_at,
+    )
 
 
 async def _check_rate(work: UnitOfWork, principal: Principal, limits: Sequence[RateLimit], now: datetime) -> None:
@@ -208,7 +245,7 @@ async def load_turn(store: Store, key: TurnId) -> OpenTurn:
     async with store.work(write=False) as work:
         turn = await work.turns.get(key)
         conversation = await work.conversations.get(turn.conversation_id)
-        return OpenTurn(turn, conversation.place, await work.messages.get(turn.trigger_id))
+        return OpenTurn(turn, _asked_at(turn, conversation.place), await work.messages.get(turn.trigger_id))
 
 
 async def _claim(work: UnitOfWork, key: TurnId, request: TurnRequest, now: datetime) -> TurnId | None:
@@ -247,6 +284,8 @@ async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, request: TurnRequest
     if _role(request) is Role.TOOL:
         return {META: taint_to_json({Taint.TOOL})}
     meta: dict[str, Json] = {}
+    if request.parent and request.parent.taint:
+        meta[META] = taint_to_json(request.parent.taint)
     if request.shared:
         meta["speaker"] = request.sender.author.name
     tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
@@ -285,6 +324,7 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
         "asked_by_bot": request.sender.author.is_bot or None,
         "queue_key": session.place.conversation_id if session.place else None,
         "owed": _owed(request.owed) if request.owed else None,
+        PARENT: parent_to_json(request.parent) if request.parent else None,
         "reach": request.sender.reach.value,
         "said": _fingerprint(request) if request.keyed else None,
         ROUTED: (agent.is_routed and not asked.model) or None,

@@ -29,7 +29,14 @@ from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted, find_reply_target
 from denizen.engine.intake.rate_limiter import take_rate
-from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
+from denizen.engine.outbox.plan import (
+    NOT_SHOWN,
+    Announcement,
+    TurnEnding,
+    name_task,
+    plan_announcement,
+    plan_deliveries,
+)
 from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
@@ -87,9 +94,9 @@ class DeliveryOutbox:
     async def plan(self, opened: OpenTurn, shown: Sequence[Mapping[str, Any]] = ()) -> list[Delivery]:
         """Plans the deliveries of the closed turn; none when its reply is not for a platform."""
         owed = opened.owed
-        if owed is None:
+        if owed is None or not opened.is_delivered:
             return []
-        turn, place = opened.turn, opened.place
+        turn, place = name_task(opened.turn), opened.place
         if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.result.reply):
             return []
         names = await self._find_names(place, owed.account, turn.result.reply)

@@ -106,6 +106,15 @@ def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
     return _over_earlier(planned, ending.earlier)
 
 
+def name_task(turn: Turn) -> Turn:
+    """Returns the turn of a background task with a reply that says which task it answers; others as they are."""
+    parent = turn.parent
+    if parent is None or turn.status is not TurnStatus.DONE:
+        return turn
+    reply = f"`{parent.task_id}`, which I gave to {turn.agent}, is done:\n{turn.result.reply}"
+    return replace(turn, result=replace(turn.result, reply=reply))
+
+
 def plan_contents(
     text: str, names: MentionNames, account_policy: AccountPolicy, shown: Iterable[Mapping[str, Any]] = ()
 ) -> list[MessageContent]:

@@ -1,4 +1,4 @@
-"""Step 4 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
+"""Step 5 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
 
 `build_context` does it; the other modules of the package each bring one part. The foreign texts (taint) that a turn
 begins with are found here too; `loop/steps.py` adds what it reads later.
@@ -28,11 +28,12 @@ from denizen.domain.taint import find_message_taint, find_part_taint, find_promp
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation
-from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn
+from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn, load_turn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.caching import SHORT_S, pauses_between, plan_keep_s
 from denizen.engine.prompt.notes import (
     insert_notes_before_cue,
+    join_before_question,
     load_answers,
     load_memories,
     load_refused,
@@ -54,7 +55,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
-from denizen.ports.toolset import AskedText, CallScope, Toolset
+from denizen.ports.toolset import AskedText, CallScope, Delegator, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -171,13 +172,17 @@ async def build_context(
     *,
     texts: BlockTextCache | None = None,
     keeper: MemoryKeeper | None = None,
+    preface: PromptMessage | None = None,
 ) -> tuple[TurnContext, list[PromptMessage]]:
     """Gathers the turn's context and its messages, of which the last is the one to answer. `texts` are the blocks of
-    transcripts that were read before; `keeper` is asked for what is remembered.
+    transcripts that were read before; `keeper` is asked for what is remembered; `preface` stands in front of the
+    question.
     """
     turn, usual = opened.turn, generation.agent(opened.turn.agent)
     if ADMINISTRATION in turn.options:
         usual = _for_administration(usual)
+    if turn.parent is not None:
+        usual = _for_delegation(usual)
     max_steps = turn.route.max_steps if turn.route else usual.limits.steps
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
@@ -190,11 +195,14 @@ async def build_context(
     wanted = facts.options.get("max_output_tokens")
     demands = _read_demands(facts)
     free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
-    free_tokens = max(free_tokens - sum(map(count_tool_tokens, demands.tools.specs)), 0)
+    lead = [preface] if preface else []
+    taken = sum(map(count_tool_tokens, demands.tools.specs)) + sum(map(count_tokens, lead))
+    free_tokens = max(free_tokens - taken, 0)
     if facts.reads_transcript:
-        talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
+        talk = await _read_transcript(store, facts, [*notes, *lead], free_tokens, texts or BlockTextCache(), past)
     else:
         talk = await _read_session(store, facts, notes, free_tokens, past)
+        talk = replace(talk, messages=join_before_question(talk.messages, lead))
     _check_results(opened, talk.messages)
     context = TurnContext(
         turn=turn,
@@ -207,11 +215,12 @@ async def build_context(
             place=opened.place,
             session_id=turn.session_id,
             turn_id=turn.id,
-            account=_choose_account(opened, agent),
+            account=choose_account(opened, agent.name),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
             is_administration=agent.tool_access.administration,
             question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
+            delegator=await _load_delegator(store, turn),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -234,6 +243,26 @@ def _for_administration(agent: Agent) -> Agent:
     """
     instructions = replace(agent.instructions, answers_from=AnswersFrom.ANYTHING)
     return replace(agent, tool_access=replace(agent.tool_access, administration=True), instructions=instructions)
+
+
+def _for_delegation(agent: Agent) -> Agent:
+    """Returns the agent as it works on a task that another one gave it: it hands nothing on, and reads its own session,
+    also where it takes part in rooms.
+    """
+    history = replace(agent.history, context=ContextStrategy.SESSION)
+    return replace(agent, history=history, tool_access=replace(agent.tool_access, delegates_to=()))
+
+
+async def _load_delegator(store: Store, turn: Turn) -> Delegator | None:
+    """Returns who gave the turn its task, with what was asked there; None where somebody asked it."""
+    parent = turn.parent
+    if parent is None:
+        return None
+    try:
+        asked = await load_turn(store, parent.id)
+    except NotFound:  # the chat was deleted meanwhile
+        return Delegator(parent.id, parent.agent)
+    return Delegator(parent.id, parent.agent, join_text(asked.trigger.parts))
 
 
 def _check_results(opened: OpenTurn, messages: Sequence[PromptMessage]) -> None:
@@ -300,10 +329,10 @@ async def _load_segments(facts: _TurnFacts) -> tuple[Segment, ...]:
     return segments
 
 
-def _choose_account(opened: OpenTurn, agent: Agent) -> AgentName | None:
+def choose_account(opened: OpenTurn, agent: AgentName) -> AgentName | None:
     """Returns whose login acts for tools: nobody's for a question of several people, who may not all do the same."""
     if opened.owed is None:
-        return agent.name
+        return agent
     return None if opened.owed.of_several else opened.owed.account
 
 

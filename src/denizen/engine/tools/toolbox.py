@@ -30,7 +30,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.model import Capabilities
-from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.toolset import AgentToolset, CallScope, Toolset
 
 SMALL_MODEL_TOOLS = 5
 """A small model is offered at most this many tools."""
@@ -207,12 +207,18 @@ class Toolbox:
 
 
 async def list_all(
-    toolsets: Iterable[Toolset], *, of: Callable[[ToolSpec], bool] = lambda _: True
+    toolsets: Iterable[Toolset], *, of: Callable[[ToolSpec], bool] = lambda _: True, agent: Agent | None = None
 ) -> dict[str, BoundTool]:
-    """Every tool of every toolset, or those that `of` wants. Of two with the same name the earlier toolset keeps it."""
+    """Every tool of every toolset, or those that `of` wants, as the agent has them if one is given. Of two with the
+    same name the earlier toolset keeps it.
+    """
     tools: dict[str, BoundTool] = {}
     for toolset in toolsets:
-        for spec in filter(of, await toolset.list_tools()):
+        if agent is not None and isinstance(toolset, AgentToolset):
+            specs = await toolset.list_tools_for(agent)
+        else:
+            specs = await toolset.list_tools()
+        for spec in filter(of, specs):
             tools.setdefault(spec.name, BoundTool(replace(spec, source=toolset.name), toolset))
     return tools
 
@@ -222,7 +228,7 @@ async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, B
     named in full. In a turn about the administration it has all tools for that, and no others; else none of them.
     """
     is_administration = agent.tool_access.administration
-    everything = await list_all(toolsets, of=lambda spec: spec.administration is is_administration)
+    everything = await list_all(toolsets, of=lambda spec: spec.administration is is_administration, agent=agent)
     found: dict[str, BoundTool] = {}
     for pattern in (*agent.tool_access.tools, "*") if is_administration else agent.tool_access.tools:
         for name, tool in everything.items():
