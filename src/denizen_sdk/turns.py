@@ -240,7 +240,7 @@ class TraceInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInfo:
     """A turn: question, reply and the way there. `status` is open, done, failed, cancelled or refused; `error` says why
-    there is no reply.
+    there is no reply. `parent_id` is the turn that gave it its task, `delegated` are the turns to which it gave tasks.
     """
 
     id: str
@@ -255,6 +255,8 @@ class TurnInfo:
     usage: UsageInfo
     error: ProblemDetails | None
     trace: TraceInfo
+    parent_id: str = ""
+    delegated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
