@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from contextlib import closing
 
@@ -12,6 +13,7 @@ from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
 from tests.e2e.provider import Provider
 from tests.e2e.records import read_turns
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -51,3 +53,49 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
     parent = turns["bob"].parent
     assert parent is not None
     assert parent.id == turns["denizen"].id
+
+
+def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url))
+    provider.script(hand_on("Put milk on the list", **{"async": True}), *[HangingAnswer()] * 2)
+    with home.serve() as first, closing(first.send("Milk, please", key="m1")):
+        provider.requests.await_count(3)
+        assert first.running.kill().code == -signal.SIGKILL
+    provider.script(*[ModelAnswer(text="Here you are.")] * 2)
+    with home.serve() as second:
+        assert said(second.ask("Milk, please", key="m1")) == "Here you are."
+        provider.requests.await_count(5)
+        [(task_id, state)] = wait_for_tasks(home, "completed")
+        assert state == "completed"
+        shown = home.do("background", "show", task_id).out
+        assert "result: Here you are." in shown
+        assert "task: Put milk on the list" in shown
+        trace = home.do("trace", "--last", "-a", "denizen").out
+    [child] = [turn for turn, _ in read_turns(home.store_url) if turn.agent == "bob"]
+    assert f"gave a task to turn {child.id} in the background" in trace
+    assert (
+        f"given the task by turn {child.parent.id if child.parent else ''} of denizen" in home.do("trace", child.id).out
+    )
+
+
+def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url))
+    provider.script(hand_on("Think for long", **{"async": True}))
+    provider.script(*[HangingAnswer()] * 2)
+    with home.serve() as server, closing(server.send("Think", key="m1")):
+        provider.requests.await_count(3)
+        [(task_id, _)] = wait_for_tasks(home, "running")
+        assert home.do("background", "cancel", task_id).out == f"{task_id} is stopped.\n"
+        assert [state for _, state in list_tasks(home)] == ["failed"]
+        assert home.do("background", "cancel", task_id).code != 0
+
+
+def wait_for_tasks(home: Home, state: str) -> list[tuple[str, str]]:
+    wait_until(lambda: [each for _, each in list_tasks(home)] == [state])
+    return list_tasks(home)
+
+
+def list_tasks(home: Home) -> list[tuple[str, str]]:
+    """The id and the state of each background task."""
+    rows = [json.loads(line) for line in home.do("background", "list", "--json").out.splitlines()]
+    return [(row["id"], row["state"]) for row in rows]
