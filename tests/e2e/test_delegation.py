@@ -73,9 +73,8 @@ def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: 
         trace = home.do("trace", "--last", "-a", "denizen").out
     [child] = [turn for turn, _ in read_turns(home.store_url) if turn.agent == "bob"]
     assert f"gave a task to turn {child.id} in the background" in trace
-    assert (
-        f"given the task by turn {child.parent.id if child.parent else ''} of denizen" in home.do("trace", child.id).out
-    )
+    assert child.parent is not None
+    assert f"given the task by turn {child.parent.id} of denizen" in home.do("trace", child.id).out
 
 
 def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
