@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from contextlib import closing
 
 import pytest
 
-from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall, RecordedRequest
 from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
 from tests.e2e.provider import Provider
@@ -31,10 +32,67 @@ NOTE = "agents/bob/notes/shopping.md"
 TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
-def hand_on(task: str, **more: object) -> ModelAnswer:
-    return ModelAnswer(calls=[ModelCall("delegate", {"agent": "bob", "task": task, **more})])
+def hand_on(task: str, agent: str = "bob", **more: object) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, **more})])
 
 
+def list_tools(asked: RecordedRequest) -> set[str]:
+    """The tools that were offered to the model."""
+    return {tool["function"]["name"] for tool in asked.body.get("tools", ())}
+
+
+META = {"delegate", "task_status", "cancel_task"}
+
+
+@pytest.mark.proves("T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V35-sub-agent")
+def test_an_agent_runs_another_by_name_with_its_own_tools_and_that_one_runs_no_other(
+    home: Home, provider: Provider
+) -> None:
+    agents = """\
+  denizen: {delegates_to: [bob], tools: [delegate, task_status, cancel_task]}
+  bob: {delegates_to: [denizen], tools: ["*_note", delegate, task_status, cancel_task, admin]}
+"""
+    config = CONFIG.format(url=provider.server.openai_url)
+    home.write(re.sub(r"  denizen: .*\n  bob: .*\n", lambda _: agents, config))
+    provider.script(
+        hand_on("Put milk on the list"),
+        hand_on("Do it for me", agent="denizen"),
+        ModelAnswer(calls=[ModelCall("admin", {"action": "get_config"})]),
+        TAKE_NOTE,
+        ModelAnswer(text="Milk is noted."),
+        ModelAnswer(text="Done."),
+    )
+    assert home.do("ask", "--no-stream", "Milk, please").out == "Done.\n"
+    first, second, third, fourth, _, last = provider.requests
+    assert list_tools(first) == META
+    assert list_tools(second) == {"append_note", "read_note", "write_note"}
+    assert "There is no tool 'delegate'" in str(third.body["messages"][-1])
+    assert "There is no tool 'admin'" in str(fourth.body["messages"][-1])
+    assert "Milk is noted." in str(last.body["messages"][-1])
+    assert (home.folder / NOTE).read_text() == "- milk\n"
+    assert len(read_turns(home.store_url)) == 2
+
+
+@pytest.mark.proves("T6-meta")
+def test_agents_have_the_tools_to_delegate_only_where_the_configuration_lists_somebody(
+    home: Home, provider: Provider
+) -> None:
+    config = CONFIG.format(url=provider.server.openai_url)
+    home.write(config.replace("{delegates_to: [bob]}", "{}"))
+    provider.script(ModelAnswer(text="Hello."), ModelAnswer(text="Hello."))
+    assert home.do("ask", "Hello").code == 0
+    home.write(config)
+    assert home.do("ask", "Hello").code == 0
+    without, having = map(list_tools, provider.requests)
+    assert having - without == META
+    assert "admin" not in having, "it is there in chats about the administration only"
+    home.write(config.replace("[bob]", "[bop]"))
+    refused = home.do("config", "check")
+    assert "agents.denizen.delegates_to" in refused.out + refused.err
+    assert "there is no agent 'bop'" in refused.out + refused.err
+
+
+@pytest.mark.proves("TW15")
 def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
     provider.script(hand_on("Put milk on the list"), TAKE_NOTE, HangingAnswer())
@@ -55,6 +113,7 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
     assert parent.id == turns["denizen"].id
 
 
+@pytest.mark.proves("TW15")
 def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
     provider.script(hand_on("Put milk on the list", **{"async": True}), *[HangingAnswer()] * 2)
@@ -77,6 +136,7 @@ def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: 
     assert f"given the task by turn {child.parent.id} of denizen" in home.do("trace", child.id).out
 
 
+@pytest.mark.proves("TW15")
 def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
     provider.script(hand_on("Think for long", **{"async": True}))

@@ -27,9 +27,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/background-tasks has them."
-)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/background-tasks has them.")
 @with_denizen
 async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     """List the tasks that run, and those that ended within the hour, the newest first."""

@@ -35,7 +35,7 @@ from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 
-START = hand_on("Think about it", **{"async": True})
+START = hand_on("Think about it", is_async=True)
 DONE = ScriptedReply("ok")
 MEMBER = Principal(PrincipalKind.PLATFORM_USER, "discord:1", "Ana")
 ROOM, OTHER_ROOM = Place("discord", "10"), Place("discord", "11")
@@ -55,6 +55,7 @@ async def await_state(engine: DelegationFixture, state: TaskState) -> Background
     return task
 
 
+@pytest.mark.proves("T-delegate-async", "T-task-status")
 async def test_a_task_in_the_background_is_answered_at_once_and_its_result_is_read_later() -> None:
     gate = ReplyGate()
     ada, bob = ScriptedModel(START, ScriptedReply("started")), ScriptedModel(ScriptedReply("x" * 900, before=gate))
@@ -63,12 +64,12 @@ async def test_a_task_in_the_background_is_answered_at_once_and_its_result_is_re
         task = await await_state(engine, TaskState.RUNNING)
         assert len(task.id) == len("task_") + 8
         assert last_result(ada).text.startswith(f"{task.id}: bob works on it.")
-        ada.script(ask_status(action="list"), DONE)
+        ada.script(ask_status(), DONE)
         await engine.say("how far?")
         assert without_times(last_result(ada)) == f"{task.id}, bob, running: Think about it"
         gate.open.set()
         await await_state(engine, TaskState.COMPLETED)
-        ada.script(ask_status(action="status", task_id=task.id), DONE)
+        ada.script(ask_status(task.id), DONE)
         await engine.say("and?")
         head, _, result = without_times(last_result(ada)).partition("\n")
         assert head.startswith(f"{task.id}, bob, completed at ")
@@ -76,17 +77,19 @@ async def test_a_task_in_the_background_is_answered_at_once_and_its_result_is_re
         assert len(result) == 500
 
 
+@pytest.mark.proves("T-background-tasks")
 async def test_a_task_that_fails_says_why() -> None:
     ada = ScriptedModel(START, DONE)
     async with open_agents(ada, ScriptedModel(Unavailable("The model is away.", code="model_away"))) as engine:
         await engine.say("go")
         task = await await_state(engine, TaskState.FAILED)
-        ada.script(ask_status(action="status", task_id=task.id), DONE)
+        ada.script(ask_status(task.id), DONE)
         await engine.say("and?")
         assert ", failed at " in last_result(ada).text
         assert "The model is away." in last_result(ada).text
 
 
+@pytest.mark.proves("TW15")
 async def test_a_task_can_be_stopped_by_its_asker_and_nobody_else() -> None:
     gate = ReplyGate()
     ada, bob = ScriptedModel(START, DONE), ScriptedModel(ScriptedReply("never", before=gate))
@@ -108,6 +111,7 @@ async def test_a_task_can_be_stopped_by_its_asker_and_nobody_else() -> None:
         assert "has ended already" in last_result(ada).text
 
 
+@pytest.mark.proves("TW15")
 async def test_a_task_goes_on_after_its_parent_has_ended_and_after_a_restart() -> None:
     store, log, gate = TemporaryStore(), MemoryLog(), ReplyGate()
     bob = ScriptedModel(ScriptedReply(calls=[call("write", q="once")]), ScriptedReply("never", before=gate))
@@ -117,7 +121,7 @@ async def test_a_task_goes_on_after_its_parent_has_ended_and_after_a_restart() -
             await gate.reached.wait()
         before = await await_state(engine, TaskState.RUNNING)
         await engine.durable.crash()
-    ada = ScriptedModel(ask_status(action="status", task_id=before.id), DONE)
+    ada = ScriptedModel(ask_status(before.id), DONE)
     async with open_agents(ada, ScriptedModel(ScriptedReply("thought")), store=store, log=log) as engine:
         await engine.turns.resume()
         await await_state(engine, TaskState.COMPLETED)
@@ -147,6 +151,7 @@ async def test_a_task_of_a_call_that_runs_again_is_the_same() -> None:
         assert len(await engine.list_turns(BOB)) == 2
 
 
+@pytest.mark.proves("T-background-tasks")
 async def test_tasks_leave_the_list_an_hour_after_their_end() -> None:
     clock = ManualClock()
     async with open_agents(ScriptedModel(START, DONE), ScriptedModel(ScriptedReply("thought")), clock=clock) as engine:
@@ -158,6 +163,7 @@ async def test_tasks_leave_the_list_an_hour_after_their_end() -> None:
         assert not await list_tasks(engine)
 
 
+@pytest.mark.proves("T-background-tasks")
 async def test_of_the_tasks_that_have_ended_the_newest_hundred_are_listed_and_those_that_run() -> None:
     gate = ReplyGate()
     steps = itertools.cycle([START, DONE])
@@ -177,7 +183,7 @@ async def test_of_the_tasks_that_have_ended_the_newest_hundred_are_listed_and_th
 
 
 async def test_one_person_has_a_bound_of_tasks_that_run_at_once() -> None:
-    starts = [hand_on(f"task {number}", **{"async": True}) for number in range(MAX_RUNNING + 1)]
+    starts = [hand_on(f"task {number}", is_async=True) for number in range(MAX_RUNNING + 1)]
     ada = ScriptedModel(*starts, DONE)
     bob = ScriptedModel(otherwise=ScriptedReply("never", before=ReplyGate()))
     async with open_agents(ada, bob) as engine:
@@ -193,12 +199,12 @@ async def test_a_room_is_told_only_of_the_tasks_that_were_asked_for_there() -> N
     async with open_agents(ada, bob) as engine:
         await engine.say("go", principal=MEMBER, place=ROOM)
         task = await await_state(engine, TaskState.COMPLETED)
-        ada.script(ask_status(action="list"), ask_status(action="status", task_id=task.id), DONE)
+        ada.script(ask_status(), ask_status(task.id), DONE)
         await engine.say("and?", principal=MEMBER, place=OTHER_ROOM)
         listed, shown = find_results(ada)
         assert without_times(listed) == "There are no background tasks here.\nElsewhere: 1."
         assert shown.is_error
-        ada.script(ask_status(action="status", task_id=task.id), DONE)
+        ada.script(ask_status(task.id), DONE)
         await engine.say("and?", principal=MEMBER, place=ROOM)
         assert "the secret" in last_result(ada).text
 
@@ -210,7 +216,7 @@ async def test_what_a_task_has_read_bounds_the_turn_that_looks_at_it() -> None:
     async with open_agents(ada, bob, ToolsetFixture([read, remember])) as engine:
         await engine.say("go", place=Place("terminal", "one"))
         task = await await_state(engine, TaskState.COMPLETED)
-        ada.script(ask_status(action="status", task_id=task.id), ScriptedReply(calls=[call("remember", q="x")]), DONE)
+        ada.script(ask_status(task.id), ScriptedReply(calls=[call("remember", q="x")]), DONE)
         await engine.say("and?", place=Place("terminal", "two"))
         assert "Denied" in last_result(ada).text
         assert [each.tool for each in engine.tools.calls] == ["read"]
@@ -222,6 +228,6 @@ async def test_an_agent_that_gave_no_task_away_is_told_of_none() -> None:
     async with open_agents(ada, bob, agents=(ADA, other, AGENTS[2])) as engine:
         await engine.say("go")
         await await_state(engine, TaskState.COMPLETED)
-        bob.script(ask_status(action="list"), DONE)
+        bob.script(ask_status(), DONE)
         await engine.say("which tasks?", agent=BOB)
         assert without_times(last_result(bob)) == "There are no background tasks here."

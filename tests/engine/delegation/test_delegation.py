@@ -189,6 +189,7 @@ async def test_a_skill_cannot_delegate_from_within_a_delegated_turn() -> None:
 # --- on behalf of the asker -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_people_are_asked_where_the_parent_is_watched_and_their_word_counts() -> None:
     policy = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
     ada = ScriptedModel(hand_on("Write it"), ScriptedReply("written"))
@@ -222,6 +223,7 @@ async def test_nobody_is_asked_in_a_delegated_turn_whose_asker_cannot_be() -> No
         assert await deciders(engine, BOB) == [("write", "nobody-to-ask")]
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_what_was_approved_for_an_hour_holds_for_the_delegated_turn() -> None:
     policy = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
     write = ScriptedReply(calls=[call("write", q="milk")])
@@ -236,6 +238,7 @@ async def test_what_was_approved_for_an_hour_holds_for_the_delegated_turn() -> N
         assert await deciders(engine, BOB) == [("write", "grant")]
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_rules_for_the_delegating_agent_hold_in_the_delegated_turn() -> None:
     rule = ToolRule("write", Decision.DENY, reason="ada writes nothing", agents=frozenset({NAME}))
     write = ScriptedReply(calls=[call("write", q="milk")])
@@ -248,6 +251,7 @@ async def test_rules_for_the_delegating_agent_hold_in_the_delegated_turn() -> No
         assert len(engine.tools.calls) == 1
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_a_role_that_a_tool_demands_is_demanded_of_the_asker() -> None:
     policy = GatePolicy(roles=(("write", frozenset({"owner"})),))
     ada = ScriptedModel(hand_on("Write it"), ScriptedReply("no"), hand_on("Write it"), ScriptedReply("yes"))
@@ -301,6 +305,7 @@ async def test_an_agent_that_read_nothing_foreign_taints_nothing() -> None:
 # --- stopping and restarts --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("TW15")
 async def test_stopping_the_parent_stops_the_delegated_turn() -> None:
     gate = ReplyGate()
     ada, bob = ScriptedModel(hand_on("Think")), ScriptedModel(ScriptedReply("never", before=gate))

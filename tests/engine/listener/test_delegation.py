@@ -8,7 +8,6 @@ from denizen.domain.agent import Agent, HistorySettings, ToolAccess
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.ids import AgentName
-from denizen.domain.json import Json
 from denizen.domain.message import Role
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
@@ -16,6 +15,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.delegation.delegation_fixture import hand_on
 from tests.engine.engine_fixture import ToolsetFixture, wait_for_approvals
 from tests.engine.listener.test_approvals import press
 from tests.engine.platform_fixture import ADA, open_platform
@@ -30,7 +30,7 @@ AGENTS = {
 POLICY = AccountPolicy(style=ReplyStyle(preview=False))
 
 
-def script(**more: Json) -> ScriptedModel:
+def script(*, is_async: bool = False) -> ScriptedModel:
     """ada gives bob a task, and bob writes something."""
 
     def answer(request: ModelRequest) -> ScriptedReply:
@@ -40,7 +40,7 @@ def script(**more: Json) -> ScriptedModel:
             return ScriptedReply("It is written.") if has_result else ScriptedReply(calls=[call("write", q="milk")])
         if has_result:
             return ScriptedReply("Bob has done it, or will.")
-        return ScriptedReply(calls=[call("delegate", agent=BOB, task="Write milk down", **more)])
+        return hand_on("Write milk down", is_async=is_async)
 
     return ScriptedModel(otherwise=answer)
 
@@ -60,7 +60,7 @@ async def test_the_card_of_a_delegated_call_is_where_the_task_was_asked_for_and_
 
 
 async def test_the_result_of_a_background_task_is_said_where_it_was_asked_for_by_the_account_that_was_asked() -> None:
-    async with open_platform(model=script(**{"async": True}), agents=AGENTS, account_policy=POLICY) as fixture:
+    async with open_platform(model=script(is_async=True), agents=AGENTS, account_policy=POLICY) as fixture:
         question = fixture.world.platform.say(fixture.world.general, "ana", "@ada milk, please")
         said = await fixture.said()
         [result] = [sent for sent in fixture.ada.sent if "is done" in sent.content.text]

@@ -6,10 +6,12 @@ import pytest
 
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from denizen.ports.model import ModelRequest
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from denizen_sdk import DenizenClient
 from denizen_sdk.background import BackgroundTaskInfo
 from denizen_sdk.errors import ApiError
+from tests.engine.delegation.delegation_fixture import hand_on
 from tests.timing import poll
 from tests.web_fixture import ANN, BEN, WebFixture, open_web
 
@@ -19,21 +21,20 @@ AGENTS = (
     Agent(AgentName("denizen"), tool_access=ToolAccess(delegates_to=(AgentName("scribe"),))),
     Agent(AgentName("scribe"), "Takes notes."),
 )
-GIVE = call("delegate", agent="scribe", task="Write it all down", **{"async": True})
+GIVE = hand_on("Write it all down", "scribe", is_async=True)
 
 
 async def start_task(web: WebFixture, client: DenizenClient, gate: ReplyGate) -> BackgroundTaskInfo:
     """The one who asks gets an answer while the scribe works on the task."""
-    web.model.script(
-        ScriptedReply(calls=[GIVE]),
-        *[lambda r: ScriptedReply("written", before=gate) if "Write it all" in str(r.messages[0]) else STARTED] * 2,
-    )
+
+    def answer(request: ModelRequest) -> ScriptedReply:
+        is_scribe = "Write it all" in str(request.messages[0])
+        return ScriptedReply("written", before=gate) if is_scribe else ScriptedReply("It is started.")
+
+    web.model.script(GIVE, answer, answer)
     assert (await client.ask("Take notes")).reply == "It is started."
     [task] = await client.list_background_tasks()
     return task
-
-
-STARTED = ScriptedReply("It is started.")
 
 
 async def test_a_background_task_is_listed_shown_and_cancelled_by_its_asker_only() -> None:
@@ -81,4 +82,4 @@ async def test_the_result_of_a_background_task_is_read_and_its_turns_lead_to_eac
         await poll(find_done)
         assert (await ann.get_background_task(task.id)).result == "written"
         parent, child = await ann.get_turn(task.parent_id), await ann.get_turn(task.turn_id)
-        assert (parent.delegated, child.parent_id) == ((child.id,), parent.id)
+        assert (parent.trace.delegated, child.trace.parent_id) == ((child.id,), parent.id)

@@ -97,7 +97,7 @@ async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
             calls=await work.turns.list_calls(turn_id),
             memories=await _memories(work, prompts),
             citations=await work.citations.list_for(turn_id),
-            delegated=await work.delegations.list_of_parent(turn_id),
+            delegated=await work.delegations.list_delegated(turn_id),
         )
 
 
