@@ -94,7 +94,7 @@ SCROLL = """async () => {
     else if (!button.hidden && still % 30 === 29) button.click();
     still = scroller.scrollTop > 0 ? 0 : still + 1;
   }
-  return { frames, messages: document.querySelectorAll("#log > .message").length };
+  return { frames, messages: document.querySelectorAll("#log .message").length };
 }"""
 
 
@@ -146,7 +146,7 @@ async def open_site(server: Process) -> AsyncGenerator[Site]:
         await page.get_by_label("Name").fill("Ann")
         await page.get_by_label("Password").fill("correct horse battery")
         await page.get_by_role("button", name="Make the account").click()
-        await page.wait_for_url(f"{url}/")
+        await page.wait_for_url(f"{url}/admin/setup")
         yield Site(url, browser, await context.storage_state())
         await browser.close()
 

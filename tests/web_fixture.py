@@ -281,7 +281,7 @@ async def open_web(
     )
     assistant = AgentSettingsOverlay(store, clock)
     folder = store.path.with_suffix(".uploads")
-    uploads = ChatUploads(UploadFolder(folder), encode_image, read_pdf)
+    uploads = ChatUploads(store, UploadFolder(folder), encode_image, read_pdf)
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(
         runtime, store, durable, clock, channels=channels, observer=observer, member_platform="discord"

@@ -114,7 +114,7 @@ def _open_dependencies() -> WebDependencies:
     store = TemporaryStore()
     services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
-    uploads = ChatUploads(UploadFolder(Path()), encode_image, read_pdf)
+    uploads = ChatUploads(store, UploadFolder(Path()), encode_image, read_pdf)
     chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: False)
     people = assemble_users(store, clock, UserPolicy, chats=chats)
     knowledge = build_knowledge(

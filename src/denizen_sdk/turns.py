@@ -113,7 +113,7 @@ class MessageInfo:
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """One tool call of a turn with the gate's decision."""
+    """One tool call of a turn with the gate's decision. `origin` is model, skill (from within another call) or hook."""
 
     tool: str
     args: Json
@@ -126,6 +126,7 @@ class CallInfo:
     cached: bool
     step: int = 0
     tier: int = 0
+    origin: str = "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,9 +358,10 @@ class NoticeEvent:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinishedEvent:
-    """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`; `images` are pictures
-    of the model and of tools, as data URIs or web addresses; `cards` are cards, buttons and files of tools as Markdown,
-    to be shown below the reply; `reasoning` is empty unless the agent is configured to show it.
+    """The last event of a turn that answered, was stopped, or was skipped. `status` is `done`, `cancelled` or
+    `skipped`; `images` are pictures of the model and of tools, as data URIs or web addresses; `cards` are cards,
+    buttons and files of tools as Markdown, to be shown below the reply; `reasoning` is empty unless the agent is
+    configured to show it. `skipped`: a hook found that there was nothing to answer, so the reply is empty.
     """
 
     turn_id: str
@@ -369,6 +371,7 @@ class TurnFinishedEvent:
     images: tuple[str, ...] = ()
     cards: str = ""
     reasoning: str = ""
+    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

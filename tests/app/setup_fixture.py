@@ -23,7 +23,7 @@ from denizen.testing.model_server import ModelServer, model_server
 from denizen.web.http.dependencies import KnowledgeServices
 from tests.app.home_folder import Home, open_home
 from tests.web.knowledge_web_fixture import OWNER
-from tests.web_fixture import ADA, WebFixture, open_web
+from tests.web_fixture import ADA, UserRegistration, WebFixture, open_web
 
 FRESH = "# Ours, since today.\nagents:\n  denizen:\n    description: The first inhabitant\n"
 """A home as `denizen setup --non-interactive` leaves it: the built-in model, and nothing else."""
@@ -76,7 +76,9 @@ def field_value(page: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def open_setup(home: Home, monkeypatch: pytest.MonkeyPatch, text: str = FRESH) -> AsyncGenerator[SetupFixture]:
+async def open_setup(
+    home: Home, monkeypatch: pytest.MonkeyPatch, text: str = FRESH, registration: UserRegistration | None = None
+) -> AsyncGenerator[SetupFixture]:
     async with model_server() as models, open_discord() as discord:
         monkeypatch.setenv(DISCORD_API_VARIABLE, discord.api_url)
         monkeypatch.setenv(DISCORD_GATEWAY_VARIABLE, discord.gateway_url)
@@ -101,7 +103,13 @@ async def open_setup(home: Home, monkeypatch: pytest.MonkeyPatch, text: str = FR
                 )
 
             async with (
-                open_web(keys=[OWNER, ADA], configuration=files, setup=wizard, make_knowledge=make_knowledge) as web,
+                open_web(
+                    keys=[OWNER, ADA],
+                    configuration=files,
+                    setup=wizard,
+                    make_knowledge=make_knowledge,
+                    registration=registration,
+                ) as web,
                 web.client() as client,
             ):
                 yield SetupFixture(home, denizen, wizard, web, client, models, build_discord_fixture(discord))

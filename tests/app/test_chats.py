@@ -75,7 +75,7 @@ async def test_a_deleted_chat_leaves_nothing_in_the_store_nor_in_the_durable_log
         async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             owner = denizen.operator.key
             await say(denizen, f"What does {SECRET} do?")
-            upload = await denizen.chats.upload(owner, ChatId("c"), "x.csv", f"{SECRET},1\n".encode())
+            upload = await denizen.chats.uploads.put(owner, ChatId("c"), "x.csv", f"{SECRET},1\n".encode())
             file = home.path / "uploads" / upload.path.text
             held = [find_secret(each) for each in databases], file.exists()
             await denizen.chats.remove(owner, ChatId("c"))

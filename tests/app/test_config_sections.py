@@ -12,7 +12,8 @@ from urllib.parse import unquote
 import httpx2
 import pytest
 
-from denizen.web.pages.config_sections import SECTION, SECTIONS
+from denizen.web.pages.config_sections import SECTION, SECTIONS, find_setting
+from tests.app.component_web_fixture import open_components
 from tests.app.home_folder import Home
 from tests.app.test_configuration import TEXT, ConfigurationFixture, open_configuration
 from tests.web.test_source_pages import Browser
@@ -120,10 +121,11 @@ async def test_every_section_has_a_form_whose_fields_sent_back_as_they_are_chang
     async with open_sections(home) as server, server.web.client() as client:
         olga = Browser(client, "key-of-olga")
         paths = [
-            *SECTIONS,
+            *(path for path in SECTIONS if path not in ("models", "mcp", "agents")),
             "channels.discord.accounts.ada",
             "custom_tools.lookup",
-            "gate.rules[0]",
+            "agents.bea",
+            "models.overrides",
             "server.api_keys[0]",
         ]
         for path in paths:
@@ -233,6 +235,58 @@ async def test_what_no_field_can_hold_leads_to_the_line_of_the_editor(home: Home
         assert "/admin/config?at=gate.rate_limits.tool#text" in page
         editor = await ada.read("/admin/config?at=gate.roles")
         assert f'data-line="{FULL.splitlines().index("  roles: {weather: [admin, owner]}") + 1}"' in editor
+
+
+async def test_what_has_a_page_of_its_own_is_changed_there_and_a_form_has_only_the_rest(home: Home) -> None:
+    home.add_file("secrets.env", SECRETS, 0o600)
+    full = FULL.replace("  bea:", "  denizen: {description: Ours}\n  bea:", 1)
+    text = f"{full}mcp: {{servers: {{a.b: {{command: 'true'}}}}}}\nbudgets: {{}}\n"
+    async with open_components(home, text) as server, server.web.client() as client:
+        listed = await server.olga.read("/admin/config")
+        toolbar = listed[listed.index('aria-label="Forms"') :]
+        links = dict(re.findall(r'<a class="button" href="([^"]+)">([^<]+)</a>', toolbar[: toolbar.index("</nav>")]))
+        owned = ("/admin/models", "/admin/mcp", "/admin/agents", "/admin/gate")
+        assert [links[page] for page in owned] == ["Models", "MCP servers", "Agents", "Permissions"]
+        for page in links:
+            await server.olga.read(page)
+        for path, page in {
+            "models": "/admin/models",
+            "models.providers": "/admin/models",
+            "models.aliases.fast": "/admin/models?edit=fast#alias",
+            "mcp": "/admin/mcp",
+            'mcp.servers."a.b"': "/admin/mcp/servers/a.b",
+            "agents": "/admin/agents",
+            "gate.rules[0]": "/admin/gate#rules-title",
+        }.items():
+            for method in ("GET", "POST"):
+                answer = await client.request(method, f"{SECTION}/{path}", headers={"x-api-key": "key-of-olga"})
+                assert (answer.status_code, answer.headers["location"]) == (303, page), path
+            await server.olga.read(page)
+        for page in ("/admin/models", "/admin/models/providers/lab", "/admin/agents/denizen", "/admin/gate"):
+            rest = re.search(rf'href="({SECTION}/[^"]*)"', await server.olga.read(page))
+            assert rest is not None, page
+            await server.olga.read(html.unescape(rest[1]))
+        assert server.text == text
+
+
+def test_a_setting_that_a_text_names_is_found_on_the_page_that_changes_it() -> None:
+    found = {
+        "Correct models.providers.lab.base_url.": ("Models", "/admin/models/providers/lab"),
+        "Raise models.providers.lab.timeout_s.": (
+            "Models",
+            f"{SECTION}/models.providers.lab#models.providers.lab.timeout_s",
+        ),
+        "Name it under models.aliases.": ("Models", "/admin/models"),
+        "Set models.aliases.fast.": ("Models", "/admin/models?edit=fast#alias"),
+        "See mcp.servers.time.command.": ("MCP servers", "/admin/mcp/servers/time"),
+        "Check what is below mcp.servers.": ("MCP servers", "/admin/mcp"),
+        "Set agents.ada.model.": ("Agents", "/admin/agents/ada"),
+        "Set agents.ada.fallback.": ("Agents", f"{SECTION}/agents.ada#agents.ada.fallback"),
+        "Look at gate.rules.": ("Permissions", "/admin/gate#rules-title"),
+        "Set gate.observer.alert_channel.": ("Permissions", f"{SECTION}/gate#gate.observer.alert_channel"),
+        "Set knowledge.sync.hours.": ("Knowledge", f"{SECTION}/knowledge#knowledge.sync.hours"),
+    }
+    assert {text: find_setting(text) for text in found} == found
 
 
 async def test_a_form_made_on_another_text_is_refused_and_only_owners_change(home: Home) -> None:

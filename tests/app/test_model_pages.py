@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -63,6 +64,36 @@ async def test_a_test_asks_the_model_really_and_shows_time_tokens_and_cost_or_wh
             assert (unknown.status_code, "<i>nobody" in unknown.text) == (404, False)
             assert "&lt;i&gt;nobody" in unknown.text
             assert [each.body["model"] for each in provider.requests] == ["one", "one"]
+
+
+async def test_a_test_counts_in_the_usage_and_budgets_of_whoever_asks_and_is_in_the_audit_log(home: Home) -> None:
+    home.add_file("secrets.env", f"LAB_KEY={KEY}\n", 0o600)
+    async with model_server() as provider:
+        text = at(provider.url) + "  overrides: {lab/one: {price: {input: 1000, output: 1000}}}\n"
+        text += 'budgets: {users: {"api_key:ada": {per_day_usd: 0.2}}}\n'
+        async with open_components(home, text) as server:
+            page = await server.ada.read("/admin/models")
+            assert '<input type="hidden" name="model" value="lab/one">' in page
+            provider.script(ModelAnswer(text="OK.", tokens=AnswerTokens(180, 10)), *[FailedAnswer(401)])
+            assert "and cost $0.19" in read_words((await server.ada.send("/admin/models/test", model="lab/one")).text)
+            refused = await server.ada.send("/admin/models/test", model="lab/one")
+            told = read_words(refused.text)
+            assert (refused.status_code, "Your budget for today is used up." in told) == (429, True)
+            assert "Raise the limit under budgets, or wait." in told
+            assert len(provider.requests) == 1  # nothing was sent
+            assert (await server.olga.send("/admin/models/test", model="lab/one")).status_code >= 400
+            store, since = server.denizen.services.store, server.denizen.services.clock.now() - timedelta(days=1)
+            async with store.work(write=False) as work:
+                entries = await work.audit.search(AuditSearch(kind=AuditKind.MODEL))
+                rows = await work.ledger.list_usage(since=since, principal="api_key:ada")
+            told_of = [(each.event.actor, each.event.subject, each.event.details["outcome"]) for each in entries]
+            assert told_of == [
+                ("api_key:olga", "lab/one", "model_key_refused"),
+                ("api_key:ada", "lab/one", "budget_exhausted"),
+                ("api_key:ada", "lab/one", "answered"),
+            ]
+            assert entries[-1].event.details["cost_usd"] == "0.19"
+            assert [(row.model, row.usage.cost_usd) for row in rows] == [("lab/one", Decimal("0.19"))]
 
 
 async def test_an_admin_tests_what_the_pages_offer_and_an_owner_any_model(home: Home) -> None:

@@ -15,13 +15,17 @@ from denizen.app.settings import Simulation
 from denizen.app.setup_wizard import SetupWizard
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.engine.audit.audit_log import read_log
+from denizen.engine.users.credentials import UserPolicy
 from denizen.ports.setup import ModelAnswers, SetupStep, TokenState
 from denizen.testing.discord import DiscordPermission, GatewayIntent
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.app.home_folder import LAB, Home
 from tests.app.setup_fixture import FRESH, SetupFixture, field_value, open_setup, shown
 from tests.web.knowledge_web_fixture import OWNER
-from tests.web.people import PASSWORD
+from tests.web.oauth_server import open_oauth_server
+from tests.web.people import PASSWORD, open_browser
+from tests.web.test_oauth import go
+from tests.web_fixture import UserRegistration
 
 pytestmark = pytest.mark.anyio
 
@@ -390,3 +394,28 @@ async def test_who_signs_up_first_lands_at_the_first_steps_and_later_people_at_t
         for step in (SetupStep.DISCORD, SetupStep.SOURCE, SetupStep.AGENT):
             await setup.wizard.leave_out(step, is_left_out=True)
         assert "Everything is set up" in (await setup.client.get("/admin/setup")).text
+
+
+async def test_who_makes_the_first_account_at_another_site_lands_at_the_first_steps_as_well(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registration = UserRegistration(UserPolicy(is_open=True))
+    async with open_oauth_server() as site, open_setup(home, monkeypatch, registration=registration) as setup:
+        setup.web.keys.clear()
+        registration.providers = {"github": site.github, "discord": site.discord}
+        for login, subject, path in (("ann", 1, "/admin/setup"), ("ann", 1, "/"), ("ben", 2, "/")):
+            site.be(login, subject=subject, email=f"{login}@example.org")
+            async with open_browser(setup.web) as browser:
+                assert (await go(browser, "/login/discord")).headers["location"] == path
+
+
+async def test_the_chat_leads_owners_from_the_built_in_model_to_a_provider_and_tells_others_who_may(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_setup(home, monkeypatch) as setup:
+        owner, admin = [
+            (await setup.client.get("/", headers={"x-api-key": key})).text for key in ("key-of-olga", "key-of-ada")
+        ]
+        assert 'For better ones, <a href="/admin/setup/model">connect a provider</a>.' in owner
+        assert "connect a provider" not in admin
+        assert "For better ones, an owner of this server connects a provider." in admin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 
 import pytest
@@ -126,6 +127,30 @@ async def test_a_skill_that_just_fits_on_the_page_is_shown_whole_and_enabled_the
         page = await server.olga.read("/admin/skills/notes")
         assert ("longer than what is shown" in page, "Enable this" in page) == (False, True)
         assert await decide(server, "notes", "enable") == "/admin/skills?done=on"
+
+
+async def test_files_that_cannot_be_shown_are_told_by_size_and_digest_and_confirmed_before_enabling(home: Home) -> None:
+    async with open_components(home, LAB) as server:
+        folder = write_skill(home, "echo")
+        for name, data in (("one.bin", b"\xff" * 2000), ("two.bin", b"\xfe\xff")):
+            (folder / name).write_bytes(data)
+        page = await server.olga.read("/admin/skills/echo")
+        words = read_words(page)
+        digest = hashlib.sha256(b"\xff" * 2000).hexdigest()
+        assert f"This is no text and cannot be shown. Now: 2,000 bytes, sha256 {digest}." in words
+        assert "As enabled last: not there." in words
+        assert "2 of its files cannot be shown here." in words
+        assert 'name="hidden" type="checkbox" value="2" required' in page
+        sha256 = load_folder(home.path, "echo").sha256
+        for hidden in ({}, {"hidden": "1"}):
+            refused = await server.olga.send("/admin/skills/echo/enable", sha256=sha256, **hidden)
+            assert (refused.status_code, "has 2 files that cannot be shown" in refused.text) == (400, True)
+        assert "echo_say" not in await list_tool_names(server.denizen.runtime.current)
+        enabled = await server.olga.send("/admin/skills/echo/enable", sha256=sha256, hidden="2")
+        assert enabled.headers["location"] == "/admin/skills?done=on"
+        (folder / "two.bin").write_bytes(b"\xfd")
+        changed = read_words(await server.olga.read("/admin/skills/echo"))
+        assert "Now: 1 bytes" in changed and "As enabled last: 2 bytes" in changed and "one.bin" not in changed
 
 
 async def test_a_change_is_compared_with_what_was_enabled_and_refusing_it_puts_that_back(home: Home) -> None:

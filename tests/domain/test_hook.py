@@ -1,8 +1,9 @@
 from denizen.domain.hook import Hook, Hooks, fill_args
+from denizen.domain.json import JsonObject
 
 
 def test_variables_are_filled_into_texts_at_any_depth_and_nowhere_else() -> None:
-    args = {"q": "since {{last_run}}", "n": 3, "in": {"{{last_run}}": ["{{ last_run }}", True, None]}}
+    args: JsonObject = {"q": "since {{last_run}}", "n": 3, "in": {"{{last_run}}": ["{{ last_run }}", True, None]}}
 
     filled = fill_args(args, {"last_run": "noon"})
 

@@ -125,7 +125,7 @@ UNION: tuple[Requirement, ...] = (
         "E1-hooks",
         "8",
         "The gate denies on doubt in hooks.",
-        status="open",
+        status="covered",
         issue="automation",
         same_as=("V20", "X-approval-absent", "X-internal-calls-automation"),
     ),

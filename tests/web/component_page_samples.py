@@ -9,6 +9,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier
 from denizen.domain.usage import TokenPrice, Usage
+from denizen.ports.configuration import PlannedChange
 from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.ports.model_configuration import (
@@ -19,7 +20,7 @@ from denizen.ports.model_configuration import (
     ProviderKindInfo,
 )
 from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
-from denizen.web.pages.mcp_servers import McpServerFormPage, McpServerPage, McpServersPage
+from denizen.web.pages.mcp_servers import McpServerEditPage, McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
 from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
@@ -69,6 +70,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             agents=[Agent(AgentName("denizen"))],
             alias=dict.fromkeys(("name", "model", "fallbacks"), "x"),
             price=dict.fromkeys(("model", "input", "output", "cached"), "1"),
+            forms={"lab/one": "/x"},
             trial=ModelTrial("lab/one", 0.5, Usage(input_tokens=9, output_tokens=2)),
             notice="Done.",
             problem=PROBLEM,
@@ -79,6 +81,8 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             provider=PROVIDER,
             kinds=[ProviderKindInfo(name="openai", label="GPT", base_url="", key_variable="OPENAI_API_KEY")],
             values=dict.fromkeys(("name", "kind", "base_url", "model", "key_name"), "x"),
+            form="/x",
+            is_key_lost=True,
             is_listed=True,
             served=["one"],
             list_problem=PROBLEM,
@@ -110,6 +114,19 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
         ),
         "admin/mcp_server.html": McpServerPage(frame=frame, may_edit=True, server=SERVER, notice="Done."),
         "admin/mcp_server_new.html": McpServerFormPage(
-            frame=frame, values=dict.fromkeys(("name", "command", "url", "variables", "trusted"), "x"), problem=PROBLEM
+            frame=frame,
+            values=dict.fromkeys(("name", "command", "url", "variables", "trusted"), "x"),
+            is_secret_lost=True,
+            problem=PROBLEM,
+        ),
+        "admin/mcp_server_edit.html": McpServerEditPage(
+            frame=frame,
+            name="time",
+            fields=[],
+            digest="a1",
+            is_off=False,
+            is_secret_lost=True,
+            change=PlannedChange(digest="a1", diff="-a"),
+            problem=PROBLEM,
         ),
     }

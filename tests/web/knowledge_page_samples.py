@@ -275,6 +275,7 @@ def list_knowledge_pages(frame: Frame) -> Mapping[str, object]:
                     tool_tokens=9,
                 )
             ],
+            form="/admin/config/section/agents.a",
             preview_problem=PROBLEM,
             notice="Done.",
             problem=PROBLEM,

@@ -122,7 +122,7 @@ USAGE = UsageSummary(DAY, UsageTotals(), UsageTotals(), [], [], [UsageRanking(DA
 GITHUB = ProviderLink("GitHub", "/login/github")
 PERSON = UserInfo(id="user_1", name="Ann", email="ann@x.org", role="member", is_verified=False, created_at="2026")
 PAGES: dict[str, object] = {
-    "chat.html": ChatPage(FRAME, shows_sources=True),
+    "chat.html": ChatPage(FRAME, shows_sources=True, setup="/admin/setup/model"),
     "admin/users.html": UsersPage(
         frame=FRAME,
         people=ListPart([PERSON], total=1, number=1, parts=2, back="", onward="page=2"),

@@ -250,7 +250,7 @@ def _build_denizen(
     memories = build_memories(home, runtime, store, channels, clock)
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
-    uploads = ChatUploads(UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
     services = replace(
         build_services(
             runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"

@@ -111,12 +111,23 @@ class HomeConfiguration:
         return await self._change(by, partial(_edit_all, home=self._home, values=values), expected)
 
     async def put_values(
-        self, by: Principal, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS
+        self,
+        by: Principal,
+        values: Mapping[KeyPath, Json],
+        *,
+        secrets: Mapping[str, str] = NO_SECRETS,
+        expected: str = "",
     ) -> ConfigurationChange:
         """Sets several values in one step, or removes them with None, and writes `secrets` into `secrets.env` with
         them. Raises as `put_value`, and Conflict for a secret that the environment sets to something else.
         """
-        return await self._change(by, partial(_edit_all, home=self._home, values=values), "", secrets)
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), expected, secrets)
+
+    async def plan_values(
+        self, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS
+    ) -> PlannedChange:
+        """Returns what `put_values` would change in the configuration. Raises as that does."""
+        return await self._plan(partial(_edit_all, home=self._home, values=values), secrets)
 
     async def preview(self, values: Mapping[KeyPath, Json], *, secrets: Mapping[str, str] = NO_SECRETS) -> Settings:
         """Returns the settings that `put_values` would bring about, and writes nothing. Raises as that does."""
@@ -151,9 +162,12 @@ class HomeConfiguration:
         return self._denizen.mask(read_block(text, parse_config(text, self._home), parse_path(path)))
 
     async def plan(self, edit: ConfigurationEdit) -> PlannedChange:
+        return await self._plan(partial(_apply, home=self._home, edit=edit), NO_SECRETS)
+
+    async def _plan(self, edit: Callable[[str], str], secrets: Mapping[str, str]) -> PlannedChange:
         old = await to_thread.run_sync(read_config, self._home)
-        new = await to_thread.run_sync(partial(_apply, old, home=self._home, edit=edit))
-        problems = (await to_thread.run_sync(partial(_examine, self._home, new))).problems
+        new = await to_thread.run_sync(edit, old)
+        problems = (await to_thread.run_sync(partial(_examine, self._home, new, secrets))).problems
         mask = self._denizen.mask
         return PlannedChange(
             digest=_digest(old), diff=diff_lines(mask(old), mask(new), CONFIG_FILE), faults=list(map(_fault, problems))

@@ -11,18 +11,20 @@ from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.app.build import Denizen
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.home.secrets import MASK, MASK_MIN_CHARS
+from denizen.app.settings import parse_path
 from denizen.app.settings.fields import as_variable
-from denizen.app.settings.problem import KeyPath
+from denizen.app.settings.problem import KeyPath, format_path
 from denizen.app.settings.tools import McpServerSection
 from denizen.app.settings.yaml_document import find_value
 from denizen.app.toolsets import examine_server, read_servers
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
-from denizen.ports.configuration import ConfigurationChange
-from denizen.ports.mcp_configuration import McpOutputLine, McpServerDraft, McpServerInfo, McpToolInfo
+from denizen.ports.configuration import ConfigurationChange, ConfigurationPart, PlannedChange
+from denizen.ports.mcp_configuration import McpOutputLine, McpServerDraft, McpServerEdit, McpServerInfo, McpToolInfo
 
 _SERVERS: KeyPath = ("mcp", "servers")
+_VARIABLES = ("env", "headers")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)[^}]*\}")
 
 
@@ -79,20 +81,66 @@ class HomeMcpServers:
         if draft.is_trusted:
             section["trusted"] = True
         values: dict[KeyPath, Json] = {(*_SERVERS, draft.name): section}
-        settings = await self._configuration.preview(values, secrets=secrets)
-        chosen = {spec: policy for spec, policy in read_servers(settings).items() if spec.name == draft.name}
-        async with McpPool(self._denizen.services.clock) as pool:
-            (toolset,) = pool.open(chosen)
-            await examine_server(toolset, settings.secrets.mask)
-        changed = await self._configuration.put_values(by, values, secrets=secrets)
-        added = self._find_toolset(draft.name)
-        if added is not None:
-            added.server.start()
-        return changed
+        await self._try(draft.name, values, secrets)
+        return await self._put(by, draft.name, values, secrets)
+
+    async def describe(self, name: str) -> ConfigurationPart:
+        self._get_section(name)
+        part = await self._configuration.describe(format_path((*_SERVERS, name)))
+        written: Mapping[str, Json] = part.value if isinstance(part.value, Mapping) else {}
+        hidden = {key: _hide_values(written[key]) for key in _VARIABLES if key in written}
+        return replace(part, value={**written, **hidden})
+
+    async def plan(self, name: str, edit: McpServerEdit) -> PlannedChange:
+        section = self._get_section(name)
+        values, secrets = self._read_edit(name, edit)
+        planned = await self._configuration.plan_values(values, secrets=secrets)
+        if not planned.faults:
+            await self._try(name, values, secrets)
+        return replace(planned, diff=self._mask(section, planned.diff))
+
+    async def edit(self, by: Principal, name: str, edit: McpServerEdit) -> ConfigurationChange:
+        self._get_section(name)
+        values, secrets = self._read_edit(name, edit)
+        await self._try(name, values, secrets)
+        return await self._put(by, name, values, secrets, edit.expected)
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
         self._get_section(name)
         return await self._configuration.put_values(by, {(*_SERVERS, name): None})
+
+    async def _try(self, name: str, values: Mapping[KeyPath, Json], secrets: Mapping[str, str]) -> None:
+        """Starts or reaches the server as it would be; one that would be off is left alone. Raises Unavailable."""
+        settings = await self._configuration.preview(values, secrets=secrets)
+        chosen = {spec: policy for spec, policy in read_servers(settings).items() if spec.name == name}
+        async with McpPool(self._denizen.services.clock) as pool:
+            for toolset in pool.open(chosen):
+                await examine_server(toolset, settings.secrets.mask)
+
+    async def _put(
+        self, by: Principal, name: str, values: Mapping[KeyPath, Json], secrets: Mapping[str, str], expected: str = ""
+    ) -> ConfigurationChange:
+        changed = await self._configuration.put_values(by, values, secrets=secrets, expected=expected)
+        toolset = self._find_toolset(name)
+        if toolset is not None:
+            toolset.server.start()
+        return changed
+
+    def _read_edit(self, name: str, edit: McpServerEdit) -> tuple[dict[KeyPath, Json], dict[str, str]]:
+        """Returns the values to set and the secrets by their variables. Hidden values are those that are there."""
+        server: KeyPath = (*_SERVERS, name)
+        values: dict[KeyPath, Json] = {}
+        for path, value in edit.values.items():
+            where = parse_path(path)
+            if where[: len(server)] != server:
+                raise InvalidInput(f"'{path}' is no setting of the MCP server '{name}'.", code="path_invalid")
+            written = find_value(self._denizen.settings.document.tree, where)
+            values[where] = _restore_hidden(value, written)
+        url = values.get((*server, "url"), find_value(self._denizen.settings.document.tree, (*server, "url")))
+        references = {key: as_variable(f"mcp_{name}_{key}") for key in edit.secrets}
+        kept = "headers" if url else "env"
+        values |= {(*server, kept, key): f"${{{variable}}}" for key, variable in references.items()}
+        return values, {references[key]: value for key, value in edit.secrets.items()}
 
     def _get_section(self, name: str) -> McpServerSection:
         section = self._denizen.settings.mcp.servers.get(name)
@@ -137,3 +185,30 @@ class HomeMcpServers:
         for value in sorted({*section.env.values(), *section.headers.values()}, key=len, reverse=True):
             text = text.replace(value, MASK) if len(value) >= MASK_MIN_CHARS else text
         return text
+
+
+def _hide_values(written: Json) -> Json:
+    """Returns the environment or headers with `MASK` for each value that refers to no secret."""
+    if not isinstance(written, Mapping):
+        return written
+    return {
+        name: value if isinstance(value, str) and _REFERENCE.search(value) else MASK for name, value in written.items()
+    }
+
+
+def _restore_hidden(value: Json, written: Json) -> Json:
+    """Returns the value with what is written in place of each `MASK`. Raises InvalidInput where nothing is."""
+    if isinstance(value, Mapping):
+        old: Mapping[str, Json] = written if isinstance(written, Mapping) else {}
+        return {name: _restore_hidden(each, old.get(name)) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_restore_hidden(each, None) for each in value]
+    if value == MASK and written is not None:
+        return written
+    if isinstance(value, str) and MASK in value:
+        raise InvalidInput(
+            f"{MASK} stands for a value that is hidden, and there is none here.",
+            code="field_invalid",
+            fix="Type the value itself, or put it under the new secrets.",
+        )
+    return value

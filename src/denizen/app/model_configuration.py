@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import anyio
@@ -12,17 +13,21 @@ from denizen.app.build import Denizen
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE
-from denizen.app.models import list_prices, provider_spec, verify_model
+from denizen.app.models import CHECK_REQUEST, list_prices, provider_spec
 from denizen.app.settings.fields import as_variable
 from denizen.app.settings.interpolation import as_written
 from denizen.app.settings.models import ProviderSection
 from denizen.app.settings.problem import KeyPath
 from denizen.app.settings.yaml_document import find_value
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.audit import AuditEvent, AuditKind
+from denizen.domain.conversation import own_place
+from denizen.domain.errors import DenizenError, InvalidInput, NotFound, Unavailable
+from denizen.domain.ids import SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.routing import USUAL
 from denizen.domain.usage import TokenPrice
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.ports.configuration import ConfigurationChange
 from denizen.ports.model import ModelInfo
 from denizen.ports.model_configuration import (
@@ -33,6 +38,7 @@ from denizen.ports.model_configuration import (
     ProviderDraft,
     ProviderKindInfo,
 )
+from denizen.ports.toolset import CallScope
 
 _PROVIDERS: KeyPath = ("models", "providers")
 _ALIASES: KeyPath = ("models", "aliases")
@@ -96,18 +102,50 @@ class HomeModels:
         written = find_value(self._denizen.settings.document.tree, _DEFAULT)
         return written if isinstance(written, str) and written else USUAL
 
-    async def try_model(self, name: str) -> ModelTrial:
+    async def try_model(self, by: Principal, name: str) -> ModelTrial:
+        current = self._denizen.runtime.current
+        model = current.models.get(name).name
+        scope = CallScope(
+            agent=current.default_agent,
+            principal=by,
+            place=own_place("web", by.key, "test of a model"),
+            session_id=SessionId(""),
+            turn_id=TurnId(""),
+        )
+        details: dict[str, Json] = {"done": "tested", "outcome": "cancelled"}
         try:
-            async with self._denizen.runtime.lease() as generation:
-                with anyio.fail_after(TRIAL_TIMEOUT_S):
-                    done = await verify_model(generation.models, name)
+            trial = await self._ask(scope, name)
+        except DenizenError as error:
+            details["outcome"] = error.code
+            raise
+        else:
+            cost = trial.usage.cost_usd
+            details |= {
+                "outcome": "answered",
+                "answered_by": trial.model,
+                "cost_usd": None if cost is None else str(cost),
+            }
+            return trial
+        finally:
+            services = self._denizen.services
+            event = AuditEvent(AuditKind.MODEL, services.clock.now(), by.key, model, details)
+            with anyio.CancelScope(shield=True):
+                async with services.store.work() as work:
+                    await work.audit.add([event])
+
+    async def _ask(self, scope: CallScope, name: str) -> ModelTrial:
+        services, started_s = self._denizen.services, time.monotonic()
+        ask = BilledCompletion(self._denizen.runtime, services.store, services.clock)
+        try:
+            with anyio.fail_after(TRIAL_TIMEOUT_S):
+                reply = await ask(scope, name, CHECK_REQUEST)
         except TimeoutError:
             raise Unavailable(
                 f"The model '{name}' did not answer within {TRIAL_TIMEOUT_S:g} s.",
                 code="model_timeout",
                 fix="Look at its server. The built-in model fetches its weights at first: `denizen models pull`.",
             ) from None
-        return ModelTrial(done.model, done.duration_s, done.usage)
+        return ModelTrial(reply.model, time.monotonic() - started_s, reply.usage)
 
     async def put_provider(self, by: Principal, draft: ProviderDraft) -> ConfigurationChange:
         known = self._denizen.settings.models.providers.get(draft.name)

@@ -187,14 +187,18 @@ class ModelCheck:
     usage: Usage
 
 
+CHECK_REQUEST = ModelRequest(
+    segments=(), messages=(PromptMessage(Role.USER, (TextPart("Say OK."),)),), max_output_tokens=16
+)
+"""A question that costs next to nothing."""
+
+
 async def verify_model(models: Models, name: str) -> ModelCheck:
     """Checks with a real completion that a model answers. Raises NotFound for an unknown name, and what the model
     raises.
     """
-    question = PromptMessage(Role.USER, (TextPart("Say OK."),))
-    request = ModelRequest(segments=(), messages=(question,), max_output_tokens=16)
     started = time.monotonic()
-    async for event in models.get(name).stream(request):
+    async for event in models.get(name).stream(CHECK_REQUEST):
         if isinstance(event, ModelReply):
             return ModelCheck(event.model, time.monotonic() - started, event.usage)
     raise Unavailable("The model ended its answer too early.", code="model_incomplete")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from anyio import to_thread
@@ -175,21 +176,30 @@ def _compare(before: Mapping[str, bytes], folder: SkillFolder) -> list[SkillFile
     """Returns the differences by file, the changed ones only."""
     names = sorted({*before, *folder.files})
     return [
-        SkillFileChange(name, _diff(before.get(name), folder.files.get(name), name))
+        _compare_file(before.get(name), folder.files.get(name), name)
         for name in names
         if before.get(name) != folder.files.get(name)
     ]
 
 
-def _diff(before: bytes | None, after: bytes | None, name: str) -> str:
+def _compare_file(before: bytes | None, after: bytes | None, name: str) -> SkillFileChange:
     """Returns the difference without its head, or a sentence where there are no lines to show."""
     try:
         old, new = ((each or b"").decode("utf-8-sig") for each in (before, after))
     except UnicodeDecodeError:
-        return f"This is no text, and can only be looked at on the server ({len(after or b'')} bytes now)."
+        told = f"This is no text and cannot be shown. Now: {_identify(after)}. As enabled last: {_identify(before)}."
+        return SkillFileChange(name, told, is_shown=False)
+    return SkillFileChange(name, _diff(old, new, name, is_removed=after is None))
+
+
+def _identify(data: bytes | None) -> str:
+    return "not there" if data is None else f"{len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
+
+
+def _diff(old: str, new: str, name: str, *, is_removed: bool) -> str:
     # A last line without its end would run into the next one.
     old, new = (text if not text or text.endswith("\n") else f"{text}\n" for text in (old, new))
     lines = "".join(diff_lines(old, new, name).splitlines(keepends=True)[2:])
     if lines:
         return lines
-    return "The file is removed." if after is None else "Only the end of its last line changed, or it is empty."
+    return "The file is removed." if is_removed else "Only the end of its last line changed, or it is empty."

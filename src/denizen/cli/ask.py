@@ -25,6 +25,7 @@ from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.options import model_options
 from denizen.cli.terminal import (
     IN_THE_END,
+    SKIPPED,
     can_prompt,
     describe_picture,
     echo,
@@ -279,6 +280,9 @@ class AnswerPrinter:
             if error.fix:
                 echo(f"fix: {error.fix}", err=True)
             return exit_code(error.family)
+        if event.skipped:
+            echo(SKIPPED, err=True)
+            return DONE
         if event.status == "done":
             return DONE
         echo(STOPPED, err=True)
@@ -305,7 +309,7 @@ def _as_json(event: TurnFinishedEvent | TurnFailedEvent) -> Json:
     error: Json | None = None
     if isinstance(event, TurnFailedEvent):
         error = {"code": event.error.code, "message": event.error.message, "fix": event.error.fix}
-    elif event.status != "done":
+    elif event.status == "cancelled":
         error = {"code": "", "message": STOPPED, "fix": ""}
     return {
         "turn": event.turn_id,

@@ -17,7 +17,7 @@ from denizen.app.terminal_messages import TerminalMessage
 from denizen.cli.approval_prompt import prompt_for_approvals
 from denizen.cli.exit_codes import DONE
 from denizen.cli.options import model_options
-from denizen.cli.terminal import IN_THE_END, can_prompt, describe_picture, printable, stoppable
+from denizen.cli.terminal import IN_THE_END, SKIPPED, can_prompt, describe_picture, printable, stoppable
 from denizen.cli.terminal_client import find_server
 from denizen.cli.waiting_line import WaitingLine, open_waiting_line
 from denizen.domain.errors import DenizenError
@@ -341,6 +341,8 @@ class TurnView:
             self._aside(describe_picture(image), "dim")
         if event.status == "cancelled":
             self._aside("stopped", "dim")
+        if event.skipped:
+            self._aside(SKIPPED, "dim")
 
     def _aside(self, text: str, style: str) -> None:
         self._end_line()

@@ -32,6 +32,7 @@ pairs, which cannot be written at all, leave a mark.
 _BARE_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 IN_THE_END = "As it stands in the end:"
+SKIPPED = "Skipped by a hook."
 """Before a reply that is not what was streamed."""
 
 

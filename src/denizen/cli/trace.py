@@ -15,8 +15,9 @@ from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.routing import describe_route
+from denizen.domain.tool import Origin
 from denizen.domain.trace import PromptUse
-from denizen.domain.turn import CallRecord
+from denizen.domain.turn import CallRecord, TurnStatus
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
         yield _said("reply", turn.result.reply)
         if trace.is_replaced:
             yield "replaced: Denizen says so where the model does not know, or its answer rests on nothing that it read"
+    elif turn.status is TurnStatus.SKIPPED:
+        yield "skipped: a hook found that there was nothing to answer"
     elif failure := turn.result.failure:
         yield f"failure: {failure.message} [{failure.code}]"
     if turn.route:
@@ -118,6 +121,9 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number > 0)
+    if trace.hooks_after:
+        yield "hooks after the answer:"
+    yield from (f"  {_call(call)}" for call in trace.hooks_after)
     yield f"in all: {spent(turn.result.usage)}"
 
 
@@ -186,4 +192,5 @@ def _call(record: CallRecord) -> str:
     said = f"{verdict.decision} by {verdict.decided_by}, tier {int(verdict.tier)} ({' '.join(verdict.reason.split())})"
     result = " ".join(outcome.result.text.split())
     cut = f"{result[:RESULT_CHARS]}…" if len(result) > RESULT_CHARS else result
-    return f"{tool} {printable_json(call.args)}: {said}, {state}, {outcome.duration_ms:,} ms: {cut}"
+    mark = "hook " if call.origin is Origin.HOOK else ""
+    return f"{mark}{tool} {printable_json(call.args)}: {said}, {state}, {outcome.duration_ms:,} ms: {cut}"

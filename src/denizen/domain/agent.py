@@ -214,8 +214,8 @@ class Agent:
     """A persona with its model, its limits and its tools.
 
     `reasoning` lets a model think first that can be told to; `show_reasoning` shows people what it thought.
-    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks` run
-    around each of its turns.
+    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks`
+    run around each of its turns.
     """
 
     name: AgentName

@@ -38,6 +38,8 @@ class AuditKind(StrEnum):
     """Somebody decided about a proposed answer."""
     ACCOUNT = "account"
     """Somebody made, changed or deleted an account, an invitation or an API key."""
+    MODEL = "model"
+    """Somebody had a model tried, which costs money, outside of any talk."""
     DATA = "data"
     """Somebody changed or deleted what is stored about people: memories, or everything of one person."""
 

@@ -15,6 +15,10 @@ from denizen.domain.record import record
 RESPONSE = "response"
 """The variable with the answer of the turn, for the hooks after it."""
 
+SKIPPED = "There was nothing to do: a hook of the agent skipped this."
+"""What another agent, or a program in its place, is told of a turn that was skipped."""
+
+_PLAIN = re.compile(r"[\w.:+-]{0,40}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
@@ -51,6 +55,22 @@ def fill_args(args: JsonObject, variables: Mapping[str, str]) -> JsonObject:
     is filled in is not searched for places again. A name that is no variable stays as it is written.
     """
     return {name: _fill(value, variables) for name, value in args.items()}
+
+
+def list_variables(args: Json) -> frozenset[str]:
+    """Returns the names that the arguments tell, at any depth."""
+    if isinstance(args, str):
+        return frozenset(_PLACE.findall(args))
+    if isinstance(args, Mapping):
+        args = list(args.values())
+    if isinstance(args, Sequence):
+        return frozenset(name for each in args for name in list_variables(each))
+    return frozenset()
+
+
+def is_plain(value: str) -> bool:
+    """Whether the value is a time, a number or a single word, which can tell nobody what to do."""
+    return _PLAIN.fullmatch(value) is not None
 
 
 def _fill(value: Json, variables: Mapping[str, str]) -> Json:

@@ -43,6 +43,11 @@ class TurnStatus(StrEnum):
     def is_final(self) -> bool:
         return self is not TurnStatus.OPEN
 
+    @property
+    def is_error(self) -> bool:
+        """Whether an answer was wanted and there is none."""
+        return self in (TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.REFUSED)
+
 
 @record
 class ReplyTarget:

@@ -2,14 +2,16 @@
 
     1 admit    which agent; is there room
     2 open     message and turn, in one transaction, if the rate is kept (`intake/opening.py`)
-    3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
-    4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
-    5 loop     what the documents say (`loop/look_up.py`), then model and tools until there is an answer or a limit
+    3 hooks    the owner's own tool calls; one may find that there is nothing to do: then 8 follows (`hooks/runner.py`)
+    4 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
+    5 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
+    6 loop     what the documents say (`loop/look_up.py`), then model and tools until there is an answer or a limit
                (`loop/loop.py`, `loop/planning.py`)
-    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
+    7 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
                text without the data and addresses of pictures beside it (`domain/attachments.py`)
-    7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
-    8 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
+    8 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
+    9 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
+   10 hooks    those that follow an answer, in a durable run of their own, which nobody waits for
 
 Steps 1 and 2 happen where the message arrives (`TurnRunner.submit`). The others are a durable run: killed at any point,
 it is taken up again and repeats no finished model request or tool call. The turn's id, which is also the run's, derives
@@ -35,6 +37,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.events.live_events import Sign, Watch
+from denizen.engine.hooks.runner import HookRunner
 from denizen.engine.intake.opening import (
     OpenTurn,
     load_turn,
@@ -89,6 +92,10 @@ OnOpen = Callable[[Turn], Awaitable[None]]
 _log = logging.getLogger("denizen.turn")
 
 
+class _TurnSkipped(Exception):  # noqa: N818 - nothing is wrong
+    """A hook found that there is nothing to do."""
+
+
 @dataclass
 class _RunningTurn:
     """A turn that runs in this process: what stops it, and its steps once it has begun them."""
@@ -118,6 +125,7 @@ class TurnRunner:
         self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
+        self._hooks = HookRunner(runtime, services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
     @property
@@ -139,10 +147,17 @@ class TurnRunner:
         self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
+        sender = request.sender.principal
         # What is delegated was not sent by the asker, whose message has been counted.
-        limits = () if request.parent else generation.policy.rate_limits.of(request.sender.principal)
+        limits = () if request.parent else generation.policy.rate_limits.of(sender)
+        # What is read in a chat about the administration must not leave it.
+        is_hooked = not request.options.is_administration and bool(
+            generation.find_hooks(agent.name, sender, is_delegated=request.parent is not None)
+        )
         now = self._services.clock.now()
-        opened, is_new = await open_turn(self._services.store, set_up, request, limits=limits, now=now)
+        opened, is_new = await open_turn(
+            self._services.store, set_up, request, limits=limits, is_hooked=is_hooked, now=now
+        )
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened
@@ -154,13 +169,14 @@ class TurnRunner:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
 
-    # --- the durable run: 3 to 8 -------------------------------------------------------------------------------------
+    # --- the durable run: 3 to 10 ------------------------------------------------------------------------------------
 
     async def _run(self, payload: JsonObject) -> Json:
         """Waits until the turn is next in its conversation, then runs it with the configuration of that moment."""
         key, began_s = TurnId(str(payload["turn_id"])), self._services.clock.monotonic_s()
         opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
         if opened.turn.status.is_final:
+            await self._hooks.submit_after(opened.turn)  # an earlier process may have died before it did
             return {"status": opened.turn.status}
         running = self._running[key] = _RunningTurn(anyio.CancelScope())
         with running.scope as scope:
@@ -195,8 +211,8 @@ class TurnRunner:
                 self._queued.pop(turn.id).set()
 
     async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Turn:
-        """Whatever happens in steps 3 to 6 becomes an outcome, so that 7 and 8 follow. Only a cancelled turn stops at
-        once: the caller closes it.
+        """Whatever happens in steps 3 to 7 becomes an outcome, so that the others follow. Only a cancelled turn stops
+        at once: the caller closes it.
         """
         services, started_s = self._services, self._services.clock.monotonic_s()
         steps: TurnSteps | None = None
@@ -206,27 +222,40 @@ class TurnRunner:
             if opened.owed is not None:  # where it was asked, on a platform
                 place = opened.place.platform, opened.owed.guild
                 generation = await services.guilds.apply(generation, opened.turn.agent, *place)
-            # 3 route
+            # 3 hooks
+            before = await self._hooks.run_before(opened, generation)
+            opened = before.opened
+            if before.is_skipped:
+                raise _TurnSkipped
+            # 4 route
             routed = await self._router.find_route(opened, generation)
-            turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
-            opened = replace(opened, turn=turn)
-            # 4 prompt
+            spent = TurnResult(usage=opened.turn.result.usage + routed.usage)
+            opened = replace(opened, turn=replace(opened.turn, route=routed.route, result=spent))
+            # 5 prompt
             context, history = await build_context(
-                services.store, opened, generation, texts=self._block_texts, keeper=services.memories
+                services.store,
+                opened,
+                generation,
+                texts=self._block_texts,
+                keeper=services.memories,
+                preface=before.preface,
             )
             if context.model.capabilities.images:
                 history = await load_uploads(history, services.load_upload)
             proofs = open_proofs(services.prover, context, history)
             steps = self._running[opened.turn.id].steps = TurnSteps(context, services, proofs=proofs)
+            steps.usage += before.opened.turn.result.usage
             if routed.asked:
                 steps.count(routed.asked)
             services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
-            # 5 loop
+            # 6 loop
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
-            # 6 render
+            # 7 render
             answer, reply = await render_answer(context, steps, proofs, text)
             outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
+        except _TurnSkipped:
+            outcome = TurnOutcome(TurnStatus.SKIPPED)
         except (DenizenError, TimeoutError) as error:
             outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
@@ -237,11 +266,13 @@ class TurnRunner:
             _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
             failure = TurnFailure(f"Something went wrong inside. Reference: {reference}.", "bug")
             outcome = TurnOutcome(TurnStatus.FAILED, failure=failure)
-        # 7 record, 8 deliver
+        # 8 record, 9 deliver
         closed = await self._close_somehow(opened, outcome, steps)
         log_turn(closed, steps, round((services.clock.monotonic_s() - started_s) * 1000), outcome.error)
         if context is not None and context.overdue:
             await self._summaries.submit(opened, context.agent, context.overdue)
+        # 10 hooks
+        await self._hooks.submit_after(closed)
         return closed
 
     async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
@@ -465,7 +496,7 @@ async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
 
 
 async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """Step 5: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
+    """Step 6: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
     raises.
     """
     found = await look_up(context, steps)
@@ -477,7 +508,7 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
 async def render_answer(
     context: TurnContext, steps: TurnSteps, proofs: TurnProofs, text: str
 ) -> tuple[ProvedAnswer | None, str]:
-    """Step 6: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
+    """Step 7: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
     the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form.
     """
     demands = context.demands

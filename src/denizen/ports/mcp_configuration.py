@@ -10,10 +10,11 @@ from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
+from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import Tier
-from denizen.ports.configuration import ConfigurationChange
+from denizen.ports.configuration import ConfigurationChange, ConfigurationPart, PlannedChange
 
 
 @record
@@ -72,6 +73,18 @@ class McpServerDraft:
     is_trusted: bool = False
 
 
+@record(kw_only=True)
+class McpServerEdit:
+    """A change of a server: `values` by their paths in the configuration, None for those to take out, and `secrets` of
+    its environment or its headers, whose values go into `secrets.env`. `expected` is the digest of the text that it was
+    made on.
+    """
+
+    values: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    expected: str = ""
+
+
 class McpConfiguration(Protocol):
     """Shows and changes the MCP servers; one for a process. Changes raise as
     `ConfigurationFiles.replace`, and are in the audit log.
@@ -94,6 +107,24 @@ class McpConfiguration(Protocol):
     async def add(self, by: Principal, draft: McpServerDraft) -> ConfigurationChange:
         """Starts or reaches the server to see whether it answers, and writes it down then. Raises Unavailable with the
         reason, Conflict for a name that is taken, and as `ConfigurationFiles.replace`; nothing is written then.
+        """
+        ...
+
+    async def describe(self, name: str) -> ConfigurationPart:
+        """Returns the settings of a server. A value of its environment or headers that refers to no secret is `***`,
+        which stands for itself in an edit. Raises NotFound.
+        """
+        ...
+
+    async def plan(self, name: str, edit: McpServerEdit) -> PlannedChange:
+        """Returns what an edit would change, with secrets masked. Without faults the server was tried as it would be,
+        unless it is off. Raises as `edit`, and writes nothing.
+        """
+        ...
+
+    async def edit(self, by: Principal, name: str, edit: McpServerEdit) -> ConfigurationChange:
+        """Changes a server after it has answered as it would be, unless it is off. Raises NotFound, Unavailable with
+        the reason, Conflict for a text that was changed meanwhile, and as `ConfigurationFiles.replace`.
         """
         ...
 

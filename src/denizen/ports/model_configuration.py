@@ -112,8 +112,10 @@ class ModelConfiguration(Protocol):
         """The model of agents that name none: an alias, `provider/model` or `auto`."""
         ...
 
-    async def try_model(self, name: str) -> ModelTrial:
-        """Asks a model one short question. Raises NotFound for an unknown name, and what the model raises."""
+    async def try_model(self, by: Principal, name: str) -> ModelTrial:
+        """Asks a model one short question, which counts in the usage and budgets of whoever asks for it, and is in the
+        audit log. Raises NotFound for an unknown name, LimitExceeded when no budget is left, and what the model raises.
+        """
         ...
 
     async def put_provider(self, by: Principal, draft: ProviderDraft) -> ConfigurationChange:

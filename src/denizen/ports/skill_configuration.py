@@ -65,10 +65,13 @@ class SkillState:
 
 @record
 class SkillFileChange:
-    """The difference between a file as it was enabled last and as it is, as `diff -u` shows it."""
+    """The difference between a file as it was enabled last and as it is, as `diff -u` shows it. Without `is_shown` it
+    is no text, and the sentence in its place tells size and sha256.
+    """
 
     name: str
     diff: str
+    is_shown: bool = True
 
 
 @record(kw_only=True)
@@ -86,6 +89,11 @@ class SkillReview:
     events: Sequence[SkillEvent]
     is_compared: bool
     refusal: str
+
+    @property
+    def hidden_files(self) -> int:
+        """How many changed files nobody can read here."""
+        return sum(not change.is_shown for change in self.changes)
 
 
 class SkillConfiguration(Protocol):

@@ -85,7 +85,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(chat.chat_routes if deps.channels.web else ()),
         *(ChatListRoutes(engine.chats, engine.queries, timing).routes if deps.channels.web else ()),
         *(CommandRoutes(engine.commands, timing).routes if deps.channels.web else ()),
-        *(UploadRoutes(engine.chats).routes if deps.channels.web else ()),
+        *(UploadRoutes(engine.chats.uploads).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *BackgroundTaskRoutes(engine.open_delegations).routes,

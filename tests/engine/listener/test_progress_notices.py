@@ -34,6 +34,12 @@ class SlowTool:
         return self.ending
 
 
+def _set() -> anyio.Event:
+    event = anyio.Event()
+    event.set()
+    return event
+
+
 async def _record_events(slow: SlowTool, after_s: float) -> list[object]:
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Here."))
     tools = ToolsetFixture(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
@@ -71,6 +77,26 @@ async def test_a_quick_call_tells_nothing_even_if_it_fails():
     slow.told.set()
     assert not [event for event in await _record_events(slow, 0.05) if isinstance(event, Notice)]
     assert ToolExecutor(SystemClock())._interim_after_s == INTERIM_AFTER_S == 30.0
+
+
+@pytest.mark.proves("L6", "LW8")
+async def test_a_call_that_failed_is_not_told_of_while_the_next_one_takes_long():
+    slow = SlowTool()
+    runs = iter([SlowTool(ending=RuntimeError("broken"), told=_set()), slow])
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="x")]), ScriptedReply(calls=[call("look", q="y")]), ScriptedReply("Here.")
+    )
+    tools = ToolsetFixture(specs=[replace(LOOK, timeout_s=60)], run=lambda asked, scope: next(runs).run(asked, scope))
+    events: list[object] = []
+    async with open_engine(model, tools) as engine:
+        engine.services.gate._interim_after_s = 0.05
+        async for event in engine.turns.stream(message("look it up")):
+            events.append(event)
+            if isinstance(event, Notice):  # the first call's would have come before the second's
+                slow.told.set()
+    failed, long = [event.call_id for event in events if isinstance(event, ToolStarted)]
+    assert [event.call_id for event in events if isinstance(event, Notice)] == [long]
+    assert failed != long
 
 
 @pytest.mark.proves("L6", "LW8")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from email.utils import parsedate_to_datetime
+from traceback import walk_tb
 from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.models.providers import cut_to_origin, list_key_prefixes
@@ -27,6 +28,10 @@ KEY_REFUSED = "model_key_refused"
 """The code of an error that says that the provider does not take the key."""
 
 _SHOWN_CHARS = 300
+_DOWNLOAD = "download_item"
+"""The function of pydantic-ai that fetches a picture for a provider that takes bytes only. It raises the same errors as
+a request to the provider.
+"""
 # Providers repeat parts of a refused key, such as `sk-ab***yz`; pk and rk begin restricted keys.
 _KEY_STARTS = "|".join(sorted({"pk", "rk", *(prefix.rstrip("-_") for prefix in list_key_prefixes())}))
 _KEY_LIKE = re.compile(
@@ -92,6 +97,8 @@ def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
     """Returns the failure that an exception out of `vendor_errors` means."""
     from pydantic_ai import exceptions as vendor
 
+    if any(frame.f_code.co_name == _DOWNLOAD for frame, _ in walk_tb(error.__traceback__)):
+        return ModelFailure(_picture_missing(target, str(error) or type(error).__name__))
     match error:
         case vendor.ModelAPIError():
             return _api_failure(error, target)
@@ -268,6 +275,16 @@ def _unreachable(target: FailureContext, said: str) -> DenizenError:
         code=UNREACHABLE,
         why=f"There is no connection to {target.origin}: {target.clean(said)}",
         fix="Check the network and the provider's base_url.",
+        model=target.model,
+    )
+
+
+def _picture_missing(target: FailureContext, said: str) -> DenizenError:
+    return Unavailable(
+        "A picture of this talk cannot be fetched.",
+        code="model_picture_missing",
+        why=f"The provider '{target.provider}' takes pictures themselves, no addresses: {target.clean(said)}",
+        fix="Send the picture itself in place of its address, or begin a new session without it.",
         model=target.model,
     )
 

@@ -26,6 +26,7 @@ from denizen.app.settings.fields import (
     default_section,
     refuse,
 )
+from denizen.app.settings.hooks import HooksSection
 from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -386,6 +387,7 @@ class AgentSection(Section):
         description="Whether people see the model's reasoning: dimmed in a terminal, in front of the answer and behind "
         "a spoiler on Discord, as `reasoning_content` or events over HTTP. It is never sent to a model again as text.",
     )
+    hooks: HooksSection = default_section()
 
 
 def _hide_keys(schema: dict[str, Any]) -> None:
@@ -587,4 +589,5 @@ def build_agent(
         instructions=instructions,
         history=history,
         tool_access=copy_fields(section, ToolAccess, delegates_to=tuple(map(AgentName, section.delegates_to))),
+        hooks=section.hooks.record,
     )

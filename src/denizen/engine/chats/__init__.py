@@ -1,5 +1,5 @@
 """The chats of the web: who has which, what was said in them, their titles, forks and uploads.
 
-`chats.Chats` is the door. `reading` gathers what a chat shows, `titles` makes titles in durable runs, `uploads` keeps
-files that people attach.
+`chats.Chats` is the door. `reading` gathers what a chat shows, `watching` follows what happens in one, `titles` makes
+titles in durable runs, `uploads` keeps files that people attach.
 """

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -31,7 +30,7 @@ from denizen.domain.conversation import Session, own_place
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
-from denizen.domain.message import Message, Part, Role, join_text
+from denizen.domain.message import Message, Role, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.taint import find_message_taint
@@ -39,11 +38,13 @@ from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnRequest, TurnStatus
 from denizen.domain.words import fold_words
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
-from denizen.engine.chats.reading import ChatTranscript, choose_session, read_chat
+from denizen.engine.chats.reading import ChatTranscript, choose_session, get_chat, read_chat
 from denizen.engine.chats.titles import ChatTitles, title_run_id
-from denizen.engine.chats.uploads import ChatUploads, Upload
+from denizen.engine.chats.uploads import ChatUploads
+from denizen.engine.chats.watching import ChatWatcher
 from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
 from denizen.engine.intake.rate_limiter import take_rate
@@ -72,12 +73,12 @@ MAX_SHARED_MESSAGES = 500
 """So many messages of a shared chat are shown, the newest."""
 MAX_COPIES = 200
 """So many sessions one chat may have, each with a copy of what was said before: room on the disk has an end."""
-LOOK_EVERY_S = 5.0
-"""How often a watcher that hears nothing looks at the store: another process may have taken a message."""
 
 
 class Chats:
-    """The chats of all people. `titles_by_model` tells whether the model makes titles, as configured now."""
+    """The chats of all people, with their `uploads`. `titles_by_model` tells whether the model makes titles, as
+    configured now.
+    """
 
     def __init__(
         self,
@@ -90,10 +91,11 @@ class Chats:
         self._runtime = runtime
         self._services = services
         self._turns = turns
-        self._uploads = uploads
+        self.uploads = uploads
         self._titles_by_model = titles_by_model
         self._live = LiveChats()
         self._titles = ChatTitles(runtime, services, turns, self._live)
+        self._watcher = ChatWatcher(services, turns, self._live)
 
     # --- listing and reading -----------------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ class Chats:
     async def get(self, owner: str, chat_id: ChatId) -> Chat:
         """Raises NotFound, for a chat of somebody else too."""
         async with self._services.store.work(write=False) as work:
-            return await _get_chat(work, owner, chat_id)
+            return await get_chat(work, owner, chat_id)
 
     async def find(self, owner: str, chat_id: ChatId) -> Chat | None:
         async with self._services.store.work(write=False) as work:
@@ -132,7 +134,7 @@ class Chats:
     ) -> ChatTranscript:
         """Returns what a chat shows. Raises NotFound."""
         async with self._services.store.work(write=False) as work:
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
             return await read_chat(work, chat, self._runtime.current, session_id=session_id, before=before, limit=limit)
 
     async def read_shared(self, token: str) -> ChatTranscript:
@@ -192,11 +194,11 @@ class Chats:
         """Changes the chat; another agent goes on with copies of what was said. Raises as `branch` does."""
         name = None if agent is None else AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
             if name is not None and name != chat.agent:
                 await self._hand_over(work, chat, name)
             await work.chats.change(chat.conversation_id, ChatChanges(title=title, is_pinned=is_pinned))
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
         if title is not None:
             self._live.publish(chat.conversation_id, TitleChanged(title))
         self._live.publish(chat.conversation_id, ChatChanged())
@@ -209,7 +211,7 @@ class Chats:
         """
         token = secrets.token_urlsafe(24) if is_public else ""
         async with self._services.store.work() as work:
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
             if is_public and chat.mode is ChatMode.ADMIN:
                 raise NotAllowed(
                     "A chat about the administration cannot be shared.",
@@ -218,7 +220,15 @@ class Chats:
                     fix="Copy what others may read.",
                 )
             if is_public:
-                await _check_shareable(work, chat)
+                session = choose_session(await work.sessions.list_all(chat.conversation_id), chat)
+                messages = await work.messages.list_tail(session.id, limit=MAX_SHARED_MESSAGES) if session else ()
+                if any(_draws_on_others(each) for each in messages):
+                    raise Conflict(
+                        "This chat cannot be shared.",
+                        code="chat_shows_others",
+                        why="an answer in it draws on what other people wrote, such as messages of the archive",
+                        fix="Share a chat without such an answer, or copy what others may read.",
+                    )
             await work.chats.change(chat.conversation_id, ChatChanges(share_token=token))
         return token
 
@@ -226,6 +236,10 @@ class Chats:
         """Removes a chat for good, and stops what runs in it. Raises NotFound."""
         chat = await self.get(owner, chat_id)
         await self._remove(chat)
+
+    async def list_uploads(self, owner: str) -> Sequence[str]:
+        """Returns the paths of all uploads of an owner."""
+        return await self.uploads.list_paths(owner)
 
     async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
         """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
@@ -241,7 +255,7 @@ class Chats:
             for chat in chats:
                 await self._remove(chat)
         await self._forget_runs(turn_ids)
-        await self._uploads.remove_owner(owner)
+        await self.uploads.remove_owner(owner)
 
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
@@ -257,14 +271,14 @@ class Chats:
                 pass
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
-        await self._uploads.remove_chat(chat.owner, chat.id)
+        await self.uploads.remove_chat(chat.owner, chat.id)
         await self._forget_runs([turn.id for turn in turns])
         self._live.publish(place, ChatChanged(is_removed=True))
 
     async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
         """Removes what the durable log has of turns and titles, where it has what models and tools said."""
         durable = self._services.durable
-        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id))]
+        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id), hook_run_id(turn_id))]
         for run in set(runs) & set(await durable.pending()):
             with suppress(DenizenError):
                 await durable.wait(run)
@@ -285,29 +299,6 @@ class Chats:
                 )
         self._live.publish(message.conversation_id, ChatChanged())
 
-    # --- uploads -----------------------------------------------------------------------------------------------------
-
-    async def upload(self, owner: str, chat_id: ChatId, name: str, data: bytes) -> Upload:
-        """Stores a file of a chat. Raises NotFound, and as `ChatUploads.put` does."""
-        await self.get(owner, chat_id)
-        return await self._uploads.put(owner, chat_id, name, data)
-
-    async def get_upload(self, owner: str, path: str) -> Upload:
-        """Raises NotFound, for an upload of somebody else too."""
-        return await self._uploads.get(owner, path)
-
-    async def remove_upload(self, owner: str, path: str) -> None:
-        """Raises NotFound."""
-        await self._uploads.remove(owner, path)
-
-    async def list_uploads(self, owner: str) -> Sequence[str]:
-        """Returns the paths of all uploads of an owner."""
-        return await self._uploads.list_paths(owner)
-
-    async def load_uploads(self, owner: str, chat_id: ChatId, paths: Sequence[str]) -> tuple[Part, ...]:
-        """Returns uploads of a chat as parts of a message. Raises as `ChatUploads.load_parts` does."""
-        return await self._uploads.load_parts(owner, chat_id, paths)
-
     # --- sessions ----------------------------------------------------------------------------------------------------
 
     async def branch(self, owner: str, chat_id: ChatId, before: MessageId) -> Session:
@@ -315,7 +306,7 @@ class Chats:
         of the message stays as it is. Raises NotFound, and LimitExceeded after `ROOMS` and `MAX_COPIES`.
         """
         async with self._services.store.work() as work:
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
             message = await _find_question(work, chat, before)
             assert message.session_id is not None
             sessions = await work.sessions.list_all(chat.conversation_id)
@@ -328,7 +319,7 @@ class Chats:
     async def activate(self, owner: str, chat_id: ChatId, session_id: SessionId) -> Chat:
         """Goes on with an earlier session of the chat. Raises NotFound."""
         async with self._services.store.work() as work:
-            chat = await _get_chat(work, owner, chat_id)
+            chat = await get_chat(work, owner, chat_id)
             session = choose_session(await work.sessions.list_all(chat.conversation_id), chat, session_id)
             assert session is not None
             if session.closed_at is not None:
@@ -438,50 +429,6 @@ class Chats:
             while title := _next_title(news):
                 yield title
 
-    async def watch(self, owner: str, chat_id: ChatId) -> AsyncGenerator[tuple[TurnId, TurnEvent] | ChatEvent]:
-        """Yields what happens in a chat, turn by turn: of one that runs already, what has happened so far. The first
-        event is `ChatChanged`: what is read after it misses nothing. It does not end by itself, unless the chat is
-        removed. Raises NotFound.
-        """
-        chat = await self.get(owner, chat_id)
-        with self._live.watch(chat.conversation_id) as news:
-            waiting = deque(turn.id for turn in await self._list_open(chat))
-            seen = set(waiting)
-            yield ChatChanged()
-            while True:
-                while waiting:
-                    key = waiting.popleft()
-                    yield MessageTaken(key)
-                    async with aclosing(self._turns.watch(key)) as events:
-                        async for event in events:
-                            yield key, event
-                            for other in _take_ready(news, seen, waiting):
-                                yield other
-                    chat = await self.find(owner, chat_id) or chat  # what its own turn changed is no news
-                with anyio.move_on_after(LOOK_EVERY_S):
-                    told = await news.receive()
-                    if isinstance(told, MessageTaken):
-                        _add_turn(told.turn_id, seen, waiting)
-                    elif told != TitleChanged(""):
-                        yield told
-                        if told == ChatChanged(is_removed=True):
-                            return
-                    continue
-                found = await self.find(owner, chat_id)
-                if found is None:
-                    yield ChatChanged(is_removed=True)
-                    return
-                for turn in await self._list_open(found):
-                    _add_turn(turn.id, seen, waiting)
-                if found != chat and not waiting:
-                    yield ChatChanged()
-                chat = found
-
-    async def _list_open(self, chat: Chat) -> Sequence[Turn]:
-        async with self._services.store.work(write=False) as work:
-            turns = await work.turns.list_turns(conversation_id=chat.conversation_id, limit=BACK)
-        return [turn for turn in reversed(turns) if turn.status is TurnStatus.OPEN]
-
     @contextmanager
     def _keeping(self, request: TurnRequest) -> Generator[list[Turn]]:
         """Keeps what happens in the turn of a message for those who come later, if it is taken: the caller appends the
@@ -496,6 +443,10 @@ class Chats:
         finally:
             if (is_first and not taken) or any(turn.status.is_final for turn in taken):
                 self._services.live.drop(key)
+
+    def watch(self, owner: str, chat_id: ChatId) -> AsyncGenerator[tuple[TurnId, TurnEvent] | ChatEvent]:
+        """Yields what happens in a chat, as `ChatWatcher.watch` does. Raises NotFound."""
+        return self._watcher.watch(owner, chat_id)
 
     def tell_changed(self, place: ConversationId) -> None:
         """Tells those who watch the chat that it has to be read again."""
@@ -576,30 +527,8 @@ def _check_mode(principal: Principal, mode: ChatMode) -> None:
         )
 
 
-async def _check_shareable(work: UnitOfWork, chat: Chat) -> None:
-    """Raises Conflict for a chat with an answer that draws on what other people wrote."""
-    session = choose_session(await work.sessions.list_all(chat.conversation_id), chat)
-    messages = () if session is None else await work.messages.list_tail(session.id, limit=MAX_SHARED_MESSAGES)
-    if any(_draws_on_others(each) for each in messages):
-        raise Conflict(
-            "This chat cannot be shared.",
-            code="chat_shows_others",
-            why="an answer in it draws on what other people wrote, such as messages of the archive",
-            fix="Share a chat without such an answer, or copy what others may read.",
-        )
-
-
 def _draws_on_others(message: Message) -> bool:
     return Taint.OTHERS in find_message_taint(message)
-
-
-async def _get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:
-    chat = await work.chats.find(owner, chat_id)
-    if chat is None:
-        raise NotFound(
-            "You have no such chat.", code="chat_not_found", fix="It may be deleted: look at the list of your chats."
-        )
-    return chat
 
 
 async def _get_own_message(work: UnitOfWork, owner: str, message_id: MessageId) -> Message:
@@ -642,24 +571,3 @@ def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | No
             return None
         if isinstance(event, TitleChanged) and event.title:
             return event
-
-
-def _add_turn(turn_id: TurnId, seen: set[TurnId], waiting: deque[TurnId]) -> None:
-    if turn_id not in seen:
-        seen.add(turn_id)
-        waiting.append(turn_id)
-
-
-def _take_ready(
-    news: MemoryObjectReceiveStream[ChatEvent], seen: set[TurnId], waiting: deque[TurnId]
-) -> Iterator[ChatEvent]:
-    """Yields the events that have come already; turns wait until the one before them has ended."""
-    while True:
-        try:
-            event = news.receive_nowait()
-        except anyio.WouldBlock:
-            return
-        if isinstance(event, MessageTaken):
-            _add_turn(event.turn_id, seen, waiting)
-        elif event != TitleChanged(""):
-            yield event

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from denizen.domain.attachments import collect_extras, describe_cards, list_pictures
-from denizen.domain.chat import Chat, MessageVote, SessionFork, list_forks
+from denizen.domain.chat import Chat, ChatId, MessageVote, SessionFork, list_forks
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Session
 from denizen.domain.errors import NotFound
@@ -49,6 +49,16 @@ class ChatTranscript:
     votes: Mapping[MessageId, MessageVote] = field(default_factory=dict[MessageId, MessageVote])
     running: Sequence[Turn] = ()
     has_earlier: bool = False
+
+
+async def get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:
+    """Raises NotFound, for a chat of somebody else too."""
+    chat = await work.chats.find(owner, chat_id)
+    if chat is None:
+        raise NotFound(
+            "You have no such chat.", code="chat_not_found", fix="It may be deleted: look at the list of your chats."
+        )
+    return chat
 
 
 async def read_chat(

@@ -28,7 +28,9 @@ from denizen.domain.upload import (
     shown_name,
     upload_missing,
 )
+from denizen.engine.chats.reading import get_chat
 from denizen.ports.pdf import ReadPdf
+from denizen.ports.store import Store
 from denizen.ports.uploads import EncodeImage, UploadFiles
 
 MAX_ATTACHED = 10
@@ -51,17 +53,21 @@ class Upload:
 
 
 class ChatUploads:
-    """The uploads of all chats. Callers check that the chat is the owner's."""
+    """The uploads of all chats."""
 
-    def __init__(self, files: UploadFiles, encode: EncodeImage, read_pdf: ReadPdf) -> None:
+    def __init__(self, store: Store, files: UploadFiles, encode: EncodeImage, read_pdf: ReadPdf) -> None:
+        self._store = store
         self._files = files
         self._encode = encode
         self._read_pdf = read_pdf
 
     async def put(self, owner: str, chat: ChatId, name: str, data: bytes) -> Upload:
-        """Stores a file; the same one again is stored once. Raises InvalidInput for one that is no picture, PDF or CSV
-        file or is too large, LimitExceeded when the owner has too many, and as `EncodeImage` does.
+        """Stores a file of an own chat; the same one again is stored once. Raises NotFound for another chat,
+        InvalidInput for a file that is no picture, PDF or CSV file or is too large, LimitExceeded when the owner has
+        too many, and as `EncodeImage` does.
         """
+        async with self._store.work(write=False) as work:
+            await get_chat(work, owner, chat)
         if not 0 < len(data) <= MAX_UPLOAD_BYTES:
             raise InvalidInput(
                 f"An upload has 1 to {MAX_UPLOAD_BYTES:,} bytes.", code="upload_size", fix="Send a smaller file."

@@ -23,10 +23,10 @@ from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.principal import Principal
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
-from denizen.domain.turn import Turn
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.embed import Embedder
@@ -103,13 +103,13 @@ class Generation:
     is_model_chosen: bool = False
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
 
-    def find_hooks(self, turn: Turn) -> Hooks:
-        """Returns the hooks of the turn: those of its agent, and behind them those of what triggered it. A delegated
-        turn was triggered by another turn, which has the latter.
+    def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
+        """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
+        was triggered by another turn, which has the latter.
         """
-        agent = self.agents.get(turn.agent)
-        own = agent.hooks if agent else NO_HOOKS
-        return own if turn.parent else own + self.trigger_hooks.get(turn.principal.key, NO_HOOKS)
+        found = self.agents.get(agent)
+        own = found.hooks if found else NO_HOOKS
+        return own if is_delegated else own + self.trigger_hooks.get(asker.key, NO_HOOKS)
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""

@@ -16,6 +16,7 @@ from denizen.domain.approval import has_role
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
 from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnFinished
+from denizen.domain.hook import SKIPPED
 from denizen.domain.ids import CallId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
@@ -231,6 +232,8 @@ class ProgramRequests:
             pictures: list[Json] = [{"url": url} for url in end.images]
             text = "\n\n".join(filter(None, (end.reply, end.cards)))
             return ToolResult(text, data={"images": pictures} if pictures else {})
+        if end.status is TurnStatus.SKIPPED:
+            return ToolResult(SKIPPED, is_own=True)
         failure = end.failure or TurnFailure("The turn ended without an answer.")
         text = f"{failure.message}\nfix: {failure.fix}" if failure.fix else failure.message
         return ToolResult(text, is_error=True)

@@ -158,6 +158,9 @@ MAX_RESULT_CHARS = 200_000
 TOLD_FROM_MS = 100
 """A model is told how long a call ran from so much on."""
 
+RECORDED_BY_TURN = frozenset({Origin.MODEL, Origin.HOOK})
+"""The calls that their turn writes down itself, with those from within them."""
+
 NOBODY_TO_ASK = "nobody-to-ask"
 """Who decided about a call for which people would have to be asked where nobody can be."""
 
@@ -252,7 +255,7 @@ class ToolExecutor:
 
     async def _end(self, call: ToolCall, scope: CallScope, outcome: CallOutcome) -> None:
         """For the record: a turn writes down its calls itself, with those from within them."""
-        if call.origin is Origin.MODEL:
+        if call.origin in RECORDED_BY_TURN:
             return
         if scope.trail.inner is not None:
             scope.trail.inner.append(NestedCall(call, outcome))

@@ -79,6 +79,12 @@ class TurnTrace:
         return [call for call in self.calls if call.step == 0]
 
     @property
+    def hooks_after(self) -> Sequence[CallRecord]:
+        """The calls of the hooks after the turn, with those from within them."""
+        last = max((step.number for step in self.steps), default=0)
+        return [call for call in self.calls if call.step > last]
+
+    @property
     def is_replaced(self) -> bool:
         """Whether the reply is ours, in place of an answer that rests on nothing that was read (`loop/outcome`)."""
         return self.turn.result.reply.removesuffix(LIMIT_NOTE) == NOT_IN_SOURCES

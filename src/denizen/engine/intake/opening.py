@@ -41,6 +41,9 @@ again after a change of the configuration has the same steps.
 ADMINISTRATION = "administration"
 """Among the options of a turn: it belongs to a chat about the administration."""
 
+HOOKED = "hooked"
+"""Among the options of a turn: hooks run around it. Decided here, as for `ROUTED`."""
+
 VARIABLES = "variables"
 """Among the options of a turn: what its hooks may tell."""
 
@@ -113,7 +116,13 @@ def request_turn_id(agent: Agent, request: TurnRequest) -> TurnId:
 
 
 async def open_turn(
-    store: Store, agent: Agent, request: TurnRequest, *, limits: Sequence[RateLimit] = (), now: datetime
+    store: Store,
+    agent: Agent,
+    request: TurnRequest,
+    *,
+    limits: Sequence[RateLimit] = (),
+    is_hooked: bool = False,
+    now: datetime,
 ) -> tuple[OpenTurn, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
     another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages,
@@ -143,7 +152,7 @@ async def open_turn(
                 trigger_id=MessageId(derive("msg", key, Role.USER)),
                 status=TurnStatus.OPEN,
                 opened_at=now,
-                options=_options(agent, request),
+                options=_options(agent, request) | ({HOOKED: True} if is_hooked else {}),
             )
         )
         if not is_new:

@@ -25,12 +25,13 @@ from denizen.domain.events import (
     ToolStarted,
     TurnEvent,
     TurnFinished,
+    TurnStarted,
 )
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.record import record
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.intake.opening import find_reply_target
+from denizen.engine.intake.opening import HOOKED, find_reply_target
 from denizen.engine.listener.background import BackgroundTasks
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.turn_start import StartedTurn
@@ -60,9 +61,15 @@ class _PreviewState:
     changed: anyio.Event = field(default_factory=anyio.Event)
     shown: str = ""
     status: TurnStatus = TurnStatus.OPEN
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the turn will not be skipped by a hook any more, or waits for people."""
+    is_marked: bool = False
+    """Whether the question has the sign that it was seen."""
 
     def take(self, event: TurnEvent) -> None:
         match event:
+            case TurnStarted():
+                self.begun.set()
             case TextAdded():
                 self.text = event.text if event.retract else self.text + event.text
             case ToolStarted():
@@ -73,6 +80,7 @@ class _PreviewState:
             case Notice():
                 self.notices[event.call_id] = event.text
             case ApprovalRequested():
+                self.begun.set()
                 self.waiting[event.approval.id] = event.approval.request.tool
             case ApprovalDecided():
                 self.waiting.pop(event.approval.id, None)
@@ -106,7 +114,7 @@ class _PreviewState:
 @record(kw_only=True)
 class _DisplayedTurn:
     """A turn with the style that held when it started. `asked` is the message that it answers; empty for none.
-    `status` is that of the start. `is_resumed`: an earlier process may have shown it.
+    `status` is that of the start. `is_resumed`: an earlier process may have shown it. `is_hooked`: a hook may skip it.
     """
 
     turn_id: TurnId
@@ -115,6 +123,7 @@ class _DisplayedTurn:
     asked: str
     style: ReplyStyle
     is_resumed: bool
+    is_hooked: bool
 
     @property
     def has_preview(self) -> bool:
@@ -145,6 +154,7 @@ class TurnDisplay:
             asked=asked,
             style=self._context.account_policy.style,
             is_resumed=is_resumed,
+            is_hooked=HOOKED in started.turn.options,
         )
         self._background.start("showing a turn", self._follow_turn, shown, started.counted_in)
 
@@ -158,7 +168,7 @@ class TurnDisplay:
     async def _follow_turn(self, shown: _DisplayedTurn, counted_in: str) -> None:
         """Shows the turn, and uncounts its reply when there was none."""
         status = await self._show(shown)
-        is_void = status in (TurnStatus.FAILED, TurnStatus.CANCELLED) or (
+        is_void = status in (TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.SKIPPED) or (
             status is TurnStatus.DONE and await self._was_silent(shown.turn_id)
         )
         if counted_in and is_void:
@@ -170,36 +180,34 @@ class TurnDisplay:
 
     async def _show(self, shown: _DisplayedTurn) -> TurnStatus | None:
         """Returns the status with which the turn ended; None when its end will not be seen here."""
-        reactions = shown.style.reactions
-        seen, status = reactions.seen if shown.asked else "", shown.status
+        reactions, state = shown.style.reactions, _PreviewState()
+        status = shown.status
         try:
             if not status.is_final:
-                if seen:
-                    await self._react(shown, seen, on=True)
-                status = await self._watch(shown)
+                if not shown.is_hooked:
+                    await self._mark_seen(shown, state)
+                status = await self._watch(shown, state)
         except DenizenError as error:  # the process is closing, or the store is away: the turn goes on later
             _log.info("turn is not shown any more", extra={"turn": shown.turn_id, **error.fields})
             return None
         await self._clear_preview(shown)
         # The turn may have ended before its sign of an earlier process was looked at.
-        stale = reactions.waiting if shown.is_resumed and shown.asked else ""
-        for sign in filter(None, (seen, stale)):
+        stale = (reactions.seen, reactions.waiting) if shown.is_resumed and shown.asked else ()
+        for sign in filter(None, stale or ((reactions.seen,) if state.is_marked else ())):
             await self._react(shown, sign, on=False)
         if status is TurnStatus.DONE and reactions.done and shown.asked:
             await self._react(shown, reactions.done, on=True)
         return status
 
-    async def _watch(self, shown: _DisplayedTurn) -> TurnStatus:
-        state, preview = _PreviewState(), None
+    async def _watch(self, shown: _DisplayedTurn, state: _PreviewState) -> TurnStatus:
+        preview = None
         ended: DenizenError | None = None
         if shown.has_preview:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
-            group.start_soon(self._type, shown.place, state)
             if shown.asked:
                 group.start_soon(self._mark_waiting, shown)
-            if preview is not None:
-                group.start_soon(self._draw, shown, preview, state)
+            group.start_soon(self._show_work, shown, preview, state)
             try:
                 async with aclosing(self._context.turns.watch(shown.turn_id)) as events:
                     async for event in events:
@@ -213,6 +221,22 @@ class TurnDisplay:
         if ended is not None:
             raise ended
         return state.status
+
+    async def _show_work(self, shown: _DisplayedTurn, preview: LivePreview | None, state: _PreviewState) -> None:
+        """Shows that the turn is at work; of one that a hook may skip nothing before it begins."""
+        if shown.is_hooked:
+            await state.begun.wait()
+            await self._mark_seen(shown, state)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._type, shown.place, state)
+            if preview is not None:
+                group.start_soon(self._draw, shown, preview, state)
+
+    async def _mark_seen(self, shown: _DisplayedTurn, state: _PreviewState) -> None:
+        seen = shown.style.reactions.seen
+        if seen and shown.asked:
+            state.is_marked = True
+            await self._react(shown, seen, on=True)
 
     async def _type(self, place: Place, state: _PreviewState) -> None:
         """Shows typing, but not while people are waited for, which may take days."""

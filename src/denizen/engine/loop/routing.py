@@ -1,4 +1,4 @@
-"""Step 3 of a turn: a cheap model sorts the question, which sets the model and the number of steps."""
+"""Step 4 of a turn: a cheap model sorts the question, which sets the model and the number of steps."""
 
 from __future__ import annotations
 

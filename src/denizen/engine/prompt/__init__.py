@@ -1,4 +1,4 @@
-"""Step 4 of a turn: its prompt, which `context.build_context` puts together from what the other modules bring.
+"""Step 5 of a turn: its prompt, which `context.build_context` puts together from what the other modules bring.
 
 system_prompt        the system prompt as segments, most stable first
 session_history      an assistant's own messages that fit the budget

@@ -1,4 +1,4 @@
-"""Step 4 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
+"""Step 5 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
 
 `build_context` does it; the other modules of the package each bring one part. The foreign texts (taint) that a turn
 begins with are found here too; `loop/steps.py` adds what it reads later.
@@ -32,6 +32,7 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.caching import SHORT_S, pauses_between, plan_keep_s
 from denizen.engine.prompt.notes import (
     insert_notes_before_cue,
+    join_before_question,
     load_answers,
     load_memories,
     load_refused,
@@ -170,9 +171,11 @@ async def build_context(
     *,
     texts: BlockTextCache | None = None,
     keeper: MemoryKeeper | None = None,
+    preface: PromptMessage | None = None,
 ) -> tuple[TurnContext, list[PromptMessage]]:
     """Gathers the turn's context and its messages, of which the last is the one to answer. `texts` are the blocks of
-    transcripts that were read before; `keeper` is asked for what is remembered.
+    transcripts that were read before; `keeper` is asked for what is remembered; `preface` stands in front of the
+    question.
     """
     turn, usual = opened.turn, generation.agent(opened.turn.agent)
     if ADMINISTRATION in turn.options:
@@ -191,11 +194,14 @@ async def build_context(
     wanted = facts.options.get("max_output_tokens")
     demands = _read_demands(facts)
     free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
-    free_tokens = max(free_tokens - sum(map(count_tool_tokens, demands.tools.specs)), 0)
+    lead = [preface] if preface else []
+    taken = sum(map(count_tool_tokens, demands.tools.specs)) + sum(map(count_tokens, lead))
+    free_tokens = max(free_tokens - taken, 0)
     if facts.reads_transcript:
-        talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
+        talk = await _read_transcript(store, facts, [*notes, *lead], free_tokens, texts or BlockTextCache(), past)
     else:
         talk = await _read_session(store, facts, notes, free_tokens, past)
+        talk = replace(talk, messages=join_before_question(talk.messages, lead))
     _check_results(opened, talk.messages)
     context = TurnContext(
         turn=turn,
@@ -208,7 +214,7 @@ async def build_context(
             place=opened.place,
             session_id=turn.session_id,
             turn_id=turn.id,
-            account=_choose_account(opened, agent),
+            account=choose_account(opened, agent.name),
             taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
             guild=opened.owed.guild if opened.owed else "",
             is_administration=agent.tool_access.administration,
@@ -322,10 +328,10 @@ async def _load_segments(facts: _TurnFacts) -> tuple[Segment, ...]:
     return segments
 
 
-def _choose_account(opened: OpenTurn, agent: Agent) -> AgentName | None:
+def choose_account(opened: OpenTurn, agent: AgentName) -> AgentName | None:
     """Returns whose login acts for tools: nobody's for a question of several people, who may not all do the same."""
     if opened.owed is None:
-        return agent.name
+        return agent
     return None if opened.owed.of_several else opened.owed.account
 
 

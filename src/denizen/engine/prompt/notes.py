@@ -62,6 +62,14 @@ def insert_notes_before_question(
     return [*append_notes(history[:-1], notes), *history[-1:]]
 
 
+def join_before_question(messages: Sequence[PromptMessage], lead: Sequence[PromptMessage]) -> list[PromptMessage]:
+    """What leads the question becomes the beginning of it."""
+    *before, question = messages
+    parts = [part for each in lead for part in each.parts]
+    taint = question.taint.union(*(each.taint for each in lead))
+    return [*before, replace(question, parts=(*parts, *question.parts), taint=taint)]
+
+
 def insert_notes_before_cue(history: Sequence[PromptMessage], notes: Sequence[PromptMessage]) -> list[PromptMessage]:
     """The notes behind the talk that a participant reads."""
     end = next((place for place, message in enumerate(history) if message.kind == CUE), len(history))

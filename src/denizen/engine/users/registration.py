@@ -107,9 +107,9 @@ class Registration:
         self._credentials.forget()
         return user
 
-    async def enter(self, profile: IdentityProfile, admission: Admission) -> User:
+    async def enter(self, profile: IdentityProfile, admission: Admission) -> tuple[User, bool]:
         """Returns the user with that identity of another site: a known one, one with the same verified e-mail, or a new
-        one. Raises NotAllowed with what to do instead.
+        one; and whether the account is new. Raises NotAllowed with what to do instead.
         """
         now = self._clock.now()
         async with self._store.work() as work:
@@ -117,7 +117,7 @@ class Registration:
             user = await work.users.find(identity.user_id) if identity else None
             if user is not None:
                 await work.identities.rename(profile.provider, profile.subject, profile.login)
-                return user
+                return user, False
             if not profile.email:
                 raise NotAllowed(
                     f"{profile.site} knows no verified e-mail of yours.",
@@ -133,11 +133,11 @@ class Registration:
                     why="it was made with a password, and nobody has verified that the e-mail is its owner's",
                     fix=f"Sign in with the password and link {profile.site} in your settings.",
                 )
-            if user is None:
-                user = await self._add_from(work, profile, admission, now)
+            is_new = user is None
+            user = user or await self._add_from(work, profile, admission, now)
             await _link(work, profile, user, now)
         self._credentials.forget()
-        return user
+        return user, is_new
 
     async def link(self, profile: IdentityProfile, user: User) -> None:
         """Links an identity of another site to an account. Raises Conflict if it is linked to another one."""

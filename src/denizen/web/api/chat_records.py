@@ -138,7 +138,6 @@ def _find_last_messages(shown: ChatTranscript) -> dict[TurnId, str]:
 
 def _answer_to_wire(shown: ShownTurn) -> AnswerInfo:
     turn = shown.turn
-    has_no_answer = turn.status not in {TurnStatus.OPEN, TurnStatus.DONE}
     took = None if turn.closed_at is None else turn.closed_at - turn.opened_at
     return AnswerInfo(
         id=turn.id,
@@ -149,7 +148,9 @@ def _answer_to_wire(shown: ShownTurn) -> AnswerInfo:
         opened_at=turn.opened_at.isoformat(),
         duration_ms=None if took is None else round(took.total_seconds() * 1000),
         usage=usage_to_wire(turn.result.usage),
-        error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure))) if has_no_answer else None,
+        error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure)))
+        if turn.status.is_error
+        else None,
         citations=tuple(map(citation_to_wire, shown.citations)),
         extras=AnswerExtras(shown.images, shown.cards, shown.reasoning),
     )

@@ -334,7 +334,7 @@ class ChatListRoutes:
             wait_for_approval=read_flag(body, "wait_for_approval", default=True),
         )
         owner = get_principal(request).key
-        files = await self._chats.load_uploads(owner, chat_id, sent.uploads)
+        files = await self._chats.uploads.load_parts(owner, chat_id, sent.uploads)
         if sent.message.strip() or not files:
             files = (TextPart(check_message(sent.message)), *files)
         chat = await self._chats.find(owner, chat_id)

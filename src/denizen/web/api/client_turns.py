@@ -24,7 +24,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.message import Author, ToolResultPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
-from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.inspection.exchange import restore_ids
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
@@ -182,7 +182,7 @@ def describe_event(event: TurnEvent) -> str:
 
 
 def require_text(finished: TurnFinished) -> str:
-    """Returns the answer. Raises the turn's failure if it has none."""
-    if finished.status is not TurnStatus.DONE:
+    """Returns the answer; an empty one where a hook skipped the turn. Raises the turn's failure if it has none."""
+    if finished.status.is_error:
         raise restore_error(finished.status, finished.failure)
     return finished.reply

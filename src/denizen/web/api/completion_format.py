@@ -17,6 +17,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.message import Part, Role, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.record import record
+from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.model import RAW_ARGS
 from denizen.web.api.client_messages import read_conversation, read_messages
@@ -139,7 +140,8 @@ class CompletionWriter:
         message |= _pictures(finished.images)
         usage = finished.usage
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
-        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_json(usage)}
+        done = {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_json(usage)}
+        return done | tell_skipped(finished)
 
     def text(self, text: str) -> bytes:
         return self._chunk({"content": text})
@@ -166,9 +168,9 @@ class CompletionWriter:
         """Returns a chunk with pictures; empty for none."""
         return self._chunk(_pictures(images)) if images else b""
 
-    def ending(self, finish_reason: str, usage: Usage) -> bytes:
+    def ending(self, finish_reason: str, usage: Usage, finished: TurnFinished | None = None) -> bytes:
         """Returns the chunk with the finish reason, the one with the usage if it was asked for, and the end marker."""
-        chunks = [self._chunk({}, finish_reason)]
+        chunks = [self._chunk({}, finish_reason, tell_skipped(finished) if finished else None)]
         if self._include_usage:
             chunks.append(
                 encode_data(
@@ -177,14 +179,21 @@ class CompletionWriter:
             )
         return b"".join([*chunks, DONE])
 
-    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+    def _chunk(
+        self, delta: Mapping[str, Any], finish_reason: str | None = None, more: Mapping[str, Any] | None = None
+    ) -> bytes:
         opening = b""
         if not self._is_open:
             self._is_open = True
             opening = self._chunk({"role": "assistant", "content": ""})
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        body = {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+        body = {**self._head, "object": "chat.completion.chunk", "choices": [choice], **(more or {})}
         return opening + encode_data({**body, "usage": None} if self._include_usage else body)
+
+
+def tell_skipped(finished: TurnFinished) -> dict[str, Any]:
+    """Returns the field, no part of OpenAI's format, that tells an answer of no words from a turn that was skipped."""
+    return {"skipped": True} if finished.status is TurnStatus.SKIPPED else {}
 
 
 class StreamedText:

@@ -152,6 +152,7 @@ _COMPLETION = object_schema(
     model=TEXT,
     choices=list_schema(_CHOICE),
     usage=ANY_OBJECT,
+    skipped=FLAG,
 )
 
 
@@ -246,7 +247,8 @@ class CompletionRoutes:
                 if isinstance(event, TurnFinished):
                     late = b"" if sent.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
                     yield late + reply.pictures(event.images) + reply.calls(event.calls)
-                    yield reply.ending(await self._turns.find_finish_reason(event, turn), event.usage)
+                    reason = await self._turns.find_finish_reason(event, turn)
+                    yield reply.ending(reason, event.usage, event)
 
     async def _complete_task(self, request: Request, wanted: CompletionRequest, tasks: TaskCompletion) -> Response:
         principal, agent = get_principal(request), self._turns.get_agent(wanted.model)

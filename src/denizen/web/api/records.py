@@ -105,7 +105,7 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
             return [ApprovalDecidedEvent(approval_to_wire(event.approval, reader))]
         case Notice():
             return [NoticeEvent(event.text)]
-        case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
+        case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED | TurnStatus.SKIPPED):
             return [
                 TurnFinishedEvent(
                     turn_id=event.turn_id,
@@ -115,6 +115,7 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
                     images=event.images,
                     cards=event.cards,
                     reasoning=event.reasoning,
+                    skipped=event.status is TurnStatus.SKIPPED,
                 )
             ]
         case TurnFinished():
@@ -174,7 +175,6 @@ def messages_to_wire(
 def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
     """Returns the record of a turn; `in_full` with the system prompt, which its writer may want to keep private."""
     turn, route = trace.turn, trace.turn.route
-    has_no_answer = turn.status not in {TurnStatus.OPEN, TurnStatus.DONE}
     return TurnInfo(
         id=turn.id,
         agent=turn.agent,
@@ -184,7 +184,9 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         opened_at=turn.opened_at.isoformat(),
         closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
         usage=usage_to_wire(turn.result.usage),
-        error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure))) if has_no_answer else None,
+        error=fill_in(describe_problem(restore_error(turn.status, turn.result.failure)))
+        if turn.status.is_error
+        else None,
         question=trace.question,
         citations=tuple(citation_to_wire(citation) for citation in trace.citations),
         trace=TraceInfo(
@@ -266,6 +268,7 @@ def _call_to_wire(record: CallRecord) -> CallInfo:
         cached=record.cached,
         step=record.step,
         tier=int(verdict.tier),
+        origin=record.tool_call.origin,
     )
 
 

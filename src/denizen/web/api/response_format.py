@@ -18,7 +18,14 @@ from denizen.domain.message import ToolCallPart
 from denizen.domain.record import record
 from denizen.domain.usage import Usage
 from denizen.web.api.client_messages import read_conversation
-from denizen.web.api.completion_format import PARAGRAPH, CompletionRequest, read_model, read_user, write_arguments
+from denizen.web.api.completion_format import (
+    PARAGRAPH,
+    CompletionRequest,
+    read_model,
+    read_user,
+    tell_skipped,
+    write_arguments,
+)
 from denizen.web.api.model_options import (
     check_fields,
     read_child,
@@ -236,6 +243,7 @@ class ResponseWriter:
             "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
             "output": [*message, *map(self._call, finished.calls)],
             "usage": _usage_json(finished.usage),
+            **tell_skipped(finished),
         }
 
     def opening(self) -> bytes:

@@ -123,6 +123,7 @@ _RESPONSE = object_schema(
     status={"enum": ["completed", "incomplete"]},
     output=list_schema(object_schema("id", "type", id=TEXT, type={"enum": ["message", "function_call"]})),
     usage=ANY_OBJECT,
+    skipped=FLAG,
 )
 
 

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.chat import check_chat_id
 from denizen.domain.upload import MAX_UPLOAD_BYTES, WEBP, shown_name
-from denizen.engine.chats.chats import Chats
+from denizen.engine.chats.uploads import ChatUploads
 from denizen.web.api.chat_records import UPLOAD_PATH, upload_to_wire
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ApiRoute, Operation
@@ -28,8 +28,8 @@ _SANDBOX = "default-src 'none'; sandbox"
 class UploadRoutes:
     """The routes that take, serve and delete files of chats."""
 
-    def __init__(self, chats: Chats) -> None:
-        self._chats = chats
+    def __init__(self, uploads: ChatUploads) -> None:
+        self._uploads = uploads
 
     @property
     def routes(self) -> list[ApiRoute]:
@@ -51,11 +51,11 @@ class UploadRoutes:
     async def put(self, request: Request) -> Response:
         chat_id, name = check_chat_id(request.path_params["chat_id"]), _NAME.read_text(request)
         data = await read_bytes(request, limit=MAX_UPLOAD_BYTES)
-        upload = await self._chats.upload(get_principal(request).key, chat_id, name, data)
+        upload = await self._uploads.put(get_principal(request).key, chat_id, name, data)
         return JSONResponse(asdict(upload_to_wire(upload)), status_code=201)
 
     async def get(self, request: Request) -> Response:
-        upload = await self._chats.get_upload(get_principal(request).key, request.path_params["path"])
+        upload = await self._uploads.get(get_principal(request).key, request.path_params["path"])
         kind = "inline" if upload.media_type == WEBP else "attachment"
         headers = {
             "Cache-Control": "private, max-age=86400, immutable",  # the path has the hash of the content
@@ -65,5 +65,5 @@ class UploadRoutes:
         return Response(upload.data, media_type=upload.media_type, headers=headers)
 
     async def remove(self, request: Request) -> Response:
-        await self._chats.remove_upload(get_principal(request).key, request.path_params["path"])
+        await self._uploads.remove(get_principal(request).key, request.path_params["path"])
         return Response(status_code=204)

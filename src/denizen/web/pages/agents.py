@@ -26,8 +26,10 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.config_sections import address
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setting_fields import join_path
 from denizen_sdk.errors import ProblemDetails
 
 AGENTS = "/admin/agents"
@@ -46,6 +48,7 @@ MAX_QUESTION_CHARS = 2000
 _NOTICES = {
     "added": "The agent was added, and answers now.",
     "changed": "The agent was changed. It holds from the next question on.",
+    "removed": "The agent was removed.",
     "saved": "The file was saved, and stands in the prompt from the next question on.",
 }
 
@@ -123,7 +126,7 @@ class AgentLimit:
 @record(kw_only=True)
 class AgentPage:
     """The context of `agent.html`. `files` are the Markdown files in the agent's folder, `edited` the one that is open,
-    and `preview_problem` says why there is no preview.
+    and `preview_problem` says why there is no preview. `form` is the address of all its settings.
     """
 
     frame: Frame
@@ -139,6 +142,7 @@ class AgentPage:
     question: str
     previews: Sequence[PromptPreview]
     preview_problem: ProblemDetails | None
+    form: str
     notice: str = ""
     problem: ProblemDetails | None = None
 
@@ -247,6 +251,7 @@ class AgentPages:
             question=question,
             previews=previews,
             preview_problem=preview_problem,
+            form=address(join_path("agents", agent.name)),
             notice=_NOTICES.get(asked.get("done", ""), ""),
             problem=problem,
         )

@@ -1,5 +1,7 @@
 """Sections of the configuration as forms at `/admin/config/section/PATH`, made from its schema. Admins read them,
 owners change them: what would be written is shown first, and comments of the file stay.
+
+What has a page of its own is changed there, and a form has what that page lacks.
 """
 
 from __future__ import annotations
@@ -64,7 +66,24 @@ SECTIONS: Mapping[str, str] = {
     "logging": "Logging",
 }
 """The sections that have a link, with what people call them."""
-_SETTING = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, SECTIONS))})(?:\.[a-z_]+)+")
+_SETTING = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, SECTIONS))})(?:\.[a-z0-9_-]+)+")
+_ENTRY = r'\.(?:"(?P<quoted>[^"]+)"|(?P<name>[\w-]+))'
+_WHOLLY_OWNED: Mapping[str, str] = {
+    r"mcp(\.servers)?": "/admin/mcp",
+    rf"mcp\.servers{_ENTRY}(\.(?!flows\b).*)?": "/admin/mcp/servers/{}",
+    r"agents": "/admin/agents",
+    r"gate\.rules(\[\d+\].*)?": "/admin/gate#rules-title",
+    r"models(\.providers|\.aliases)?": "/admin/models",
+    rf"models\.aliases{_ENTRY}(\..*)?": "/admin/models?edit={}#alias",
+    rf"models\.overrides{_ENTRY}\.price(\..*)?": "/admin/models?price={}#price",
+}
+"""The pages of what has no form here, by patterns of paths; `{}` is the name of an entry."""
+_PARTLY_OWNED: Mapping[str, str] = {
+    r"gate": "/admin/gate",
+    rf"models\.providers{_ENTRY}(\.(kind|base_url|model|api_key))?": "/admin/models/providers/{}",
+    rf"agents{_ENTRY}(\.(description|model|tools|(style|limits)(\..*)?))?": "/admin/agents/{}",
+}
+"""The pages that links lead to, where the form has the rest."""
 _NAME = QueryParameter(name="name", max_chars=100)
 _PART = re.compile(r'"[^"]*"|[^.\[\]"]+|\[\d+\]')
 _NOTICES = {
@@ -113,6 +132,9 @@ class ConfigSectionPages:
     async def show(self, request: Request) -> Response:
         """Answers with the form; `?name=` leads to that of the entry with this name."""
         part = await self._files.describe(request.path_params["path"])
+        owner = _match_page(part.path, _WHOLLY_OWNED)
+        if owner:
+            return lead_to(owner)
         name = _NAME.read_text(request).strip()
         if name and '"' not in name:
             return lead_to(address(join_path(part.path, name)))
@@ -122,6 +144,8 @@ class ConfigSectionPages:
         """Shows what would be written, and writes it where that was confirmed. What is wrong is told at its field."""
         form = await read_form(request)
         part = await self._files.describe(request.path_params["path"])
+        if owner := _match_page(part.path, _WHOLLY_OWNED):
+            return lead_to(owner)
         expected = form.get("digest", "")
         try:
             if expected and expected != part.digest:
@@ -143,10 +167,12 @@ class ConfigSectionPages:
                 return await self._render(request, part, form, change=plan, faults=plan.faults)
             done = await self._files.apply(get_principal(request), edit, expected=expected)
         except DenizenError as error:
-            found = _read_faults(error)
+            found = read_faults(error)
             return await self._render(request, part, form, faults=found, error=None if found else error)
         sections = ", ".join(done.needs_restart)
         here = _find_parent(part.path) if "remove" in form else part.path
+        if owner := _match_page(here, _WHOLLY_OWNED):
+            return lead_to(owner, done="removed")
         return lead_to(address(here), done="restart" if sections else "saved", sections=sections)
 
     async def _render(
@@ -170,7 +196,7 @@ class ConfigSectionPages:
             frame=build_frame(request, self._deps, path=CONFIG),
             title=SECTIONS.get(part.path, part.path),
             path=part.path,
-            parents=[(each, address(each)) for each in _list_parents(part.path) if each != "channels"],
+            parents=[(each, find_page(each)) for each in _list_parents(part.path) if each != "channels"],
             hint=str(part.schema.get("description", "")),
             fields=fields,
             digest=form.get("digest", part.digest),
@@ -201,16 +227,32 @@ def address(path: str) -> str:
     return f"{SECTION}/{quote(path)}" if path else CONFIG
 
 
+def find_page(path: str) -> str:
+    """Returns the address of the page where a part of the configuration is changed: its own, or that of its form."""
+    return _match_page(path, {**_WHOLLY_OWNED, **_PARTLY_OWNED}) or address(path)
+
+
 def find_setting(text: str) -> tuple[str, str] | None:
-    """Returns what to call, and where to find, the form of the first setting that a text for people names."""
+    """Returns what to call, and where to find, the page of the first setting that a text for people names."""
     found = _SETTING.search(text)
     if found is None:
         return None
-    section = found[1]
-    return SECTIONS[section], f"{address(section)}#{found[0]}"
+    section, path = found[1], found[0]
+    page = find_page(path)
+    # A form has its fields by their paths; the one of an entry is below its section.
+    form = re.match(rf"(agents|models\.\w+){_ENTRY}|", path)
+    return SECTIONS[section], page if page != address(path) else f"{address((form and form[0]) or section)}#{path}"
 
 
-def _read_faults(error: DenizenError) -> list[ConfigurationFault]:
+def _match_page(path: str, owners: Mapping[str, str]) -> str:
+    for pattern, page in owners.items():
+        if found := re.fullmatch(pattern, path):
+            name = found.groupdict().get("quoted") or found.groupdict().get("name") or ""
+            return page.format(quote(name, safe=""))
+    return ""
+
+
+def read_faults(error: DenizenError) -> list[ConfigurationFault]:
     """Returns what loading a configuration found wrong with it; nothing for another error."""
     problems = cast("Sequence[Mapping[str, Any]]", error.context.get("problems", ()))
     return [ConfigurationFault(**each) for each in problems]

@@ -18,7 +18,7 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
-from denizen.web.pages.config_sections import CONFIG, SECTIONS, address
+from denizen.web.pages.config_sections import CONFIG, SECTIONS, find_page
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
 from denizen_sdk.errors import ProblemDetails
@@ -124,7 +124,7 @@ class ConfigPages:
             faults=faults,
             outline=[(match[1], text.count("\n", 0, match.start()) + 1) for match in _SECTION.finditer(text)],
             line=(await self._files.describe(at)).line if at else 0,
-            sections=[(address(path), name) for path, name in SECTIONS.items()],
+            sections=[(find_page(path), name) for path, name in SECTIONS.items()],
             current=self._deps.engine.runtime.current.number,
             generations=await self._files.list_generations(),
             generation=wanted,

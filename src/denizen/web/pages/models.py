@@ -31,8 +31,10 @@ from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
+from denizen.web.pages.config_sections import address
 from denizen.web.pages.forms import find_problem, lead_to
 from denizen.web.pages.page import Frame, build_frame, render
+from denizen.web.pages.setting_fields import join_path
 from denizen_sdk.errors import ProblemDetails
 
 MODELS = "/admin/models"
@@ -40,7 +42,7 @@ PROVIDER = f"{MODELS}/providers"
 _EDITED = QueryParameter(name="edit", max_chars=200)
 _PRICED = QueryParameter(name="price", max_chars=300)
 TRIALS = RateLimit(calls=10, window_s=600)
-"""How often one person may test a model: each test is a request that no budget bounds."""
+"""How often one person may test a model: where no budget is set, nothing else bounds what tests cost."""
 _EMPTY_PRICE: Mapping[str, str] = {"model": "", "input": "", "output": "", "cached": ""}
 _NOTICES = {
     "default": "The model is chosen. Agents that name none use it from the next question on.",
@@ -56,7 +58,8 @@ _NOTICES = {
 @record(kw_only=True)
 class ModelsPage:
     """The context of `models.html`. `alias` and `price` hold what stands in their forms, `agents` the agents with the
-    models that they name; `trial` is the outcome of a question that was just asked.
+    models that they name; `trial` is the outcome of a question that was just asked. `forms` are the addresses where
+    what was detected about a model is corrected.
     """
 
     frame: Frame
@@ -69,6 +72,7 @@ class ModelsPage:
     agents: Sequence[Agent]
     alias: Mapping[str, str]
     price: Mapping[str, str]
+    forms: Mapping[str, str]
     trial: ModelTrial | None = None
     notice: str = ""
     problem: ProblemDetails | None = None
@@ -77,7 +81,8 @@ class ModelsPage:
 @record(kw_only=True)
 class ProviderPage:
     """The context of `provider.html`. Without a `provider` it is the form for a new one. Once it `is_listed`, `served`
-    are the models that it lists now, and `list_problem` says why it lists none.
+    are the models that it lists now, and `list_problem` says why it lists none. `form` is the address of its other
+    settings, or empty. With `is_key_lost` a key was typed that has to be typed again.
     """
 
     frame: Frame
@@ -85,6 +90,8 @@ class ProviderPage:
     provider: ConfiguredProvider | None
     kinds: Sequence[ProviderKindInfo]
     values: Mapping[str, str]
+    form: str
+    is_key_lost: bool
     is_listed: bool = False
     served: Sequence[str] = ()
     list_problem: ProblemDetails | None = None
@@ -124,7 +131,7 @@ class ModelPages:
             await self._take_trial(by)
             if RoleName.OWNER not in by.roles:
                 await self._check_offered(name)
-            return await self._render(request, trial=await self._models.try_model(name))
+            return await self._render(request, trial=await self._models.try_model(by, name))
         except DenizenError as error:
             return await self._render(request, error=error)
 
@@ -251,6 +258,11 @@ class ModelPages:
             agents=self._deps.engine.queries.list_agents(),
             alias={**_fill_alias(aliases, edited), **(alias or {})},
             price=_fill_price(models, priced) if price is None else {**_EMPTY_PRICE, **price},
+            forms={
+                each.info.name: address(join_path("models.overrides", each.info.name))
+                for each in models
+                if self._deps.configuration is not None
+            },
             trial=trial,
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
@@ -281,6 +293,10 @@ class ModelPages:
             provider=provider,
             kinds=self._models.list_kinds(),
             values={**values, **{name: value for name, value in typed.items() if name in values}},
+            form=address(join_path("models.providers", provider.name))
+            if provider is not None and not provider.is_implied and self._deps.configuration is not None
+            else "",
+            is_key_lost=problem is not None and bool(typed.get("key")),
             is_listed=is_listed,
             served=served,
             list_problem=list_problem,

@@ -24,6 +24,7 @@ from denizen.web.http.problems import describe_problem
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.login_cookie import is_secure, read_next, start_sign_in
 from denizen.web.pages.page import build_frame, render
+from denizen.web.pages.setup import find_first_page
 from denizen.web.pages.sign_in import LoginPage, list_provider_links
 
 JOURNEY_COOKIE = "denizen_oauth"
@@ -125,8 +126,9 @@ class OAuthPages:
             return RedirectResponse(journey.next, status_code=303)
         at_open_machine = find_principal(request) == OPEN_LOOPBACK and find_caller(request) is None
         admission = Admission(journey.invitation, at_open_machine=at_open_machine)
-        user = await deps.users.registration.enter(profile, admission)
-        return await start_sign_in(request, deps, user, read_next(asdict(journey)))
+        user, is_new = await deps.users.registration.enter(profile, admission)
+        path = read_next(asdict(journey))
+        return await start_sign_in(request, deps, user, await find_first_page(deps, user, path) if is_new else path)
 
     def _get_provider(self, request: Request) -> tuple[str, IdentityProvider]:
         """Raises NotFound for a site that is not configured."""

@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention
+from denizen.domain.principal import RoleName
 from denizen.domain.record import record
+from denizen.domain.user import User
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.setup import (
@@ -360,6 +362,12 @@ class SetupPages:
 async def find_open_steps(deps: WebDependencies) -> Sequence[StepState]:
     """Returns the steps that nobody has taken or left out yet."""
     return [each for each in await deps.setup.list_steps() if each.is_open] if deps.setup is not None else []
+
+
+async def find_first_page(deps: WebDependencies, user: User, path: str = "/") -> str:
+    """Returns the page that a new account comes to: the first steps for an owner while some are open, else `path`."""
+    is_setting_up = user.role is RoleName.OWNER and bool(await find_open_steps(deps))
+    return SETUP if is_setting_up else path
 
 
 def _read_notice(request: Request) -> str:

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.errors import Conflict, InvalidInput, NotAllowed
-from denizen.domain.principal import RoleName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.engine.users.registration import Admission, SignUpForm
@@ -20,7 +19,7 @@ from denizen.web.http.request import read_form
 from denizen.web.http.routing import Access, AccessRoute
 from denizen.web.pages.login_cookie import find_network, start_sign_in
 from denizen.web.pages.page import Frame, build_frame, render
-from denizen.web.pages.setup import SETUP, find_open_steps
+from denizen.web.pages.setup import find_first_page
 from denizen.web.pages.sign_in import MAX_LOGIN_BYTES, ProviderLink, list_provider_links
 
 SIGN_UP_PATH = "/sign-up"
@@ -80,8 +79,7 @@ class SignUpPages:
             return self._render(request, fields, error.message, error.fix, status=describe_problem(error).status)
         except NotAllowed as error:
             return self._refuse(request, fields, error)
-        is_setting_up = user.role is RoleName.OWNER and bool(await find_open_steps(deps))
-        return await start_sign_in(request, deps, user, SETUP if is_setting_up else "/")
+        return await start_sign_in(request, deps, user, await find_first_page(deps, user))
 
     @staticmethod
     def _admission(request: Request, fields: Mapping[str, str]) -> Admission:

@@ -103,11 +103,18 @@ class SkillPages:
         """Enables the content that was shown, and no other; none of which a part could not be shown."""
         form, name = await read_form(request), request.path_params["name"]
         try:
-            if _is_cut(await self._skills.review(name)):
+            review = await self._skills.review(name)
+            if _is_cut(review):
                 raise InvalidInput(
                     f"'{name}' is longer than what is shown of it.",
                     code="skill_too_long",
                     fix=f"Read its files in skills/{name} on the server, then: denizen skill enable {name}",
+                )
+            if review.hidden_files and form.get("hidden") != str(review.hidden_files):
+                raise InvalidInput(
+                    f"'{name}' has {review.hidden_files} files that cannot be shown.",
+                    code="skill_files_hidden",
+                    fix="Compare their sha256 with files that you know, and say so below.",
                 )
             await self._skills.enable(get_principal(request), name, form.get("sha256", ""))
         except DenizenError as error:

@@ -16,6 +16,7 @@ const find = (id) => document.getElementById(id);
 const [log, scroller, picker, models, status] = ["log", "scroll", "agent", "model", "status"].map(find);
 const PAGE = 100;
 const MAX_SHOWN = 500;
+const SLICE_MS = 8; // half a frame
 const RECONNECT_MS = 3000;
 
 let agents = [];
@@ -139,11 +140,14 @@ async function loadEarlier() {
   const before = details.messages[0].sequence;
   const query = new URLSearchParams({ before, limit: PAGE, session: details.session_id });
   const earlier = await getJson(`/api/chats/${chat}?${query}`);
-  if (visit !== own || before !== details.messages[0].sequence) return;
+  const isOld = () => visit !== own || before !== details.messages[0].sequence;
+  if (isOld()) return;
+  await drawInSlices(earlier.messages, isOld);
+  if (isOld()) return;
   details = { ...details, messages: [...earlier.messages, ...details.messages], has_earlier: earlier.has_earlier };
   scroller.style.overflowAnchor = "none"; // not every browser keeps the place by itself
   const height = scroller.scrollHeight;
-  place(itemsOf(details.messages));
+  place(itemsOf(details.messages), element("div", "block"));
   scroller.scrollTop += scroller.scrollHeight - height;
   requestAnimationFrame(() => { scroller.style.overflowAnchor = ""; });
   if (document.activeElement === find("earlier") && !details.has_earlier) scroller.focus();
@@ -167,6 +171,18 @@ function itemsOf(messages) {
     drawn.set(group[0].id, { parts, items });
     return items;
   });
+}
+
+// Draws messages while frames go on: a page of them takes longer than one has.
+async function drawInSlices(messages, isOld) {
+  let began = performance.now();
+  for (const group of groupsOf(messages)) {
+    itemsOf(group);
+    if (performance.now() - began < SLICE_MS) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    if (isOld()) return;
+    began = performance.now();
+  }
 }
 
 const isSame = (one, other) => one === other || JSON.stringify(one) === JSON.stringify(other);
@@ -195,23 +211,34 @@ function itemsOfGroup(group) {
   return items;
 }
 
-// Puts the items into the log, and takes out what is neither among them nor a note. Notes stay where they are.
-function place(items) {
+// Puts the items into the log, and takes out what is neither among them nor a note. Notes stay where they are. New items
+// follow the one before them, also into its block; those before all others come into `block`, if there is one.
+function place(items, block = null) {
   const wanted = new Set(items);
   const isNote = (each) => each?.classList.contains("note");
-  const old = [...log.children].filter((each) => !wanted.has(each) && !isNote(each));
+  const old = entries().filter((each) => !wanted.has(each) && !isNote(each));
   for (const item of items) {
     const before = item.parentElement ? null : old.find((each) => each.dataset.turn === item.dataset.turn && each.className === item.className);
     if (before) replace(before, item);
   }
   for (const each of old) each.remove();
-  let next = log.firstElementChild;
+  if (block) log.prepend(block);
+  const now = entries();
+  let at = 0;
+  let last = null;
   for (const item of items) {
-    while (isNote(next)) next = next.nextElementSibling;
-    if (next === item) next = next.nextElementSibling;
-    else log.insertBefore(item, next);
+    while (isNote(now[at])) last = now[at++];
+    if (now[at] === item) at += 1;
+    else if (last) last.after(item);
+    else (block ?? log).prepend(item);
+    last = item;
   }
+  for (const each of log.querySelectorAll(".block:empty")) each.remove();
 }
+
+// What the log shows, in order. Earlier messages stand in blocks, a page each, so that the browser skips those at once
+// which are out of sight.
+const entries = () => [...log.children].flatMap((each) => (each.classList.contains("block") ? [...each.children] : each));
 
 const nameOf = (control) => control.getAttribute("aria-label") ?? control.textContent;
 
@@ -246,8 +273,8 @@ function fill(item, message) {
 function finish(item, message) {
   const turn = message.turn;
   const isAnswer = message.role === "assistant";
-  const hasEndedBadly = ["failed", "refused", "cancelled"].includes(turn.status);
-  const more = !isAnswer && hasEndedBadly ? [messageItem("assistant", turn.agent)] : [];
+  const hasNoAnswer = ["failed", "refused", "cancelled", "skipped"].includes(turn.status);
+  const more = !isAnswer && hasNoAnswer ? [messageItem("assistant", turn.agent)] : [];
   const target = isAnswer ? item : more[0];
   if (!target) return more;
   const { reasoning, images, cards } = turn.extras;
@@ -256,6 +283,7 @@ function finish(item, message) {
   if (cards) target.append(cardsBody(cards));
   if (turn.error && turn.status !== "cancelled") target.append(problemBlock(turn.error));
   if (turn.status === "cancelled") target.append(element("p", "quiet", "Stopped."));
+  if (turn.status === "skipped") target.append(element("p", "quiet", "Skipped by a hook."));
   if (turn.status !== "open") target.append(answerTools(message, turn));
   return more;
 }

@@ -229,6 +229,7 @@ export class TurnView {
     for (const url of event.images ?? []) this.item.append(pictureOf(url));
     if (event.cards) this.item.append(cardsBody(event.cards));
     if (event.status === "cancelled") this.item.append(element("p", "quiet", "Stopped."));
+    if (event.status === "skipped") this.item.append(element("p", "quiet", "Skipped by a hook."));
   }
 
   draw() {
