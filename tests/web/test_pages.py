@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from decimal import Decimal
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from anyio import fail_after, to_thread
 from jinja2 import Environment
 from jinja2.nodes import Getattr, Include, Name
 
@@ -55,6 +57,7 @@ from denizen_sdk.errors import ProblemDetails
 from denizen_sdk.usage import FeedbackDay
 from denizen_sdk.users import AccountInfo, ApiKeyInfo, IdentityInfo, InvitationInfo, UserInfo
 from tests.clock import NOON
+from tests.timing import HANG_LIMIT_S
 from tests.web.community_page_samples import list_community_pages
 from tests.web.component_page_samples import list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
@@ -404,6 +407,18 @@ async def test_the_page_and_its_files_are_served_and_checked_again_each_time() -
     assert "javascript" in script.headers["content-type"]
     assert script.headers["cache-control"] == "no-cache"
     assert again.status_code == 304
+
+
+async def test_a_file_that_was_served_before_waits_for_no_thread() -> None:
+    threads = to_thread.current_default_thread_limiter()
+    async with open_web() as web, web.client() as client:
+        before = await client.get("/static/denizen.css")
+        async with AsyncExitStack() as busy:
+            for borrower in range(int(threads.available_tokens)):
+                await threads.acquire_on_behalf_of(borrower)
+                busy.callback(threads.release_on_behalf_of, borrower)
+            with fail_after(HANG_LIMIT_S):
+                assert (await client.get("/static/denizen.css")).content == before.content
 
 
 @pytest.mark.parametrize(

@@ -480,8 +480,12 @@ async def test_the_lines_that_an_answer_cites_can_be_read_with_those_around_them
         assert (found.first_shown, list(found.lines)) == (1, GUIDE.split("\n"))
         assert (found.citation.ref, found.is_newer) == (DocumentRef("docs/guide/harbour.md", 3, 3), False)
         assert list((await queries.read_cited_lines(turn, "own/notes.md:1")).lines) == ["Own words of mine."]
-        with pytest.raises(NotFound, match="does not cite"):
+        with pytest.raises(NotFound, match="does not cite") as refused:
             await queries.read_cited_lines(turn, "docs/guide/other.md:1")
+        assert (refused.value.why, refused.value.fix) == (
+            "the agent read no such lines before it answered",
+            "Look under Why? at what it read.",
+        )
         async with kit.knowledge as knowledge:
             write(tmp_path / "guide", {"harbour.md": f"New: {GUIDE}"})
             await knowledge.run()

@@ -36,7 +36,12 @@ async def read_cited_lines(runtime: Runtime, services: EngineServices, turn: Tur
         known = await work.citations.list_for(turn.id)
     citation = next((each for each in known if each.doubt is None and str(each.ref).endswith(place)), None)
     if citation is None:
-        raise NotFound(f"This answer does not cite {place[:200]}.", code="citation_not_found")
+        raise NotFound(
+            f"This answer does not cite {place[:200]}.",
+            code="citation_not_found",
+            why="the agent read no such lines before it answered",
+            fix="Look under Why? at what it read.",
+        )
     found = None
     if services.prover is not None:
         found = await services.prover.find_document(citation.ref.path, turn.agent, runtime.current.knowledge.read_own)

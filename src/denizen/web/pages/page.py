@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import os
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
@@ -119,6 +121,21 @@ class StaticPageFiles(StaticFiles):
 
     def __init__(self) -> None:
         super().__init__(directory=_WEB / "static")
+        self._places: dict[str, str] = {}
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        # Looking a file up resolves links, for which a thread is needed; what was found stays in its place.
+        place = self._places.get(path)
+        if place is not None and scope["method"] in ("GET", "HEAD"):
+            with suppress(OSError):
+                return self.file_response(place, os.stat(place), scope)
+        return await super().get_response(path, scope)
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        place, found = super().lookup_path(path)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            self._places[path] = place
+        return place, found
 
     def file_response(
         self, full_path: str | PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
