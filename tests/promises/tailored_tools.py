@@ -12,7 +12,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.7",
         "`delegate` runs a task by a named agent in a session of its own (`delegate:<parent>:<uuid>`) with that "
         "agent's tools and hooks, and a failure becomes an error result.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

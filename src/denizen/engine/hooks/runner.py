@@ -38,7 +38,7 @@ from denizen.engine.loop.steps import MAX_INNER
 from denizen.engine.prompt.context import choose_account
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_all
-from denizen.ports.toolset import CallOptions, CallScope, CallTrail
+from denizen.ports.toolset import CallOptions, CallScope, CallTrail, Delegator
 from denizen.skill.context import quote_untrusted
 
 WORKFLOW = "hooks"
@@ -232,6 +232,7 @@ class HookRunner:
     def _plan_step(self, stage: _Stage, hook: Hook, position: int) -> Callable[[], Awaitable[Json]]:
         key = derive_call_key(stage.turn.id, stage.step, position)
         read = [stage.taint[name] for name in list_variables(hook.args) if name in stage.taint]
+        parent = stage.turn.parent
         scope = CallScope(
             agent=stage.turn.agent,
             principal=stage.turn.principal,
@@ -241,6 +242,7 @@ class HookRunner:
             account=choose_account(stage.opened, stage.turn.agent),
             guild=stage.opened.owed.guild if stage.opened.owed else "",
             taint=frozenset[Taint]().union(*read),
+            delegator=Delegator(parent.id, parent.agent) if parent else None,
             options=CallOptions(idempotency_key=key),
             trail=CallTrail(inner=[]),
         )
