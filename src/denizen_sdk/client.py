@@ -26,6 +26,7 @@ from denizen_sdk.events import EventCalls
 from denizen_sdk.gaps import GapCalls
 from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
+from denizen_sdk.schedules import ScheduleCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
@@ -46,6 +47,7 @@ class DenizenClient(
     ConfigurationCalls,
     AccountCalls,
     InspectionCalls,
+    ScheduleCalls,
 ):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "memory": "Show what agents remember; add, export or forget it.",
     "audit": "List, verify or export the log of what was done, and for whom.",
     "sources": "Manage the sources of documents: repositories, folders, web sites.",
+    "schedules": "Prompts that agents get at set times: list, run, switch, add, history.",
     "docs": "Search documents as agents do; update the index.",
     "gaps": "List questions that no document answers; review proposed answers.",
     "events": "List what happened; emit an event; replay what failed.",

@@ -33,6 +33,7 @@ from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
+from denizen.web.api.schedules import ScheduleRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
@@ -102,6 +103,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         ),
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
+        *(ScheduleRoutes(deps.schedules).routes if deps.schedules is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
