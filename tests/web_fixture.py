@@ -30,6 +30,7 @@ from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
+from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -47,6 +48,9 @@ from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
+from denizen.engine.event_bus.webhooks import WebhookIntake
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
@@ -78,6 +82,7 @@ from denizen.web.http.dependencies import (
     CommunityServices,
     ComponentServices,
     EngineEntryPoints,
+    EventServices,
     FindProblems,
     GapServices,
     InstanceServices,
@@ -176,6 +181,7 @@ class WebFixture:
     chats: Chats
     channels: ConnectedAccounts
     mirror: ArchiveMirror
+    bus: EventBus
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -249,6 +255,7 @@ async def open_web(
     commands: CustomCommandSet | None = None,
     archive_tools: Sequence[Callable[[ArchiveLookups], Toolset]] = (),
     aliases: Sequence[str] = (),
+    events: EventSettings | None = None,
 ) -> AsyncGenerator[WebFixture]:
     """A server whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather, `archive_tools` make those that look into the archive, and `aliases` are
@@ -275,6 +282,7 @@ async def open_web(
             policy=policy or GatePolicy(),
             commands=commands or CustomCommandSet(),
             budgets=budgets or BudgetPolicy(),
+            events=events or EventSettings(),
         )
     )
     assistant = AgentSettingsOverlay(store, clock)
@@ -286,6 +294,7 @@ async def open_web(
     )
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
+    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
     limiter = RateLimiter(store, clock)
@@ -335,6 +344,7 @@ async def open_web(
         setup=setup,
         components=components,
         plan_policy=plan_policy,
+        events=EventServices(EventLog(runtime, store, clock, bus), WebhookIntake(runtime, clock, bus)),
         hosting=hosting or NoRepositoryHosts(),
         instance=instance or InstanceServices(find_problems=find_problems),
     )
@@ -355,6 +365,7 @@ async def open_web(
             deps.engine.chats,
             channels,
             mirror,
+            bus,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,7 @@ from denizen_sdk.chats import ChatCalls
 from denizen_sdk.commands import CommandCalls
 from denizen_sdk.configuration import ConfigurationCalls
 from denizen_sdk.connection import ServerConnection
+from denizen_sdk.events import EventCalls
 from denizen_sdk.gaps import GapCalls
 from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
@@ -38,6 +39,7 @@ class DenizenClient(
     ShellCalls,
     KnowledgeCalls,
     GapCalls,
+    EventCalls,
     UsageCalls,
     ConfigurationCalls,
     AccountCalls,

@@ -221,6 +221,79 @@ class TestWithoutTheCheck:
                     continue
             assert not find_canaries(shown), query
 
+    @pytest.mark.proves("SW8")
+    @pytest.mark.xdist_group("postgres")
+    async def test_postgres_calls_no_function_that_is_not_known(
+        self, postgres_reader: SqlReader, postgres_kept_url: str
+    ) -> None:
+        del postgres_reader
+        through: list[str] = []
+        with psycopg.connect(postgres_kept_url) as driver:
+            # All of this is rolled back. The functions stand for those of extensions that an operator installed.
+            driver.execute("CREATE SEQUENCE public.own_numbers")
+            for name in ("dblink(text, text)", '"Sneaky"(int)', "lower(text)"):
+                body = "LANGUAGE plpgsql AS $$ BEGIN RETURN now()::text; END $$"
+                driver.execute(f"CREATE FUNCTION public.{name} RETURNS text {body}".encode())
+            for text in (query.replace("{}", call) for call in CALLS for query in QUERIES):
+                try:
+                    with driver.transaction():
+                        run_checked_on_postgres(driver, CheckedQuery(text, frozenset({"votes"})), "public")
+                except InvalidInput as error:
+                    assert (error.code, "may not be used here" in error.why) == ("sql_refused", True), text
+                else:
+                    through.append(text)
+            driver.rollback()
+        assert through == []
+
+    @pytest.mark.proves("SW8")
+    @pytest.mark.xdist_group("postgres")
+    @pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+    async def test_postgres_reads_no_view_of_somebody_else(
+        self, postgres_reader: SqlReader, postgres_kept_url: str, kind: str
+    ) -> None:
+        del postgres_reader
+        peek = CheckedQuery("SELECT * FROM public.peek", frozenset({"votes"}))
+        with psycopg.connect(postgres_kept_url) as driver:
+            driver.execute(f"CREATE {kind} public.peek AS SELECT * FROM public.users".encode())
+            with pytest.raises(InvalidInput, match="may not run"):
+                run_checked_on_postgres(driver, peek, "public")
+            driver.rollback()
+
+    @pytest.mark.xdist_group("postgres")
+    async def test_texts_and_names_that_look_like_calls_are_none_on_postgres(self, postgres_reader: SqlReader) -> None:
+        query = (
+            "SELECT name AS \"pg_sleep(1)\" FROM people AS \"f(\" WHERE name <> 'it''s pg_read_file(1)' OR name = '('"
+        )
+        assert (await postgres_reader.select(query)).columns == ["pg_sleep(1)"]
+
+
+CALLS = (
+    "pg_read_file('/etc/passwd')",
+    "\"pg_read_file\"('/etc/passwd')",
+    "pg_catalog.pg_read_binary_file('/etc/passwd')",
+    "pg_sleep(0)",
+    "set_config('transaction_read_only', 'off', false)",
+    "current_setting('data_directory')",
+    "lo_export(1, '/tmp/x')",
+    "lo_import('/etc/passwd')",
+    "query_to_xml('SELECT * FROM users', true, true, '')",
+    "pg_terminate_backend(1)",
+    "pg_advisory_lock(1)",
+    "pg_reload_conf()",
+    "nextval('public.own_numbers')",
+    "public.dblink('host=x', 'SELECT 1')",
+    'public."Sneaky"(1)',
+    "public.lower('x')",
+    "version()",
+    "has_table_privilege('public.users', 'select')",
+)
+QUERIES = (
+    "SELECT {}",
+    "SELECT count(*) FROM public.message_votes WHERE ({})::text IS NULL",
+    "SELECT vote FROM public.message_votes ORDER BY ({})::text",
+    "SELECT max((SELECT ({})::text)), count(*) FROM public.message_votes GROUP BY ({})::text",
+)
+
 
 async def test_a_query_that_takes_too_long_is_stopped_on_sqlite(sqlite_path: Path, sqlite_reader: SqliteReader) -> None:
     del sqlite_reader

@@ -119,6 +119,23 @@ def test_without_pages_nobody_can_sign_in_and_it_does_not_start_for_others(home:
     assert "will not listen on '0.0.0.0' without an API key" in refused.err
 
 
+def test_an_operator_lets_the_owner_of_a_locked_account_in_by_a_link(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1")
+    with home.serve() as server, sign_up(home, server, "ann", "owner"):
+        link = home.do("users", "let-in", "ann@example.org").out.strip()
+        assert urlsplit(link).path == "/login"
+        [token] = parse_qs(urlsplit(link).query)["browser"]
+        wrong, right = FORM | {"password": "nope"}, {"email": FORM["email"], "password": FORM["password"]}
+        with httpx2.Client(base_url=server.url, timeout=HANG_LIMIT_S) as stranger:
+            statuses = [stranger.post("/login", data=wrong).status_code for _ in range(11)]
+        assert statuses == [401] * 10 + [429]
+        with httpx2.Client(base_url=server.url, timeout=HANG_LIMIT_S) as browser:
+            assert browser.post("/login", data=right).status_code == 429
+            assert f'name="browser" value="{token}"' in browser.get(f"/login?{urlsplit(link).query}").text
+            assert browser.post("/login", data=right | {"browser": token}).status_code == 303
+    assert "There is no" in home.do("users", "let-in", "ben@example.org").err
+
+
 def test_an_operator_invites_promotes_and_removes_people_while_the_server_runs(home: Home) -> None:
     home.configure("http://127.0.0.1:9/v1")
     assert "Nobody has an account" in home.do("users").out

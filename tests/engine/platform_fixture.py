@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.delivery import DeliveryState
+from denizen.domain.event_listener import EventListener, EventSettings
 from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
@@ -27,6 +28,8 @@ from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
@@ -83,6 +86,7 @@ class PlatformFixture:
     listeners: Mapping[AgentName, AccountListener]
     shared_services: SharedServices
     privacy: ArchiveRemoval
+    bus: EventBus
 
     @property
     def ada(self) -> MemoryChannel:
@@ -163,6 +167,7 @@ async def open_platform(
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
+    events: Sequence[EventListener] = (),
 ) -> AsyncGenerator[PlatformFixture]:
     """Give the world of an earlier process to see a restart; it is left as a killed process leaves it."""
     world = world or World()
@@ -198,6 +203,7 @@ async def open_platform(
             policy=gate or GatePolicy(rate_limits=RateLimits(per_user=per_user)),
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
             knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),
+            events=EventSettings(listeners={each.key: each for each in events}),
         )
     )
     policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})
@@ -217,6 +223,8 @@ async def open_platform(
         proposals=ProposalReactions(mirror, on_withdrawn=withdraw),
     )
     bot_replies = BotReplyCounter(world.store)
+    bus = EventBus(runtime, world.store, clock, turns, channels, outbox)
+    community_events = CommunityEvents(bus, clock, mirror, channels)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())
     if prepare is not None:
@@ -232,6 +240,7 @@ async def open_platform(
                 outbox=outbox,
                 bot_replies=bot_replies,
                 guilds=services.guilds,
+                events=community_events,
             ),
             shared_services,
         )
@@ -262,6 +271,7 @@ async def open_platform(
                 listeners,
                 shared_services,
                 privacy,
+                bus,
             )
             group.cancel_scope.cancel()
     finally:

@@ -24,6 +24,7 @@ from denizen.ports.channel import (
     CommandCall,
     CommandReply,
     CommandSpec,
+    CommunityEvent,
     IncomingMessage,
     ReactionChange,
 )
@@ -59,6 +60,12 @@ class RecordingChannelListener:
     async def on_reaction(self, reaction: ReactionChange) -> None:
         put = "on" if reaction.is_on else "off"
         self.told.append(f"reaction {reaction.emoji} {put} by {reaction.user_id}")
+
+    def awaits(self, kind: str) -> bool:
+        return False
+
+    async def on_event(self, event: CommunityEvent) -> None:
+        self.told.append(f"event {event.kind}")
 
     async def on_room(self, room: Room) -> None:
         self.told.append(f"room {room.name}")

@@ -154,6 +154,25 @@ async def test_who_guesses_the_password_of_one_account_from_everywhere_has_to_wa
             assert unknown.status_code == 429, "the limit does not tell who has an account"
 
 
+async def test_a_link_of_the_operator_lets_a_new_browser_sign_in_while_strangers_lock_the_account() -> None:
+    async with open_web() as web, open_browser(web) as fresh, open_browser(web) as other:
+        ann = await add_user(web, "ann")
+        for number in range(WRONG_PASSWORDS.calls):
+            await web.users.accounts.check_sign_in("ann@example.org", f"guess {number}")
+        token = make_browser_token(ann)
+        page = (await fresh.get("/login", params={"email": "ann@example.org", "browser": token})).text
+        assert f'<input type="hidden" name="browser" value="{token}">' in page
+        assert 'value="ann@example.org"' in page
+        assert (await fresh.post("/login", data=ANNS)).status_code == 429
+        wrong = await fresh.post("/login", data=ANNS | {"password": "nope", "browser": token})
+        assert (wrong.status_code, f'value="{token}"' in wrong.text) == (401, True)  # the link is no password
+        assert (await other.post("/login", data=ANNS | {"browser": f"{token}0"})).status_code == 429
+        assert (await fresh.post("/login", data=ANNS | {"browser": token})).status_code == 303
+        await web.users.accounts.reset_password(OPERATOR, ann, "another good password")
+        after = {"email": "ann@example.org", "password": "another good password", "browser": token}
+        assert (await other.post("/login", data=after)).status_code == 429  # it ends with the password
+
+
 async def test_a_browser_that_somebody_signed_in_with_before_is_not_locked_out_by_others() -> None:
     async with open_web() as web, open_browser(web) as known, open_browser(web) as other:
         await add_user(web, "ann")

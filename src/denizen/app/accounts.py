@@ -168,6 +168,7 @@ class AccountSupervisor:
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
             guilds=denizen.services.guilds,
+            events=denizen.community_events,
         )
         running = _RunningAccount(login, anyio.CancelScope(), account)
         self._running[key] = running

@@ -51,10 +51,13 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -125,6 +128,9 @@ class Denizen:
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    bus: EventBus
+    events: EventLog
+    community_events: CommunityEvents
     restart: RestartSignal
 
     @property
@@ -305,6 +311,7 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
     )
+    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -317,6 +324,9 @@ def _build_denizen(
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        bus=bus,
+        events=EventLog(runtime, store, clock, bus),
+        community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
 

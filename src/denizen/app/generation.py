@@ -119,6 +119,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         ),
         makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
+        events=settings.events,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))

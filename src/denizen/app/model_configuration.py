@@ -112,40 +112,35 @@ class HomeModels:
             session_id=SessionId(""),
             turn_id=TurnId(""),
         )
-        details: dict[str, Json] = {"done": "tested", "outcome": "cancelled"}
-        try:
-            trial = await self._ask(scope, name)
-        except DenizenError as error:
-            details["outcome"] = error.code
-            raise
-        else:
-            cost = trial.usage.cost_usd
-            details |= {
-                "outcome": "answered",
-                "answered_by": trial.model,
-                "cost_usd": None if cost is None else str(cost),
-            }
-            return trial
-        finally:
-            services = self._denizen.services
-            event = AuditEvent(AuditKind.MODEL, services.clock.now(), by.key, model, details)
-            with anyio.CancelScope(shield=True):
-                async with services.store.work() as work:
-                    await work.audit.add([event])
-
-    async def _ask(self, scope: CallScope, name: str) -> ModelTrial:
         services, started_s = self._denizen.services, time.monotonic()
         ask = BilledCompletion(self._denizen.runtime, services.store, services.clock)
+        details: dict[str, Json] = {"done": "tested", "outcome": "cancelled"}
         try:
             with anyio.fail_after(TRIAL_TIMEOUT_S):
                 reply = await ask(scope, name, CHECK_REQUEST)
         except TimeoutError:
+            details["outcome"] = "model_timeout"
             raise Unavailable(
                 f"The model '{name}' did not answer within {TRIAL_TIMEOUT_S:g} s.",
                 code="model_timeout",
                 fix="Look at its server. The built-in model fetches its weights at first: `denizen models pull`.",
             ) from None
-        return ModelTrial(reply.model, time.monotonic() - started_s, reply.usage)
+        except DenizenError as error:
+            details["outcome"] = error.code
+            raise
+        else:
+            cost = reply.usage.cost_usd
+            details |= {
+                "outcome": "answered",
+                "answered_by": reply.model,
+                "cost_usd": None if cost is None else str(cost),
+            }
+            return ModelTrial(reply.model, time.monotonic() - started_s, reply.usage)
+        finally:
+            event = AuditEvent(AuditKind.MODEL, services.clock.now(), by.key, model, details)
+            with anyio.CancelScope(shield=True):
+                async with services.store.work() as work:
+                    await work.audit.add([event])
 
     async def put_provider(self, by: Principal, draft: ProviderDraft) -> ConfigurationChange:
         known = self._denizen.settings.models.providers.get(draft.name)

@@ -37,6 +37,8 @@ COMMANDS: dict[str, str] = {
     "sources": "Manage the sources of documents: repositories, folders, web sites.",
     "docs": "Search documents as agents do; update the index.",
     "gaps": "List questions that no document answers; review proposed answers.",
+    "events": "List what happened; emit an event; replay what failed.",
+    "listeners": "List what is done about events.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",
     "usage": "Show what was spent, by agent, model, user, channel, Discord server, source or day.",
     "prompt": "Show what would be sent to the model for a question.",

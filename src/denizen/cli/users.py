@@ -12,6 +12,7 @@ import click
 
 from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
+from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -40,8 +41,7 @@ async def invite(denizen: Denizen, role: str, email: str) -> None:
 
     users = _build(denizen)
     text, _ = await users.registration.invite(denizen.operator, role=read_role(role), email=email)
-    server = denizen.settings.server
-    echo(f"{server.public_url or f'http://127.0.0.1:{server.port}'}/sign-up?invite={text}")
+    echo(f"{_find_address(denizen)}/sign-up?invite={text}")
 
 
 @command.command()
@@ -68,6 +68,27 @@ async def password(denizen: Denizen, person: str, password: str) -> None:
     user = await _find(users, person)
     await users.accounts.reset_password(denizen.operator, user, password)
     echo(f"{user.email} has a new password.")
+
+
+@command.command("let-in")
+@click.argument("person", metavar="EMAIL")
+@with_denizen
+async def let_in(denizen: Denizen, person: str) -> None:
+    """Make a link to the sign-in for a person whose account strangers keep locked with wrong passwords.
+
+    The password is asked for as ever. The link holds until the password changes.
+    """
+    from urllib.parse import urlencode
+
+    from denizen.engine.users.accounts import make_browser_token
+
+    user = await _find(_build(denizen), person)
+    if not user.password_hash:
+        raise InvalidInput(
+            f"{user.email} has no password.", code="user_without_password", fix="Set one: denizen users password EMAIL"
+        )
+    query = urlencode({"email": user.email, "browser": make_browser_token(user)})
+    echo(f"{_find_address(denizen)}/login?{query}")
 
 
 @command.command()
@@ -106,6 +127,11 @@ async def _find(users: UserServices, person: str) -> User:
     everybody = await users.accounts.list_users()
     found = next((user for user in everybody if person.strip().lower() in (user.email, user.id)), None)
     return found or await users.accounts.get(person)
+
+
+def _find_address(denizen: Denizen) -> str:
+    server = denizen.settings.server
+    return str(server.public_url) or f"http://127.0.0.1:{server.port}"
 
 
 def _build(denizen: Denizen) -> UserServices:

@@ -9,7 +9,9 @@ from denizen.domain.record import record
 
 
 class PrincipalKind(StrEnum):
-    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule or hook."""
+    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule or hook, or a
+    listener or webhook, whose turns events cause.
+    """
 
     PLATFORM_USER = "platform_user"
     WEB_USER = "web_user"
@@ -18,6 +20,8 @@ class PrincipalKind(StrEnum):
     """Somebody with a shell on the machine: the operator."""
     SCHEDULE = "schedule"
     HOOK = "hook"
+    LISTENER = "listener"
+    WEBHOOK = "webhook"
 
 
 class RoleName(StrEnum):

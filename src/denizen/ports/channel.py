@@ -19,7 +19,7 @@ from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.domain.ids import AgentName
-from denizen.domain.json import JsonObject
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Part
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
@@ -193,6 +193,23 @@ class ReactionChange:
     is_on: bool = True
 
 
+@record(kw_only=True)
+class CommunityEvent:
+    """Something that happened in a community besides talk, as one account tells it.
+
+    `kind` is the type of the event, such as `member.join`. `id` is unique where the platform tells such events apart;
+    empty: what another account tells with the same `data` at that time is the same event. `user_id` is who did it, or
+    whom it is about.
+    """
+
+    kind: str
+    guild: str
+    id: str = ""
+    subject: str = ""
+    user_id: str = ""
+    data: JsonObject = field(default_factory=dict[str, Json])
+
+
 class ChannelListener(Protocol):
     """Is told what happens on one account.
 
@@ -216,6 +233,14 @@ class ChannelListener(Protocol):
 
     async def on_reaction(self, reaction: ReactionChange) -> None:
         """A reaction changed, on a message of any age. Changes while the account was away are not reported."""
+        ...
+
+    def awaits(self, kind: str) -> bool:
+        """Tells whether anybody waits for events of that kind: others are not even put together."""
+        ...
+
+    async def on_event(self, event: CommunityEvent) -> None:
+        """Something happened in a community. Events while the account was away are not reported."""
         ...
 
     async def on_room(self, room: Room) -> None:

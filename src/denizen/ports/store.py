@@ -34,6 +34,7 @@ from denizen.ports.approvals import ApprovalRepository
 from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
 from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
+from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.source import SourceRepository
@@ -389,6 +390,8 @@ class UnitOfWork(Protocol):
     def vectors(self) -> VectorRepository: ...
     @property
     def post_embeddings(self) -> PostEmbeddingRepository: ...
+    @property
+    def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
     @property

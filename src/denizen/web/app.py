@@ -25,7 +25,9 @@ from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.configuration import ConfigurationRoutes
 from denizen.web.api.documents import DocumentRoutes
 from denizen.web.api.embeddings import EmbeddingRoutes
+from denizen.web.api.events import EventRoutes
 from denizen.web.api.gaps import GapRoutes
+from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
 from denizen.web.api.responses import ResponseRoutes
@@ -105,6 +107,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *ActivityRoutes(engine.queries).routes,
         *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,
+        *(HookRoutes(deps.events.webhooks).routes if deps.events is not None else ()),
+        *(EventRoutes(deps.events.log).routes if deps.events is not None else ()),
         *AccountRoutes(deps).routes,
         *UserRoutes(deps).routes,
         *(

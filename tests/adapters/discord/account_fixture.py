@@ -20,7 +20,15 @@ from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
+from denizen.ports.channel import (
+    ButtonPress,
+    CommandCall,
+    CommandReply,
+    CommandSpec,
+    CommunityEvent,
+    IncomingMessage,
+    ReactionChange,
+)
 from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage
 from tests.timing import HANG_LIMIT_S
 
@@ -64,6 +72,8 @@ class RecordingListener:
         self.presses: list[ButtonPress] = []
         self.reactions: list[ReactionChange] = []
         self.rooms: list[Room] = []
+        self.awaited: frozenset[str] = frozenset()
+        self.events: list[CommunityEvent] = []
         self.on: dict[str, Hook] = {}
         self.reply = CommandReply("Done.")
         self.suggestions: Sequence[str] = ()
@@ -91,6 +101,13 @@ class RecordingListener:
     async def on_reaction(self, reaction: ReactionChange) -> None:
         self.reactions.append(reaction)
         await self._note(f"{'reaction' if reaction.is_on else 'unreaction'} {reaction.emoji}", reaction)
+
+    def awaits(self, kind: str) -> bool:
+        return kind in self.awaited
+
+    async def on_event(self, event: CommunityEvent) -> None:
+        self.events.append(event)
+        await self._note(f"event {event.kind}", event)
 
     async def on_room(self, room: Room) -> None:
         self.rooms.append(room)

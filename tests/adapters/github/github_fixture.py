@@ -19,7 +19,15 @@ from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
+from denizen.ports.channel import (
+    ButtonPress,
+    CommandCall,
+    CommandReply,
+    CommandSpec,
+    CommunityEvent,
+    IncomingMessage,
+    ReactionChange,
+)
 from tests.clock import ManualClock
 from tests.github_simulator import App, GitHubServer, GitHubWorld, Repository, User
 from tests.github_simulator.hooks import WebhookDelivery, make_payload
@@ -119,6 +127,12 @@ class RecordingGitHubListener:
 
     async def on_reaction(self, reaction: ReactionChange) -> None:
         raise AssertionError(f"GitHub tells of no reactions, but of {reaction.emoji}")
+
+    def awaits(self, kind: str) -> bool:
+        return False
+
+    async def on_event(self, event: CommunityEvent) -> None:
+        raise AssertionError(f"GitHub tells of no events, but of {event.kind}")
 
     async def on_room(self, room: Room) -> None:
         self.told_rooms.append(room)

@@ -22,6 +22,7 @@ from denizen.adapters.discord.client.application import (
     DiscordApplication,
     choose_intents,
     explain_missing_content,
+    explain_missing_members,
     explain_refused_intents,
     load_application,
 )
@@ -35,6 +36,7 @@ from denizen.adapters.discord.client.http import set_gateway, use_endpoints
 from denizen.adapters.discord.client.settings import PLATFORM, DiscordAccountSettings
 from denizen.adapters.discord.commands import CommandSync
 from denizen.adapters.discord.gateway.client import GatewayClient
+from denizen.adapters.discord.gateway.community_events import JOIN
 from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.gateway.tolerance import UNREADABLE
 from denizen.adapters.discord.guild import audience
@@ -132,6 +134,9 @@ class DiscordAccount:
                 if not application.content:
                     note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
                     _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
+                if listener.awaits(JOIN) and not choose_intents(application, self._settings).members:
+                    note = {"code": "discord_members_missing", "fix": explain_missing_members(application)}
+                    _log.warning("the account of '%s' does not see who comes and leaves", self.agent, extra=note)
                 ended: DenizenError = _make_closed_error("It was stopped.")
                 async with anyio.create_task_group() as tasks:
                     login = self._make_login(application, listener, tasks)

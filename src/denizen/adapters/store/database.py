@@ -21,6 +21,7 @@ from denizen.adapters.store.conversations import SqlConversations, SqlSessions
 from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
+from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
@@ -81,6 +82,7 @@ class SqlUnitOfWork:
     documents = _bind(SqlDocuments)
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
+    events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
     delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)

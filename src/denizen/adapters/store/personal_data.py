@@ -21,6 +21,7 @@ from denizen.adapters.store.chats import chats, message_votes
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.conversations import conversations, sessions
 from denizen.adapters.store.delegations import delegations
+from denizen.adapters.store.events import events
 from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
@@ -91,6 +92,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     approvals: {approvals.c.decided_by: FORGOTTEN},
     proposals: {proposals.c.asker: "", proposals.c.proposer: FORGOTTEN, proposals.c.decided_by: FORGOTTEN},
     allowlist: {allowlist.c.allowed_by: FORGOTTEN},
+    events: {events.c.actor: FORGOTTEN},
     side_requests: {side_requests.c.principal: FORGOTTEN},
     usage_reports: {usage_reports.c.principal: FORGOTTEN},
     usage_days: {usage_days.c.principal: FORGOTTEN},
@@ -106,6 +108,7 @@ IMPERSONAL: Mapping[str, str] = {
     "bot_reply_counts": "platforms only",
     "config_generations": "digests",
     "documents": "read from sources",
+    "event_deliveries": "of listeners",
     "follows": "platforms only",
     "index_progress": "of the index",
     "opt_outs": "platforms only",
@@ -132,6 +135,7 @@ MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "reminders": {reminders: OWNED[reminders]},
     "settings": {user_settings: OWNED[user_settings]},
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
+    "events": {events: events.c.actor == _KEY},
     "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
     "records of usage": {
         usage_days: usage_days.c.principal == _KEY,

@@ -2,15 +2,17 @@
 
 `sql_views` decides what may run. Should something slip through there, the database refuses it: SQLite asks an
 authorizer about each column and function, and reads a file that is opened for reading only; Postgres runs it in a
-read-only transaction after its plan was looked at, in which no other tables and no functions as tables may stand. A
-connection is opened for each query: they are rare.
+read-only transaction after its plan was looked at, in which no other tables, no functions as tables and no functions
+but those of `sql_views` may stand. So what functions could do (read files, sleep, change settings, connect elsewhere)
+does not depend on the rights of Denizen's role. A connection is opened for each query: they are rare.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -179,11 +181,15 @@ class PostgresReader:
 
 
 def run_checked_on_postgres(driver: Any, checked: CheckedQuery, schema: str) -> SqlRows:  # noqa: ANN401 - of psycopg
-    """Runs a query in the read-only transaction of the connection, if its plan reads the tables of its views only."""
+    """Runs a query in the read-only transaction of the connection, if its plan reads the tables of its views only, with
+    known functions.
+    """
     import psycopg
 
     try:
         with driver.cursor() as cursor:
+            # Functions of other schemas are found by no plain name, and stand in the plan with that of their schema.
+            cursor.execute(b"SET LOCAL search_path = pg_catalog")
             cursor.execute(b"EXPLAIN (VERBOSE, FORMAT JSON) " + checked.sql.encode())
             _check_plan(cursor.fetchone()[0], _list_base_tables(checked.views), schema.strip('"'))
             cursor.execute(checked.sql.encode())
@@ -204,8 +210,32 @@ def _list_base_tables(views: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removeprefix("{schema}") for word in words if word.startswith("{schema}"))
 
 
+_POSTGRES_FUNCTION_NAMES = """
+    count sum avg min max round abs floor ceil ceiling lower upper length char_length substr substring
+    btrim ltrim rtrim concat row_number rank dense_rank lag lead first_value last_value percentile_cont
+    date date_trunc date_part to_char to_date to_timestamp now age timezone strpos position
+    varchar varying numeric bpchar character timestamp timestamptz time interval text
+"""
+_POSTGRES_FUNCTIONS = frozenset(_POSTGRES_FUNCTION_NAMES.split())
+"""Those that `sql_views` allows, as a plan calls them, and types, which are written alike."""
+_PLAN_NAMES = frozenset({"Alias", "Relation Name", "Schema", "CTE Name", "Index Name", "Subplan Name"})
+"""Parts of a plan that name something; the others are expressions, or words of Postgres."""
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
+_CALLED = re.compile(r"([\w$.~]+)\s*\(")
+
+
+def _list_functions(expression: str) -> Iterator[str]:
+    """Yields the functions that an expression of a plan calls. A name in quotes, as none of the known ones has, is `~`.
+    Capitals are syntax, since names with capitals are quoted.
+    """
+    plain = _QUOTED.sub(lambda found: "~" if found[0].startswith('"') else "", expression)
+    yield from (name for name in _CALLED.findall(plain) if not name.isupper() and name not in ("SubPlan", "InitPlan"))
+
+
 def _check_plan(plan: object, tables: frozenset[str], schema: str) -> None:
-    """Raises InvalidInput for a plan that reads other relations, or functions as relations."""
+    """Raises InvalidInput for a plan that reads other relations, or functions as relations, or calls others than the
+    known functions.
+    """
     if isinstance(plan, list):
         for each in cast("list[object]", plan):
             _check_plan(each, tables, schema)
@@ -215,8 +245,12 @@ def _check_plan(plan: object, tables: frozenset[str], schema: str) -> None:
         is_foreign = relation is not None and (relation not in tables or node.get("Schema") != schema)
         if is_foreign or node.keys() & {"Function Name", "Table Function Name"}:
             raise InvalidInput("This query may not run.", code="sql_refused", why="it reads more than the views")
-        for each in node.values():
-            _check_plan(each, tables, schema)
+        for key, each in node.items():
+            if key not in _PLAN_NAMES:
+                _check_plan(each, tables, schema)
+    elif isinstance(plan, str) and (unknown := set(_list_functions(plan)) - _POSTGRES_FUNCTIONS):
+        why = f"the function {min(unknown)[:50]} may not be used here"
+        raise InvalidInput("This query may not run.", code="sql_refused", why=why)
 
 
 def _shape(columns: Sequence[str], found: Iterable[Sequence[object]]) -> SqlRows:

@@ -229,6 +229,12 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         agent = command.get("agent") if isinstance(command, Mapping) else None
         if isinstance(agent, str) and agent:
             yield ("commands", name, "agent"), agent
+    for section in (("listeners",), ("webhooks", "routes")):
+        group = tree if len(section) == 1 else _group(tree, section[0])
+        for name, named in _group(group, section[-1]).items():
+            agent = named.get("agent") if isinstance(named, Mapping) else None
+            if isinstance(agent, str) and agent:
+                yield (*section, name, "agent"), agent
     for name in _group(_group(tree, "budgets"), "agents"):
         yield ("budgets", "agents", name), name
     rules = _group(tree, "gate").get("rules")

@@ -17,6 +17,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from denizen.adapters.discord.client.settings import PLATFORM, POST_LINK, DiscordEndpoints
 from denizen.app.home.secrets import FileSecrets, SecretRef
 from denizen.app.settings.discord import DiscordLogin, build_endpoints, build_logins
+from denizen.app.settings.events import build_events
 from denizen.app.settings.fields import Section, copy_fields
 from denizen.app.settings.gate import GateSection
 from denizen.app.settings.github import GitHubLogin, build_github_logins
@@ -32,6 +33,7 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
+from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
@@ -125,6 +127,11 @@ class Settings:
         """The commands that the operator added, in the order of the file."""
         sections = self.config.commands.items()
         return tuple(copy_fields(section, CustomCommand, name=name) for name, section in sections)
+
+    @property
+    def events(self) -> EventSettings:
+        """Raises NeedsAttention for a secret of a webhook that is missing or could be guessed."""
+        return build_events(self.config.listeners, self.config.webhooks, self.default_agent, self.secrets)
 
     @property
     def tools(self) -> Mapping[str, ToolSection]:

@@ -41,6 +41,7 @@ from denizen.app.settings.checks import (
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.effective import Settings
+from denizen.app.settings.events import find_event_problems
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
 from denizen.app.settings.github import (
@@ -176,6 +177,9 @@ def examine(
         *contexts.problems,
         *find_account_problems(document, config.channels.discord, secrets),
         *find_github_problems(document, config.channels.github),
+        *find_event_problems(
+            document, config.listeners, config.webhooks, config.default_agent, config.channels.discord
+        ),
     ]
     if problems:
         return ConfigResult(None, tuple(problems))

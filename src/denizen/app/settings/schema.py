@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from denizen.adapters.store import MAX_CONNECTIONS
 from denizen.app.settings.agents import AgentDefaultsSection, AgentSection
 from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.events import EventName, ListenerSection, WebhooksSection
 from denizen.app.settings.fields import (
     AgentNameText,
     Name,
@@ -248,6 +249,10 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    listeners: dict[EventName, ListenerSection] = Field(
+        default_factory=dict[str, ListenerSection], description="What is done about events, by name."
+    )
+    webhooks: WebhooksSection = default_section()
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(
         default_factory=dict[str, OwnSkillSection],

@@ -1,9 +1,9 @@
 """Removal from the archive: what people and operators delete or opt out, and what the retention policy ends.
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
-of a user also what agents remember of them, what they told agents for all, their reminders, their questions that no
-document answers, and the answers that were learned from them; and the statistics of usage do not name them any more.
-Called by commands, the web and the command line, which decide who may ask for what.
+of a user also what agents remember of them, what they told agents for all, their reminders, the events that they
+caused, their questions that no document answers, and the answers that were learned from them; and the statistics of
+usage do not name them any more. Called by commands, the web and the command line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class ArchiveRemoval:
         await work.statistics.forget_user(key)
         await work.spending.forget_users(key, now=self._clock.now())
         await work.gaps.forget_asker(key)
+        await work.events.forget_actor(key)
         # Answers that they gave go; those that others gave them lose their question.
         await work.proposals.forget_author(key)
         await work.proposals.forget_asker(key)

@@ -19,6 +19,7 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
+from denizen.domain.event_listener import EventSettings
 from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
@@ -29,6 +30,7 @@ from denizen.domain.record import record
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
@@ -83,6 +85,7 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
+    `events` are the listeners and the routes of webhooks.
     """
 
     number: int
@@ -102,6 +105,7 @@ class Generation:
     makes_titles: bool = True
     is_model_chosen: bool = False
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+    events: EventSettings = field(default_factory=EventSettings)
 
     def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
         """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn
@@ -136,6 +140,8 @@ class Runtime:
     def __init__(self) -> None:
         self._current: Generation | None = None
         self._leases: dict[int, int] = {}
+        self.swapped = Signal()
+        """Sent when there is another generation."""
 
     @property
     def current(self) -> Generation:
@@ -157,6 +163,7 @@ class Runtime:
     async def swap(self, generation: Generation) -> None:
         """Makes `generation` the current one and closes the old one as soon as nobody uses it."""
         old, self._current = self._current, generation
+        self.swapped.send()
         if old is not None:
             await self._close_if_unused(old)
 

@@ -23,6 +23,7 @@ from typing import Protocol
 
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
+from denizen.domain.event_listener import EVENT_KINDS
 from denizen.domain.principal import RoleName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
@@ -265,12 +266,17 @@ def _approve_without_observer(case: GateCase, rule: ToolRule | None) -> Verdict 
 
 
 def _ask_as_configured(case: GateCase, policy: GatePolicy, rule: ToolRule | None) -> Iterator[Verdict]:
-    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that."""
+    """Where a rule or a mode wants people to be asked, and for what an event wants that no rule allows. Silence is
+    consent only where the owner wrote that.
+    """
     tool = case.asked.tool
     if rule is not None and rule.decision is Decision.ASK:
         why = rule.reason or "a rule of this server wants people to be asked"
         yield _ask(case, policy, why, "rule", rule=rule.approval or policy.approval)
     is_allowed = rule is not None and rule.decision is Decision.APPROVE
+    if case.tier >= Tier.SENSITIVE and not is_allowed and case.scope.principal.kind in EVENT_KINDS:
+        why = f"'{tool}' may change what belongs to others, and an event asks for it, not a human"
+        yield _ask(case, policy, why, "event", rule=_surely(policy.owners))
     if policy.mode(tool, is_allowed=is_allowed) is ToolMode.ASK:
         yield _ask(case, policy, f"people are asked about every use of '{tool}'", "mode", rule=policy.approval)
 

@@ -10,6 +10,7 @@ from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
+from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
@@ -62,6 +63,9 @@ class AccountContext:
     bot_replies: BotReplyCounter
     guilds: GuildSettingsOverlay | None = None
     """The settings of communities; None where there are none."""
+
+    events: CommunityEvents | None = None
+    """Takes what happens; None where nobody waits for events."""
 
     @property
     def account(self) -> AgentName:

@@ -34,7 +34,15 @@ from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import TurnStarter
 from denizen.engine.loop.services import EngineServices
-from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
+from denizen.ports.channel import (
+    ButtonPress,
+    CommandCall,
+    CommandReply,
+    CommandSpec,
+    CommunityEvent,
+    IncomingMessage,
+    ReactionChange,
+)
 
 _log = logging.getLogger("denizen.listener")
 
@@ -150,14 +158,30 @@ class AccountListener:
             self._connection.read_again(room)
         else:
             if not message.is_edit:
+                if self._context.events is not None:
+                    await self._context.events.add_message(message)
                 self._cursors.mark_decided(room.id, post.id)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self._messages.delete(post_ids)
+        if self._context.events is not None:
+            await self._context.events.forget_messages(room, post_ids)
         await self._shared.proposals.forget_posts(self._context, post_ids)
 
     async def on_reaction(self, reaction: ReactionChange) -> None:
         await self._shared.proposals.handle(self._context, reaction)
+        if self._context.events is not None:
+            await self._context.events.add_reaction(self._context.channel, reaction)
+
+    # --- what else happens -------------------------------------------------------------------------------------------
+
+    def awaits(self, kind: str) -> bool:
+        events = self._context.events
+        return events is not None and events.awaits(self._context.platform, kind)
+
+    async def on_event(self, event: CommunityEvent) -> None:
+        if self._context.events is not None:
+            await self._context.events.add(self._context.channel, event)
 
     # --- commands and buttons ----------------------------------------------------------------------------------------
 

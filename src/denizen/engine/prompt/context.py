@@ -13,6 +13,7 @@ from typing import Any, cast
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, SamplingSettings
 from denizen.domain.demands import AnswerDemands, demands_from_json
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
+from denizen.domain.event_listener import EVENT_KINDS
 from denizen.domain.file_text import TEXT_FOLLOWS
 from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
@@ -450,6 +451,8 @@ async def _find_taint(store: Store, facts: _TurnFacts, messages: Sequence[Prompt
     taint = find_prompt_taint(messages, asker) | find_part_taint(opened.trigger.parts)
     if is_transcript and any(TEXT_FOLLOWS in join_text(message.parts) for message in messages):
         taint |= {Taint.DOCUMENT}
+    if opened.turn.principal.kind in EVENT_KINDS:
+        taint |= {Taint.TOOL}
     if facts.is_supplied and any(message.role is Role.TOOL for message in messages):
         taint |= {Taint.TOOL}
     if _quotes_others(opened, messages) or (is_transcript and _is_shared(opened)):

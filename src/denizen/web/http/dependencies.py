@@ -25,6 +25,8 @@ from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.event_bus.log import EventLog
+from denizen.engine.event_bus.webhooks import WebhookIntake
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -158,6 +160,14 @@ class GapServices:
     learning: ProposalReviews
 
 
+@record
+class EventServices:
+    """The log of events, and the intake of webhooks."""
+
+    log: EventLog
+    webhooks: WebhookIntake
+
+
 @record(kw_only=True)
 class ComponentServices:
     """The models, skills and MCP servers of this server, for those who look after them."""
@@ -228,8 +238,9 @@ class InstanceServices:
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
     `importer`, `configuration` or `components` there are no routes for them, without `setup` no pages for first steps,
-    and without `plan_policy` none that try rules of the gate. `mcp` is the MCP server, which is called behind the
-    guard. `simulator` is the address of a simulated platform's page, or empty.
+    without `events` none for events and webhooks, and without `plan_policy` none that try rules of the gate. `mcp` is
+    the MCP server, which is called behind the guard. `simulator` is the address of a simulated platform's page, or
+    empty.
     """
 
     engine: EngineEntryPoints
@@ -250,4 +261,5 @@ class WebDependencies:
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
+    events: EventServices | None = None
     instance: InstanceServices = field(default_factory=InstanceServices)

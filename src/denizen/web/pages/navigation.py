@@ -43,6 +43,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Turns", "/admin/turns"),
+            NavigationLink("Events", "/admin/events", for_owners=True),
             NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),
         ),

@@ -17,6 +17,7 @@ from denizen.web.pages.chat import ChatPages
 from denizen.web.pages.config_sections import ConfigSectionPages
 from denizen.web.pages.configuration import ConfigPages
 from denizen.web.pages.documents import SearchPages, ShellPages
+from denizen.web.pages.events import EventPages
 from denizen.web.pages.gaps import GapPages
 from denizen.web.pages.gate import GatePages
 from denizen.web.pages.guilds import GuildPages
@@ -78,6 +79,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *ApprovalPages(deps).routes,
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
+        *(EventPages(deps, deps.events.log).routes if deps.events is not None else ()),
         *ToolPages(deps).routes,
         *GatePages(deps).routes,
         *UsagePages(deps).routes,

@@ -31,6 +31,7 @@ from denizen.web.pages.login_cookie import (
 from denizen.web.pages.page import Frame, build_frame, render
 
 MAX_LOGIN_BYTES = 8192
+MAX_TOKEN_CHARS = 200
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
 """How many wrong keys and passwords one address may send; after that it has to wait, even with the right one, unless
 somebody signed in to that account in the same browser before.
@@ -48,14 +49,15 @@ class ProviderLink:
 @record(kw_only=True)
 class LoginPage:
     """The context of `login.html`. `problem` is a sentence, or empty; `email` is what was filled in, `next` the page to
-    go on to. Without accounts there is no `has_accounts`, and only keys are asked for; `may_sign_up` tells that
-    everybody may make an account.
+    go on to, and `browser` the token of a link that makes the browser a known one. Without accounts there is no
+    `has_accounts`, and only keys are asked for; `may_sign_up` tells that everybody may make an account.
     """
 
     frame: Frame
     problem: str = ""
     email: str = ""
     next: str = "/"
+    browser: str = ""
     has_accounts: bool = False
     may_sign_up: bool = False
     providers: Sequence[ProviderLink] = ()
@@ -109,10 +111,16 @@ class SignInPages:
         return response
 
     async def _find_known_browser(self, request: Request, fields: Mapping[str, str]) -> str:
-        """Returns the token of a browser in which somebody signed in to that account before; else an empty text."""
-        token = cookie_parser(request.headers.get("cookie", "")).get(BROWSER_COOKIE, "")
-        is_known = await self._deps.users.accounts.is_known_browser(fields.get("email", ""), token)
-        return token if is_known and "key" not in fields else ""
+        """Returns the token of a browser in which somebody signed in to that account before, or that came by a link of
+        `denizen users let-in`; else an empty text.
+        """
+        if "key" in fields:
+            return ""
+        cookie = cookie_parser(request.headers.get("cookie", "")).get(BROWSER_COOKIE, "")
+        for token in (cookie, fields.get("browser", "")):
+            if await self._deps.users.accounts.is_known_browser(fields.get("email", ""), token):
+                return token
+        return ""
 
     async def _try(self, request: Request, fields: Mapping[str, str], known: str) -> Response | None:
         deps, path = self._deps, read_next(fields)
@@ -155,6 +163,7 @@ class SignInPages:
             problem=problem,
             email=fields.get("email", "")[:254],
             next=path,
+            browser=fields.get("browser", "")[:MAX_TOKEN_CHARS],
             has_accounts=has_accounts,
             may_sign_up=has_accounts and deps.users.is_registration_open(),
             providers=list_provider_links(deps, f"?next={quote(path)}"),

@@ -167,6 +167,14 @@ def explain_missing_content(application: DiscordApplication) -> str:
     )
 
 
+def explain_missing_members(application: DiscordApplication) -> str:
+    """Returns what to do so that the account hears of members."""
+    return (
+        f"Listeners on discord.member.* wait in vain. Switch on {SERVER_MEMBERS} at {intents_page_url(application)}; "
+        "it holds from the account's next login on."
+    )
+
+
 def intents_page_url(application: DiscordApplication) -> str:
     """Returns the page of the portal on which intents are enabled."""
     return f"{PORTAL_URL}/{application.id}/bot > Privileged Gateway Intents"

@@ -18,6 +18,19 @@ from anyio.abc import TaskGroup
 from denizen.adapters.discord.client.errors import VENDOR_ERRORS
 from denizen.adapters.discord.client.http import CancellableHTTPClient
 from denizen.adapters.discord.client.settings import DiscordAccountSettings
+from denizen.adapters.discord.gateway.community_events import (
+    CHANNEL,
+    JOIN,
+    LEAVE,
+    ROLE,
+    THREAD,
+    describe_join,
+    describe_leave,
+    describe_role,
+    describe_room,
+    list_role_changes,
+    list_thread_changes,
+)
 from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.gateway.tolerance import TolerantParsing
 
@@ -161,26 +174,55 @@ class GatewayClient(discord.AutoShardedClient):
     async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
         self._events.change_reaction(event, is_on=False)
 
+    async def on_member_join(self, member: discord.Member) -> None:
+        self._events.add_event(member.guild, JOIN, lambda: [describe_join(member)])
+
+    async def on_raw_member_remove(self, event: discord.RawMemberRemoveEvent) -> None:
+        guild = self.get_guild(event.guild_id)
+        if guild is not None:
+            self._events.add_event(guild, LEAVE, lambda: [describe_leave(guild, event.user)])
+
+    async def on_member_update(self, before: discord.Member, after: discord.Member) -> None:
+        self._events.add_event(after.guild, ROLE, lambda: list_role_changes(before, after))
+
+    async def on_guild_role_create(self, role: discord.Role) -> None:
+        self._events.add_event(role.guild, ROLE, lambda: [describe_role("created", role)])
+
+    async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:
+        if before.name != after.name:
+            self._events.add_event(after.guild, ROLE, lambda: [describe_role("renamed", after)])
+
+    async def on_guild_role_delete(self, role: discord.Role) -> None:
+        self._events.add_event(role.guild, ROLE, lambda: [describe_role("deleted", role)])
+
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self._events.add_room(channel)
+        self._events.add_event(channel.guild, CHANNEL, lambda: [describe_room("created", channel)])
 
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         self._events.change_room(before, after)
+        if before.name != after.name:
+            self._events.add_event(after.guild, CHANNEL, lambda: [describe_room("renamed", after)])
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         self._events.remove_room(channel.id, is_deleted=True)
+        self._events.add_event(channel.guild, CHANNEL, lambda: [describe_room("deleted", channel)])
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         self._events.add_room(thread)
+        self._events.add_event(thread.guild, THREAD, lambda: [describe_room("created", thread)])
 
     async def on_thread_join(self, thread: discord.Thread) -> None:
         self._events.add_room(thread)
 
     async def on_thread_update(self, before: discord.Thread, after: discord.Thread) -> None:
         self._events.change_room(before, after)
+        self._events.add_event(after.guild, THREAD, lambda: list_thread_changes(before, after))
 
     async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
         self._events.remove_room(event.thread_id, is_deleted=True)
+        if (thread := event.thread) is not None:
+            self._events.add_event(thread.guild, THREAD, lambda: [describe_room("deleted", thread)])
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         self._interactions.take(interaction)

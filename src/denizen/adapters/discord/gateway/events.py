@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -33,7 +33,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import fresh
 from denizen.domain.record import record
 from denizen.domain.room import Room
-from denizen.ports.channel import ChannelListener
+from denizen.ports.channel import ChannelListener, CommunityEvent
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
@@ -206,6 +206,16 @@ class DiscordEvents:
     ) -> None:
         if before.name != after.name or is_readable(before) != is_readable(after):
             self.add_room(after)
+
+    def add_event(self, guild: discord.Guild, kind: str, describe: Callable[[], Iterable[CommunityEvent]]) -> None:
+        """Queues what happened in a guild, if anybody waits for it."""
+        if not self._listener.awaits(kind):
+            return
+        for event in describe():
+            self.queues.put(
+                f"guild {guild.id}",
+                lambda event=event: call_listener("on_event", lambda: self._listener.on_event(event)),
+            )
 
     def remove_room(self, channel_id: int, *, is_deleted: bool) -> None:
         room_id = str(channel_id)

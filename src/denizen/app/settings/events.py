@@ -1,0 +1,282 @@
+"""The sections `listeners` and `webhooks`: what is done about events, and who may send them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Self, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
+
+from denizen.app.home.secrets import FileSecrets
+from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.fields import (
+    Number,
+    Secret,
+    Section,
+    Text,
+    Whole,
+    at_most,
+    keep_template,
+    read_digits,
+    refuse,
+)
+from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.yaml_document import ConfigDocument
+from denizen.domain.conversation import MAX_NAME_CHARS
+from denizen.domain.errors import NeedsAttention
+from denizen.domain.event_listener import (
+    HOURLY_ACTIONS,
+    ActionKind,
+    EventAction,
+    EventListener,
+    EventSettings,
+    FieldCondition,
+)
+from denizen.domain.ids import AgentName
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.webhook import WebhookRoute, WebhookScheme
+
+MESSAGE_CHARS = 8000
+MIN_SECRET_CHARS = 16
+MAX_CONDITIONS = 20
+DAY_S = 24 * 3600
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_TYPE = re.compile(r"[a-z*][a-z0-9_.*-]{0,199}")
+_CHANNEL = re.compile(r"[0-9]{1,20}")
+
+
+def _listener_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        fix = "Use lower-case letters, digits, and _ - after the first character; 64 at most."
+        raise refuse("this cannot be a name.", fix)
+    return value
+
+
+def _event_type(value: str) -> str:
+    if not _TYPE.fullmatch(value):
+        fix = "Write a type such as discord.member.join, github.push or webhook.ROUTE; * stands for anything."
+        raise refuse("this is no type of events.", fix)
+    return value
+
+
+def _channel(value: str) -> str:
+    if value and not _CHANNEL.fullmatch(value):
+        fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
+        raise refuse("this is not an id of Discord.", fix)
+    return value
+
+
+def _read_short_condition(value: object) -> object:
+    """Returns the section that a value or a list of them stands for."""
+    if isinstance(value, list):
+        return {"one_of": cast("list[object]", value)}
+    return {"one_of": [value]} if isinstance(value, str | int | float | bool) else value
+
+
+def _read_single(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+EventName = Annotated[str, AfterValidator(_listener_name)]
+EventType = Annotated[str, AfterValidator(_event_type)]
+EventTypes = Annotated[tuple[EventType, ...], BeforeValidator(_read_single)]
+ChannelId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_channel), WrapValidator(keep_template)]
+MessageTemplate = Annotated[Text, at_most(MESSAGE_CHARS)]
+SessionName = Annotated[Text, at_most(MAX_NAME_CHARS)]
+
+
+class ConditionSection(Section):
+    """A condition on one field. Everything that is given has to hold. A value alone, or a list, is the short form."""
+
+    one_of: tuple[bool | int | float | str, ...] = Field(default=(), description="Values; in texts, * is anything.")
+    not_any: tuple[bool | int | float | str, ...] = Field(default=(), description="Values that it must not have.")
+    contains: str = Field(default="", description="A part of a text, or an entry of a list.")
+    at_least: Number | None = Field(default=None, description="The smallest number.")
+    at_most: Number | None = Field(default=None, description="The largest number.")
+    exists: bool | None = Field(default=None, description="Whether the field has to be there.")
+
+
+Conditions = dict[Annotated[str, at_most(200)], Annotated[ConditionSection, BeforeValidator(_read_short_condition)]]
+
+
+class ActionSection(Section):
+    """What listeners and routes have in common."""
+
+    agent: Text = Field(default="", description="The agent that answers, or whose account posts; empty: the default.")
+    message: MessageTemplate = Field(
+        default="", description="What the agent is told; `{{a.b}}` is a field of the event. Empty: all of the event."
+    )
+    channel: ChannelId = Field(
+        default="", description="Id of the channel on Discord where the answer goes; empty: it stays in the session."
+    )
+    session: SessionName = Field(default="", description="Name of the session; empty: `listener:NAME`.")
+    new_session: bool = Field(default=False, description="Whether each event begins a new session.")
+    filter: Conditions = Field(
+        default_factory=dict[str, ConditionSection], description="Conditions by the path of a field, such as `user.id`."
+    )
+    per_hour: Whole = Field(default=HOURLY_ACTIONS, ge=1, le=10_000, description="How often an hour it acts at most.")
+
+    @field_validator("filter")
+    @classmethod
+    def _few_conditions(cls, conditions: Conditions) -> Conditions:
+        if len(conditions) > MAX_CONDITIONS:
+            raise refuse(f"a filter has {MAX_CONDITIONS} conditions at most.", "Take some out.")
+        return conditions
+
+
+class ListenerSection(ActionSection):
+    """What is done about some events."""
+
+    on: EventTypes = Field(
+        min_length=1, description="Types of events, one or a list, such as `discord.member.join` or `github.*`."
+    )
+    source: Text = Field(default="", description="Only events of this source, such as `/webhooks/ROUTE`.")
+    action: ActionKind = Field(
+        default=ActionKind.AGENT, description="`agent`: an agent answers; `post`: a text is posted; `log`: nothing."
+    )
+    cool_down: Number = Field(
+        default=0, ge=0, le=DAY_S, description="Seconds for which it leaves out further events after it has acted."
+    )
+    cool_down_key: MessageTemplate = Field(
+        default="", description="It cools down for each value of this template, such as `{{user.id}}`."
+    )
+    enabled: bool = Field(default=True, description="Whether it acts.")
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if self.action is ActionKind.POST and not (self.channel and self.message.strip()):
+            fix = "Write message: 'Welcome, {{user.mention}}!' and channel: '123456789012345678'."
+            raise refuse("a post needs a text and a channel.", fix, key="action")
+        if self.cool_down_key and not self.cool_down:
+            raise refuse("without a cool_down it does nothing.", "Write cool_down: 60.", key="cool_down_key")
+        return self
+
+
+class RouteSection(ActionSection):
+    """A route: `POST /api/hooks/NAME` takes webhooks that are signed with its secret."""
+
+    scheme: WebhookScheme = Field(
+        default=WebhookScheme.BEARER,
+        description="How senders sign: as `github`, `gitlab`, `stripe` or `slack` do, or `bearer`: the secret in the "
+        "header `X-Webhook-Token`.",
+    )
+    secret: Secret = Field(default=None, description="The secret; unset: `webhooks.secret`.")
+    action: ActionKind = Field(default=ActionKind.AGENT, description="`agent`: an agent answers; `log`: nothing.")
+    session: SessionName = Field(default="", description="Name of the session; empty: `webhook:NAME`.")
+
+    @model_validator(mode="after")
+    def _no_post(self) -> Self:
+        if self.action is ActionKind.POST:
+            fix = "Write action: log here, and a listener with `on: webhook.NAME` and action: post."
+            raise refuse("a route does not post.", fix, key="action")
+        return self
+
+
+class WebhooksSection(Section):
+    """Webhooks that others send here."""
+
+    enabled: bool = Field(default=False, description="Whether routes take webhooks. Otherwise they answer 503.")
+    secret: Secret = Field(default=None, description="The secret of the routes that have none of their own.")
+    routes: dict[EventName, RouteSection] = Field(
+        default_factory=dict[str, RouteSection], description="Routes, by the name that stands in their address."
+    )
+
+
+def build_events(
+    listeners: Mapping[str, ListenerSection], webhooks: WebhooksSection, default_agent: AgentName, secrets: FileSecrets
+) -> EventSettings:
+    """Returns listeners and routes. Raises NeedsAttention for a secret that is missing or could be guessed."""
+    found = [_build_listener(name, each, default_agent) for name, each in listeners.items() if each.enabled]
+    routes: dict[str, WebhookRoute] = {}
+    if webhooks.enabled:
+        for name, section in webhooks.routes.items():
+            routes[name] = _build_route(name, section, webhooks, secrets)
+            found.append(_build_route_listener(name, section, routes[name], default_agent))
+    return EventSettings(listeners={each.key: each for each in found}, routes=routes if webhooks.enabled else None)
+
+
+def _build_listener(name: str, section: ListenerSection, default_agent: AgentName) -> EventListener:
+    return EventListener(
+        name=name,
+        on=section.on,
+        source=section.source,
+        action=_build_action(section, section.action, default_agent),
+        conditions=_build_conditions(section),
+        cool_down=timedelta(seconds=section.cool_down),
+        cool_down_key=section.cool_down_key,
+        per_hour=section.per_hour,
+    )
+
+
+def _build_route_listener(
+    name: str, section: RouteSection, route: WebhookRoute, default_agent: AgentName
+) -> EventListener:
+    return EventListener(
+        name=name,
+        on=("*",),
+        source=route.source,
+        action=_build_action(section, section.action, default_agent),
+        conditions=_build_conditions(section),
+        per_hour=section.per_hour,
+        kind=PrincipalKind.WEBHOOK,
+    )
+
+
+def _build_action(section: ActionSection, kind: ActionKind, default_agent: AgentName) -> EventAction:
+    return EventAction(
+        kind=kind,
+        agent=AgentName(section.agent) or default_agent,
+        message=section.message,
+        channel=section.channel,
+        session=section.session,
+        new_session=section.new_session,
+    )
+
+
+def _build_conditions(section: ActionSection) -> tuple[FieldCondition, ...]:
+    return tuple(
+        FieldCondition(
+            path=path,
+            one_of=each.one_of,
+            not_any=each.not_any,
+            contains=each.contains,
+            at_least=each.at_least,
+            at_most=each.at_most,
+            exists=each.exists,
+        )
+        for path, each in section.filter.items()
+    )
+
+
+def _build_route(name: str, section: RouteSection, webhooks: WebhooksSection, secrets: FileSecrets) -> WebhookRoute:
+    reference = section.secret or webhooks.secret
+    secret = secrets.resolve(reference) if reference is not None else ""
+    if len(secret) < MIN_SECRET_CHARS:
+        raise NeedsAttention(
+            f"The webhook route '{name}' has no secret that could keep strangers out.",
+            code="secret_short",
+            why=f"A secret of less than {MIN_SECRET_CHARS} characters could be guessed.",
+            fix=f"Write webhooks.routes.{name}.secret: ${{NAME}}, and a long NAME into secrets.env.",
+        )
+    return WebhookRoute(name=name, scheme=section.scheme, secret=secret)
+
+
+def find_event_problems(
+    document: ConfigDocument,
+    listeners: Mapping[str, ListenerSection],
+    webhooks: WebhooksSection,
+    default_agent: str,
+    discord: DiscordSection,
+) -> Iterator[ConfigProblem]:
+    """Yields a problem for each answer or post that can never arrive."""
+    sections: list[tuple[KeyPath, ActionSection]] = [(("listeners", name), each) for name, each in listeners.items()]
+    sections += [(("webhooks", "routes", name), each) for name, each in webhooks.routes.items()]
+    for path, section in sections:
+        agent = section.agent or default_agent
+        if section.channel and agent not in discord.accounts:
+            fix = suggest(agent, discord.accounts, noun="accounts")
+            yield document.problem(
+                (*path, "channel"), f"'{agent}' has no account under channels.discord.accounts.", fix
+            )

@@ -1,0 +1,114 @@
+"""`denizen events`: the log of events, emitting one, and replaying what failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from denizen.cli.home import with_denizen
+from denizen.cli.terminal import echo, printable_json
+from denizen.domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.domain.cloud_event import CloudEvent
+    from denizen.domain.event_listener import EventDelivery
+    from denizen.domain.json import JsonObject
+
+
+@click.group()
+def command() -> None:
+    """What happened: webhooks, Discord, emitted events; and what listeners did about it."""
+
+
+@command.command("list")
+@click.option("--type", "kind", default="", help="A type, such as 'github.*'; * stands for anything.")
+@click.option("--words", default="", help="A part of source, subject, actor or data.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/events gives them.")
+@with_denizen
+async def list_events(denizen: Denizen, kind: str, words: str, count: int, *, as_json: bool) -> None:
+    """List the newest events, the newest first."""
+    from denizen.ports.events import EventSearch
+    from denizen.web.api.events import event_to_wire
+
+    found = await denizen.events.search(EventSearch(type=kind, words=words, limit=count))
+    for entry in found:
+        if as_json:
+            echo(printable_json(asdict(event_to_wire(entry.event, entry.deliveries, position=entry.position))))
+        else:
+            echo(_format_event(entry.event))
+            for delivery in entry.deliveries:
+                echo(f"    {_format_delivery(delivery)}")
+    if not found and not as_json:
+        echo("No event fits." if kind or words else "There are no events.")
+
+
+@command.command()
+@click.argument("key")
+@with_denizen
+async def show(denizen: Denizen, key: str) -> None:
+    """Show an event with its data, as JSON."""
+    from denizen.web.api.events import event_to_wire
+
+    echo(printable_json(asdict(event_to_wire(*await denizen.events.get(key)))))
+
+
+@command.command()
+@click.argument("name")
+@click.option("--data", default="{}", metavar="JSON", help="An object.")
+@click.option("--subject", default="", help="What it is about.")
+@click.option("--key", default="", help="Names the event: the same key twice is one event.")
+@with_denizen
+async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -> None:
+    """Emit an event of the type denizen.emitted.NAME. A server that runs delivers it."""
+    from denizen.engine.event_bus.log import Emission
+
+    emission = Emission(name=name, subject=subject, data=_read_data(data), key=key)
+    event = await denizen.events.emit(denizen.operator, emission)
+    _, deliveries = await denizen.events.get(event.key)
+    echo(f"Emitted {event.key} ({event.type}) for {len(deliveries)} listener{'' if len(deliveries) == 1 else 's'}.")
+
+
+@command.command()
+@with_denizen
+async def failed(denizen: Denizen) -> None:
+    """List the deliveries that have failed, the newest first."""
+    found = await denizen.events.list_failed()
+    for delivery in found:
+        echo(f"{_format_delivery(delivery)}\n    event {delivery.event}")
+    if not found:
+        echo("No delivery has failed.")
+
+
+@command.command()
+@click.argument("delivery")
+@with_denizen
+async def replay(denizen: Denizen, delivery: str) -> None:
+    """Try a delivery that failed or was skipped once more. A server that runs does it."""
+    await denizen.events.replay(delivery)
+    echo(f"Waiting to be tried: {delivery}.")
+
+
+def _format_event(event: CloudEvent) -> str:
+    about = " ".join(filter(None, (event.subject, f"by {event.actor}" if event.actor else "")))
+    return f"{event.key}  {event.time:%Y-%m-%d %H:%M:%S}  {event.type}  {event.source}  {about}".rstrip()
+
+
+def _format_delivery(delivery: EventDelivery) -> str:
+    note = f": {delivery.note.replace(chr(10), ' ')}" if delivery.note else ""
+    turn = f"  turn {delivery.turn_id}" if delivery.turn_id else ""
+    return f"{delivery.id}  {delivery.listener}  {delivery.status.value}{note}{turn}"
+
+
+def _read_data(text: str) -> JsonObject:
+    try:
+        data: object = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("The data is not JSON.", why=str(error), fix="""Write it like '{"a": 1}'.""") from error
+    if not isinstance(data, dict):
+        raise InvalidInput("The data is not a JSON object.", fix="""Write it like '{"a": 1}'.""")
+    return data  # pyright: ignore[reportUnknownVariableType] - as JSON reads it

@@ -1,0 +1,100 @@
+"""Events: what happened somewhere, in the vocabulary of CloudEvents 1.0. Pure.
+
+`domain/events` is about what happens within a turn; these come from outside, or are emitted here. Everything in `data`
+is foreign text: others wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from denizen.domain.ids import derive
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
+
+MAX_DEPTH = 5
+"""So many events may follow from each other. The next one causes nothing any more."""
+EMITTED = "denizen.emitted."
+"""Begins the types of events that are emitted here."""
+EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
+"""What may stand behind `EMITTED`."""
+
+_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
+_ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")
+MAX_FILLED_CHARS = 4000
+"""The limit for one value in a template."""
+
+
+@record(kw_only=True)
+class CloudEvent:
+    """One event. `id` is unique within its `source`; the same one again is the same event. `subject` is what of the
+    source it is about, `actor` the key of the principal who did it, where that is known. `cause` is the key of the
+    event from which it follows, `depth` how many stand before it.
+    """
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    subject: str = ""
+    actor: str = ""
+    data: JsonObject = field(default_factory=dict[str, Json])
+    cause: str = ""
+    depth: int = 0
+
+    @property
+    def key(self) -> str:
+        """The key of the event in the store: the same for the same source and id, for ever."""
+        return event_key(self.source, self.id)
+
+
+def event_key(source: str, key: str) -> str:
+    return derive("event", source, key)
+
+
+def matches_type(pattern: str, kind: str) -> bool:
+    """Tells whether a type fits a pattern, in which `*` stands for anything."""
+    return fnmatchcase(kind, pattern)
+
+
+def find_field(event: CloudEvent, path: str) -> Json:
+    """Returns the value at a dotted path in the data, where numbers are positions in lists; behind `@`, an attribute of
+    the event itself. None where there is none.
+    """
+    if path.startswith("@"):
+        name = path[1:]
+        value = getattr(event, name) if name in _ATTRIBUTES else None
+        return value.isoformat() if isinstance(value, datetime) else value
+    found: Json = event.data
+    for name in path.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        elif isinstance(found, Sequence) and not isinstance(found, str) and name.isdecimal() and len(name) < 6:
+            found = found[int(name)] if int(name) < len(found) else None
+        else:
+            return None
+    return found
+
+
+def show_field(event: CloudEvent, path: str) -> str:
+    """Returns the value at a path as text, which is empty where there is none."""
+    value = find_field(event, path)
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_FILLED_CHARS else f"{text[: MAX_FILLED_CHARS - 3]}..."
+
+
+def list_places(template: str) -> list[str]:
+    """Returns the paths in the places `{{path}}` of a template."""
+    return _PLACE.findall(template)
+
+
+def fill_template(template: str, values: Mapping[str, str]) -> str:
+    """Returns the template with its places filled, by path. In one pass: what is filled in has no places."""
+    return _PLACE.sub(lambda place: values.get(place[1], ""), template)

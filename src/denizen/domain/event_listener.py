@@ -1,0 +1,189 @@
+"""Listeners: which events they wait for, and what they do then. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from denizen.domain.cloud_event import CloudEvent, find_field, matches_type
+from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.json import Json, JsonScalar
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.record import record
+from denizen.domain.webhook import WebhookRoute
+
+HOURLY_ACTIONS = 60
+"""So often an hour a listener acts, unless it says otherwise: whoever causes events must not cause any costs."""
+RETRY_AFTER = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=30))
+"""How long a delivery waits after each failure that may pass. After the last it has failed."""
+EVENT_KINDS = frozenset({PrincipalKind.LISTENER, PrincipalKind.WEBHOOK})
+"""The principals whose turns foreign text has caused."""
+
+
+@record(kw_only=True)
+class FieldCondition:
+    """A condition on one field of an event. All that are given hold. `one_of` are values, or texts with `*`; `not_any`
+    the values that it must not have; `contains` a part of a text or an entry of a list; numbers lie from `at_least` to
+    `at_most`; `exists` tells whether it has to be there.
+    """
+
+    path: str
+    one_of: tuple[JsonScalar, ...] = ()
+    not_any: tuple[JsonScalar, ...] = ()
+    contains: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    exists: bool | None = None
+
+    def holds(self, event: CloudEvent) -> bool:
+        value = find_field(event, self.path)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return (
+            (self.exists is None or self.exists == (value is not None))
+            and (not self.one_of or any(_fits(each, value) for each in self.one_of))
+            and not any(_fits(each, value) for each in self.not_any)
+            and (not self.contains or _contains(value, self.contains))
+            and (self.at_least is None or (is_number and float(str(value)) >= self.at_least))
+            and (self.at_most is None or (is_number and float(str(value)) <= self.at_most))
+        )
+
+
+def _fits(wanted: JsonScalar, value: Json) -> bool:
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return wanted is value
+    if isinstance(wanted, str):
+        return not isinstance(value, Mapping | list) and value is not None and fnmatchcase(str(value), wanted)
+    return isinstance(value, int | float) and value == wanted
+
+
+def _contains(value: Json, part: str) -> bool:
+    if isinstance(value, str):
+        return part in value
+    return isinstance(value, Sequence) and any(str(each) == part for each in value)
+
+
+class ActionKind(StrEnum):
+    """What a listener does: an agent answers, a text is posted, or the event is only kept in the log."""
+
+    AGENT = "agent"
+    POST = "post"
+    LOG = "log"
+
+
+@record(kw_only=True)
+class EventAction:
+    """What is done with an event. `agent` answers, or its account posts. `message` is the template of what the agent
+    is told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by Discord's id;
+    without one, an answer stays in the session. `session` is its name, which begins anew where `new_session` says so.
+    """
+
+    kind: ActionKind
+    agent: AgentName
+    message: str = ""
+    channel: str = ""
+    session: str = ""
+    new_session: bool = False
+
+
+@record(kw_only=True)
+class EventListener:
+    """One listener of the configuration. `name` is that of the section, or of the route of a webhook. `cool_down` is
+    how long it waits before it acts again, for each value of `cool_down_key`, which is a template. `per_hour` is how
+    often it acts at most.
+    """
+
+    name: str
+    on: tuple[str, ...]
+    action: EventAction
+    source: str = ""
+    conditions: tuple[FieldCondition, ...] = ()
+    cool_down: timedelta = timedelta()
+    cool_down_key: str = ""
+    per_hour: int = HOURLY_ACTIONS
+    kind: PrincipalKind = PrincipalKind.LISTENER
+
+    @property
+    def key(self) -> str:
+        """Names it among listeners and routes."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def session_name(self) -> str:
+        return self.action.session or self.key
+
+    @property
+    def principal(self) -> Principal:
+        """The one on whose behalf its turns run. It has no role: what needs one, an event may not do."""
+        return Principal(self.kind, self.name, self.name)
+
+    def matches(self, event: CloudEvent) -> bool:
+        return (
+            (not self.source or self.source == event.source)
+            and any(matches_type(pattern, event.type) for pattern in self.on)
+            and all(condition.holds(event) for condition in self.conditions)
+        )
+
+
+class EventDeliveryStatus(StrEnum):
+    """How far a delivery is. WAITING: it is tried when its time comes; STARTED: its turn runs; SKIPPED: the listener
+    was cooling down, or had acted too often; FAILED: people may replay it.
+    """
+
+    WAITING = "waiting"
+    STARTED = "started"
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@record(kw_only=True)
+class EventDelivery:
+    """An event on its way to one listener. `attempts` counts those that have failed, and `note` tells people why the
+    last one did, or why there was none. `turn_id` is the turn of the attempt.
+    """
+
+    id: str
+    event: str
+    listener: str
+    status: EventDeliveryStatus
+    due_at: datetime
+    created_at: datetime
+    attempts: int = 0
+    note: str = ""
+    turn_id: TurnId | None = None
+
+    @property
+    def attempt_id(self) -> str:
+        """Names the attempt under way: what it causes derives from it, so that an interrupted one causes it once."""
+        return derive("attempt", self.id, str(self.attempts))
+
+
+def delivery_key(event: CloudEvent, listener: EventListener) -> str:
+    return derive("evd", event.key, listener.key)
+
+
+def find_listeners(event: CloudEvent, listeners: Mapping[str, EventListener]) -> Sequence[EventListener]:
+    """Returns the listeners that wait for such an event, in the order of the configuration."""
+    return [each for each in listeners.values() if each.matches(event)]
+
+
+def plan_retry(attempts: int) -> timedelta | None:
+    """Returns how long to wait after so many failures; None where there were enough of them."""
+    return RETRY_AFTER[attempts - 1] if attempts <= len(RETRY_AFTER) else None
+
+
+@record(kw_only=True)
+class EventSettings:
+    """The listeners by their keys, those of the routes of webhooks among them, and these routes by name; None while
+    webhooks are off.
+    """
+
+    listeners: Mapping[str, EventListener] = field(default_factory=dict[str, EventListener])
+    routes: Mapping[str, WebhookRoute] | None = None
+
+    def awaits(self, kind: str) -> bool:
+        """Tells whether any listener waits for events of that type. Nothing else is kept, or even looked at."""
+        return any(matches_type(pattern, kind) for each in self.listeners.values() for pattern in each.on)

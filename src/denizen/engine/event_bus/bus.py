@@ -1,0 +1,355 @@
+"""The bus: keeps events, and delivers each to the listeners that wait for it.
+
+An event is kept in the same moment as its deliveries, and what a delivery causes derives from it: a turn by its id, a
+post by those of its pieces. So the same event twice is one, and a crash neither loses nor repeats what it causes.
+Failures that may pass are tried again; others wait in a list until people replay them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import anyio
+
+from denizen.domain.approval import AskerReach
+from denizen.domain.clock import Clock
+from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, list_places, show_field
+from denizen.domain.conversation import Place, own_place
+from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
+from denizen.domain.event_listener import (
+    ActionKind,
+    EventDelivery,
+    EventDeliveryStatus,
+    EventListener,
+    delivery_key,
+    find_listeners,
+    plan_retry,
+)
+from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.message import Author, TextPart
+from denizen.domain.rate_limit import HOUR_S, RateLimit
+from denizen.domain.record import record
+from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
+from denizen.engine.events.signal import Signal
+from denizen.engine.intake.rate_limiter import take_rate
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.plan import Announcement, plan_announcement
+from denizen.engine.turn import TurnRunner
+from denizen.ports.channel import Channel
+from denizen.ports.store import Store, UnitOfWork
+
+LOOK_EVERY_S = 20.0
+"""How often one looks for what nobody announced: another process may have kept an event, and turns end."""
+LOOK_AT = 100
+"""How many deliveries are looked at in one go."""
+DISCORD = "discord"
+UNTIL_CHANGED = timedelta(seconds=30)
+
+_RETRIED = (Unavailable, LimitExceeded)
+_log = logging.getLogger("denizen.events")
+
+
+@record
+class _Target:
+    """Where a delivery is answered: the place, the account that speaks there, and what is owed."""
+
+    place: Place
+    channel: Channel | None = None
+    owed: ReplyTarget | None = None
+
+
+class EventBus:
+    """One for a process. `publish` keeps events, `run` delivers them. Listeners are those in force at the moment."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: Store,
+        clock: Clock,
+        turns: TurnRunner,
+        channels: ConnectedAccounts,
+        outbox: DeliveryOutbox,
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._clock = clock
+        self._turns = turns
+        self._channels = channels
+        self._outbox = outbox
+        self._changed = Signal(channels.added, runtime.swapped)
+
+    def awaits(self, kind: str) -> bool:
+        """Tells whether any listener waits for events of that type. Producers ask before they gather anything."""
+        return self._runtime.current.events.awaits(kind)
+
+    # --- keeping -----------------------------------------------------------------------------------------------------
+
+    async def publish(self, event: CloudEvent) -> bool:
+        """Keeps the event, with what is to be done about it. False when it is there already."""
+        listeners: Sequence[EventListener] = find_listeners(event, self._runtime.current.events.listeners)
+        if event.depth > MAX_DEPTH and listeners:
+            about = {"event": event.key, "type": event.type, "cause": event.cause}
+            _log.warning("an event has no effect: more than %d follow from each other", MAX_DEPTH, extra=about)
+            listeners = ()
+        now = self._clock.now()
+        async with self._store.work() as work:
+            is_new = await work.events.append(event)
+            planned = [await self._plan(work, event, each, now) for each in listeners] if is_new else []
+            await work.events.add_deliveries(planned)
+        if any(each.status is EventDeliveryStatus.WAITING for each in planned):
+            self._changed.send()
+        return is_new
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Removes these events from the log, and what is still to be done about them."""
+        async with self._store.work() as work:
+            await work.events.forget(keys)
+
+    async def _plan(self, work: UnitOfWork, event: CloudEvent, listener: EventListener, now: datetime) -> EventDelivery:
+        status, note = EventDeliveryStatus.WAITING, ""
+        if listener.action.kind is ActionKind.LOG:
+            status = EventDeliveryStatus.DONE
+        elif note := await self._find_excess(work, event, listener, now):
+            status = EventDeliveryStatus.SKIPPED
+        return EventDelivery(
+            id=delivery_key(event, listener),
+            event=event.key,
+            listener=listener.key,
+            status=status,
+            due_at=now,
+            created_at=now,
+            note=note,
+        )
+
+    async def _find_excess(self, work: UnitOfWork, event: CloudEvent, listener: EventListener, now: datetime) -> str:
+        """Counts the delivery; where it comes too soon, returns why it is left out."""
+        if listener.cool_down:
+            template = listener.cool_down_key
+            value = fill_template(template, {path: show_field(event, path) for path in list_places(template)})
+            once = RateLimit(1, listener.cool_down.total_seconds())
+            if excess := await take_rate(work, f"cool-down\x00{listener.key}\x00{value}", (once,), now=now):
+                return f"It is cooling down for {excess.wait_s:.0f} s more."
+        hourly = RateLimit(listener.per_hour, HOUR_S)
+        if await take_rate(work, f"listener\x00{listener.key}", (hourly,), now=now):
+            _log.warning("a listener acts too often", extra={"listener": listener.key, "event": event.key})
+            return f"It has acted {listener.per_hour} times within an hour, which is its limit."
+        return ""
+
+    # --- delivering --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Delivers what is due, until it is cancelled. Without listeners it waits for a change of the configuration."""
+        while True:
+            changed = self._changed.next
+            wait_s = await self.look()
+            with anyio.move_on_after(wait_s):
+                await changed.wait()
+
+    async def look(self) -> float | None:
+        """Delivers what is due now. Returns how many seconds to wait for the next, at most `LOOK_EVERY_S`; None without
+        listeners.
+        """
+        if not self._runtime.current.events.listeners:
+            return None
+        await self._settle_started()
+        while True:
+            now = self._clock.now()
+            async with self._store.work(write=False) as work:
+                due = await work.events.list_due(now=now, limit=LOOK_AT)
+            for delivery in due:
+                await self._deliver(delivery)
+            if len(due) < LOOK_AT:
+                break
+        async with self._store.work(write=False) as work:
+            upcoming = await work.events.find_next_due(after=now)
+        return LOOK_EVERY_S if upcoming is None else min((upcoming - now).total_seconds(), LOOK_EVERY_S)
+
+    async def _deliver(self, delivery: EventDelivery) -> None:
+        about = {"event": delivery.event, "listener": delivery.listener}
+        try:
+            listener = self._runtime.current.events.listeners.get(delivery.listener)
+            if listener is None:
+                raise NotFound(f"There is no listener '{delivery.listener}' any more.", code="listener_unknown")
+            async with self._store.work(write=False) as work:
+                event = await work.events.find(delivery.event)
+            if event is None:
+                raise NotFound("The event is not kept any more.", code="event_unknown")
+            match listener.action.kind:
+                case ActionKind.AGENT:
+                    await self._open_turn(delivery, event, listener)
+                case ActionKind.POST:
+                    await self._post(delivery, event, listener)
+                case ActionKind.LOG:
+                    await self._update(delivery, EventDeliveryStatus.DONE)
+        except DenizenError as error:
+            await self._fail(delivery, error.explain(), may_pass=isinstance(error, _RETRIED))
+            _log.warning("an event was not delivered: %s", error.message, extra=about | error.fields)
+        except Exception:  # noqa: BLE001 - the boundary of a job
+            reference = fresh("err")
+            _log.exception("event fault", extra=about | {"reference": reference})
+            await self._fail(delivery, f"Something went wrong inside. Reference: {reference}.", may_pass=False)
+        else:
+            _log.info("an event was delivered", extra=about)
+
+    async def _update(
+        self, delivery: EventDelivery, status: EventDeliveryStatus, *, turn: TurnId | None = None
+    ) -> None:
+        async with self._store.work() as work:
+            await work.events.update(
+                replace(delivery, status=status, turn_id=turn, note=""), attempts=delivery.attempts
+            )
+
+    async def _fail(self, delivery: EventDelivery, note: str, *, may_pass: bool) -> None:
+        attempts = delivery.attempts + 1
+        wait = plan_retry(attempts) if may_pass else None
+        failed = replace(
+            delivery,
+            status=EventDeliveryStatus.FAILED if wait is None else EventDeliveryStatus.WAITING,
+            due_at=self._clock.now() + (wait or timedelta()),
+            attempts=attempts,
+            note=note,
+        )
+        async with self._store.work() as work:
+            await work.events.update(failed, attempts=delivery.attempts)
+
+    # --- the actions -------------------------------------------------------------------------------------------------
+
+    async def _open_turn(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
+        action, principal, target = listener.action, listener.principal, await self._find_target(listener)
+        home = session_place(listener)
+        turn = await self._turns.submit(
+            TurnRequest(
+                agent=action.agent,
+                place=target.place,
+                sender=Sender(
+                    Author(principal.key, listener.name),
+                    principal,
+                    AskerReach.OTHERS if target.owed else AskerReach.ELSEWHERE,
+                ),
+                parts=(TextPart(write_prompt(event, action.message)),),
+                platform_id=delivery.attempt_id,
+                owed=target.owed,
+                session=SessionChoice(home if home != target.place else None, is_new=action.new_session),
+                options=RequestOptions(variables={"event_type": event.type, "event_id": event.key}),
+            )
+        )
+        await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
+
+    async def _post(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
+        """Owes the post to the outbox in the same moment in which the delivery is done."""
+        action, target = listener.action, await self._find_target(listener)
+        channel = target.channel
+        assert channel is not None  # a post has a channel, as the settings check
+        now, text = self._clock.now(), write_post(event, action.message)
+        policy = self._runtime.current.account_policy_for(DISCORD, action.agent)
+        said = Announcement(target.place, "", text, key=delivery.attempt_id)
+        welcome = {form.strip("<@>"): form for form in list_mentioned(event, action.message)}
+        pieces = [
+            replace(
+                piece,
+                content=replace(
+                    piece.content,
+                    ping_users=frozenset(user for user, form in welcome.items() if form in piece.content.text),
+                ),
+            )
+            for piece in plan_announcement(said, channel, policy, now=now)
+        ]
+        async with self._store.work() as work:
+            done = replace(delivery, status=EventDeliveryStatus.DONE, note="")
+            if await work.events.update(done, attempts=delivery.attempts):
+                await work.outbox.add(pieces)
+        self._outbox.wake(DISCORD, action.agent)
+
+    async def _find_target(self, listener: EventListener) -> _Target:
+        """Raises Unavailable (`account_away`) while the account is not connected, NotFound for a channel that it does
+        not see.
+        """
+        action = listener.action
+        if not action.channel:
+            return _Target(session_place(listener))
+        channel = self._channels.find(DISCORD, action.agent)
+        if channel is None:
+            raise Unavailable(
+                f"The account of {action.agent} is not connected to Discord.",
+                code="account_away",
+                fix="Look at its token, or take the channel out.",
+            )
+        async with self._store.work(write=False) as work:
+            room = await work.archive.find_room(DISCORD, action.channel)
+        if room is None:
+            raise NotFound(
+                f"The account of {action.agent} sees no channel {action.channel} on Discord.",
+                code="channel_unknown",
+                fix="Name a channel that it may read and write in.",
+            )
+        return _Target(room.place, channel, ReplyTarget(action.agent, may_be_silent=True, guild=room.guild))
+
+    # --- how turns ended ---------------------------------------------------------------------------------------------
+
+    async def _settle_started(self) -> None:
+        """Notes how the turns of events have ended. One that failed before it did anything is tried again."""
+        async with self._store.work(write=False) as work:
+            started = await work.events.list_started(limit=LOOK_AT)
+            found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
+        turns = {turn.id: turn for turn in found}
+        for delivery in started:
+            turn = turns.get(delivery.turn_id) if delivery.turn_id else None
+            if turn is None:
+                await self._fail(delivery, "Its turn is not kept any more.", may_pass=False)
+            elif turn.status in (TurnStatus.DONE, TurnStatus.SKIPPED):
+                await self._update(delivery, EventDeliveryStatus.DONE, turn=turn.id)
+            elif turn.status.is_final:
+                await self._fail(delivery, _explain(turn), may_pass=await self._may_repeat(turn))
+
+    async def _may_repeat(self, turn: Turn) -> bool:
+        if turn.result.failure is None or turn.result.failure.family != Unavailable.__name__:
+            return False
+        async with self._store.work(write=False) as work:
+            return not await work.turns.list_calls(turn.id)
+
+    # --- what people do ----------------------------------------------------------------------------------------------
+
+    async def replay(self, delivery_id: str) -> EventDelivery:
+        """Has a delivery that failed or was skipped tried once more, now. Raises NotFound, and Conflict for another."""
+        async with self._store.work() as work:
+            delivery = await work.events.find_delivery(delivery_id)
+            if delivery is None:
+                raise NotFound(f"There is no delivery '{delivery_id[:60]}'.", code="delivery_unknown")
+            if delivery.status not in (EventDeliveryStatus.FAILED, EventDeliveryStatus.SKIPPED):
+                raise Conflict(
+                    "Only a delivery that has failed or was skipped can be replayed.",
+                    code="delivery_not_failed",
+                    why=f"this one is {delivery.status}",
+                )
+            waiting = replace(
+                delivery,
+                status=EventDeliveryStatus.WAITING,
+                due_at=self._clock.now(),
+                attempts=delivery.attempts + 1,
+                turn_id=None,
+            )
+            await work.events.update(waiting, attempts=delivery.attempts)
+        self._changed.send()
+        return waiting
+
+
+def session_place(listener: EventListener) -> Place:
+    """The place of the session, which no person's request can name."""
+    return own_place(listener.kind.value, "events", listener.session_name)
+
+
+def _explain(turn: Turn) -> str:
+    failure = turn.result.failure
+    said = failure.message if failure else f"Its turn was {turn.status}."
+    return f"{said} (turn {turn.id})"
+
+
+def list_agents(listeners: Sequence[EventListener]) -> frozenset[AgentName]:
+    """Returns the agents that listeners have answer or post."""
+    return frozenset(each.action.agent for each in listeners)

@@ -1,0 +1,62 @@
+"""What an event says to an agent, and in a post. Pure.
+
+Values of events are foreign: to an agent they are marked as data, in a post they are shown as plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from denizen.domain.cloud_event import CloudEvent, fill_template, list_places, show_field
+from denizen.skill.context import quote_untrusted
+
+MAX_EVENT_CHARS = 12_000
+"""The limit for the whole data of an event that an agent reads."""
+INLINE_CHARS = 200
+MENTION = "mention"
+"""The last part of a path whose value is a platform's form for somebody, as it stands."""
+
+_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
+
+
+def write_prompt(event: CloudEvent, template: str) -> str:
+    """Returns what an agent is told: the template with its values, or else the event with all of its data. Short values
+    stand in the line; those of several lines are quoted.
+    """
+    if template:
+        return fill_template(template, {path: _show_to_agent(event, path) for path in list_places(template)})
+    text = json.dumps(event.data, ensure_ascii=False, indent=1)
+    if len(text) > MAX_EVENT_CHARS:
+        text = f"{text[:MAX_EVENT_CHARS]}\n[... {len(text) - MAX_EVENT_CHARS} more characters]"
+    about = f" about {_show_to_agent(event, '@subject')}" if event.subject else ""
+    return f"An event of type {event.type} came in{about}.\n{quote_untrusted(text, source=event.source)}"
+
+
+def write_post(event: CloudEvent, template: str) -> str:
+    """Returns the text of a post. Nothing in a value is markup, so that nobody's name becomes a link or a ping."""
+    return fill_template(template, {path: _show_in_post(event, path) for path in list_places(template)}).strip()
+
+
+def list_mentioned(event: CloudEvent, template: str) -> frozenset[str]:
+    """Returns the forms of those whom the template mentions, whom the post may ping."""
+    paths = (path for path in list_places(template) if _is_mention(path))
+    return frozenset(filter(None, (show_field(event, path) for path in paths)))
+
+
+def _show_to_agent(event: CloudEvent, path: str) -> str:
+    value = show_field(event, path)
+    quoted = quote_untrusted(value, source=f"{event.type} {path}")
+    is_plain = len(value) <= INLINE_CHARS and value.isprintable() and f"\n{value}\n" in quoted
+    return value if is_plain or not value else f"\n{quoted}\n"
+
+
+def _show_in_post(event: CloudEvent, path: str) -> str:
+    value = show_field(event, path)
+    if _is_mention(path) and re.fullmatch(r"<[@#]&?\d{1,20}>", value):
+        return value
+    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+
+
+def _is_mention(path: str) -> bool:
+    return path.rpartition(".")[2] == MENTION

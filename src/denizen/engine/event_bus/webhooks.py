@@ -1,0 +1,73 @@
+"""Takes the webhooks of others: whoever has the secret of a route gets an event into the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.ids import fresh
+from denizen.domain.record import record
+from denizen.domain.webhook import WebhookRoute, WebhookScheme, is_genuine, read_webhook, refuse_webhook
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
+
+_PINGS = frozenset({"github.ping"})
+"""Sent when somebody sets a webhook up."""
+
+
+class WebhookOutcome(StrEnum):
+    """KNOWN: that delivery has come before; PONG: it was only a try."""
+
+    TAKEN = "taken"
+    KNOWN = "known"
+    PONG = "pong"
+
+
+@record
+class WebhookAnswer:
+    """The answer to a webhook: its event's key, and the text that Slack wants back when a webhook is set up."""
+
+    outcome: WebhookOutcome
+    event: str = ""
+    challenge: str = ""
+
+
+class WebhookIntake:
+    """One for a process. Routes are those in force at the moment."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, bus: EventBus) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._bus = bus
+
+    def find_route(self, name: str) -> WebhookRoute:
+        """Raises Unavailable (`webhooks_off`) while webhooks are off, and NotFound."""
+        routes = self._runtime.current.events.routes
+        if routes is None:
+            raise Unavailable("Webhooks are off.", code="webhooks_off", fix="Write webhooks.enabled: true.")
+        route = routes.get(name)
+        if route is None:
+            raise NotFound(
+                f"There is no webhook route '{name[:64]}'.",
+                code="webhook_unknown",
+                fix="Look at webhooks.routes in the configuration.",
+            )
+        return route
+
+    async def take(self, route: WebhookRoute, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
+        """Keeps the event; `headers` are in lower case. Raises NotAllowed (`signature_wrong`), InvalidInput for a body
+        that is not JSON.
+        """
+        now = self._clock.now()
+        if not is_genuine(route, headers, body, now=now):
+            raise refuse_webhook()
+        event = read_webhook(route, headers, body, now=now, fresh_id=fresh("hook"))
+        challenge = event.data.get("challenge")
+        if route.scheme is WebhookScheme.SLACK and event.data.get("type") == "url_verification":
+            return WebhookAnswer(WebhookOutcome.PONG, challenge=str(challenge or "")[:500])
+        if event.type in _PINGS:
+            return WebhookAnswer(WebhookOutcome.PONG)
+        is_new = await self._bus.publish(event)
+        return WebhookAnswer(WebhookOutcome.TAKEN if is_new else WebhookOutcome.KNOWN, event.key)

@@ -1,0 +1,85 @@
+"""The port of events: the log of what happened, and the deliveries of events to listeners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from denizen.domain.cloud_event import CloudEvent
+from denizen.domain.event_listener import EventDelivery
+from denizen.domain.ids import TurnId
+from denizen.domain.record import record
+
+
+@record(kw_only=True)
+class EventSearch:
+    """Which events are looked for, the newest first. `type` may have `*`; `words` are a part of source, subject, actor
+    or data; `before` is a position in the log.
+    """
+
+    type: str = ""
+    source: str = ""
+    words: str = ""
+    before: int | None = None
+    limit: int = 50
+
+
+@record
+class LoggedEvent:
+    """An event and its position in the log."""
+
+    position: int
+    event: CloudEvent
+
+
+class EventRepository(Protocol):
+    """Events and their deliveries. Part of a unit of work."""
+
+    async def append(self, event: CloudEvent) -> bool:
+        """Adds the event, in the place of the oldest where there are many. False when it is there already."""
+        ...
+
+    async def find(self, key: str) -> CloudEvent | None: ...
+
+    async def search(self, wanted: EventSearch) -> Sequence[LoggedEvent]: ...
+
+    async def forget(self, keys: Sequence[str]) -> int:
+        """Removes these events, with their deliveries. Returns how many there were."""
+        ...
+
+    async def forget_actor(self, actor: str) -> int:
+        """Removes the events of somebody, with their deliveries. Returns how many."""
+        ...
+
+    async def add_deliveries(self, deliveries: Sequence[EventDelivery]) -> None: ...
+
+    async def update(self, delivery: EventDelivery, *, attempts: int) -> bool:
+        """Writes how the delivery goes on. False, and nothing changes, where it has another number of attempts: another
+        process was faster.
+        """
+        ...
+
+    async def find_delivery(self, key: str) -> EventDelivery | None: ...
+
+    async def find_delivery_of(self, turn_id: TurnId) -> EventDelivery | None:
+        """Returns the delivery whose turn that is."""
+        ...
+
+    async def list_deliveries(self, events: Sequence[str]) -> Sequence[EventDelivery]:
+        """Returns the deliveries of these events."""
+        ...
+
+    async def list_failed(self, *, limit: int) -> Sequence[EventDelivery]:
+        """Returns those that have failed, the newest first."""
+        ...
+
+    async def list_due(self, *, now: datetime, limit: int) -> Sequence[EventDelivery]:
+        """Returns those that are to be tried now, the oldest first."""
+        ...
+
+    async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
+        """Returns those whose turns have begun and were not seen to end, the oldest first."""
+        ...
+
+    async def find_next_due(self, *, after: datetime) -> datetime | None: ...

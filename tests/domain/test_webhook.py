@@ -1,0 +1,147 @@
+"""Webhooks of each scheme: which are genuine, and which events they tell of."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.webhook import REPLAY_WINDOW, WebhookRoute, WebhookScheme, is_genuine, read_webhook
+from tests.clock import NOON
+
+GITHUB = WebhookRoute(name="hub", scheme=WebhookScheme.GITHUB, secret="It's a Secret to Everybody")
+GITLAB = WebhookRoute(name="lab", scheme=WebhookScheme.GITLAB, secret="a-token-of-gitlab")
+SLACK = WebhookRoute(name="slack", scheme=WebhookScheme.SLACK, secret="8f742231b10e8888abcd99yyyzzz85a5")
+STRIPE = WebhookRoute(name="shop", scheme=WebhookScheme.STRIPE, secret="whsec_of_the_shop")
+BEARER = WebhookRoute(name="alerts", secret="a-secret-in-a-header")
+SLACK_SENT = 1531420618
+SLACK_BODY = (
+    b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar"
+    b"&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack."
+    b"com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc8"
+    b"87a14d10d2c447fce8b6703c"
+)
+"""The example of Slack's documentation."""
+SLACK_SIGNATURE = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
+
+
+def is_right(route: WebhookRoute, body: bytes, *, now: datetime = NOON, **headers: str) -> bool:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return is_genuine(route, named, body, now=now)
+
+
+def sign_stripe(sent: datetime, body: bytes, secret: str = STRIPE.secret) -> str:
+    at = int(sent.timestamp())
+    return f"t={at},v1={hmac.digest(secret.encode(), f'{at}.'.encode() + body, 'sha256').hex()}"
+
+
+def test_the_example_of_githubs_documentation_is_genuine_and_a_changed_one_is_not() -> None:
+    signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert is_right(GITHUB, b"Hello, World!", x_hub_signature_256=signature)
+    assert not is_right(GITHUB, b"Hello, World?", x_hub_signature_256=signature)
+    assert not is_right(GITHUB, b"Hello, World!", x_hub_signature_256=signature[7:])
+    assert not is_right(GITHUB, b"Hello, World!")
+
+
+def test_the_example_of_slacks_documentation_is_genuine_for_five_minutes() -> None:
+    sent = datetime.fromtimestamp(SLACK_SENT, UTC)
+
+    def check(now: datetime, body: bytes = SLACK_BODY, timestamp: str = str(SLACK_SENT)) -> bool:
+        headers = {"x_slack_signature": SLACK_SIGNATURE, "x_slack_request_timestamp": timestamp}
+        return is_right(SLACK, body, now=now, **headers)
+
+    assert check(sent) and check(sent + REPLAY_WINDOW) and check(sent - REPLAY_WINDOW)
+    assert not check(sent + REPLAY_WINDOW + timedelta(seconds=1))
+    assert not check(sent - REPLAY_WINDOW - timedelta(seconds=1))
+    assert not check(sent, SLACK_BODY + b"&")
+    assert not check(sent, timestamp=f"{SLACK_SENT}0" * 9)
+
+
+def test_one_of_stripes_signatures_has_to_fit_and_its_time_is_signed_too() -> None:
+    body = b'{"type": "invoice.paid"}'
+    signature = sign_stripe(NOON, body)
+    old = sign_stripe(NOON, body, "the secret before")
+    assert is_right(STRIPE, body, stripe_signature=signature)
+    assert is_right(STRIPE, body, stripe_signature=f"{old},v0=00,{signature.partition(',')[2]}")
+    assert not is_right(STRIPE, body, stripe_signature=old)
+    assert not is_right(STRIPE, body, stripe_signature=signature, now=NOON + REPLAY_WINDOW + timedelta(seconds=1))
+    later = signature.replace(f"t={int(NOON.timestamp())}", f"t={int(NOON.timestamp()) + 60}")
+    assert not is_right(STRIPE, body, stripe_signature=later)
+    assert not is_right(STRIPE, body, stripe_signature=f"t={int(NOON.timestamp())}")
+
+
+@pytest.mark.proves("TW4")
+def test_the_secret_comes_in_a_header_of_its_own_and_never_in_that_of_api_keys() -> None:
+    assert is_right(BEARER, b"", x_webhook_token=BEARER.secret)
+    assert is_right(BEARER, b"", x_webhook_token=f"Bearer {BEARER.secret}")
+    assert is_right(GITLAB, b"{}", x_gitlab_token=GITLAB.secret)
+    for header in ("authorization", "x_api_key"):
+        assert not is_right(BEARER, b"", **{header: f"Bearer {BEARER.secret}"})
+    assert not is_right(BEARER, b"", x_gitlab_token=BEARER.secret)
+    assert not is_right(GITLAB, b"", x_gitlab_token=f"{GITLAB.secret}x")
+
+
+@pytest.mark.parametrize("scheme", WebhookScheme)
+def test_an_empty_secret_fits_nobody(scheme: WebhookScheme) -> None:
+    empty = WebhookRoute(name="open", scheme=scheme)
+    at = str(int(NOON.timestamp()))
+    signature = {
+        "x-hub-signature-256": f"sha256={hmac.new(b'', b'', hashlib.sha256).hexdigest()}",
+        "x-slack-signature": f"v0={hmac.new(b'', f'v0:{at}:'.encode(), hashlib.sha256).hexdigest()}",
+        "x-slack-request-timestamp": at,
+        "stripe-signature": sign_stripe(NOON, b"", ""),
+        "x-gitlab-token": "",
+        "x-webhook-token": "",
+    }
+    assert not is_genuine(empty, signature, b"", now=NOON)
+    assert not is_genuine(empty, {}, b"", now=NOON)
+
+
+def read(route: WebhookRoute, payload: object, **headers: str) -> tuple[str, str, str]:
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    event = read_webhook(route, named, body, now=NOON, fresh_id="fresh")
+    assert event.source == f"/webhooks/{route.name}"
+    return event.type, event.subject, event.id
+
+
+@pytest.mark.parametrize("name", ["push", "pull_request", "issues", "release", "workflow_run"])
+def test_events_of_github_are_told_apart_by_their_header(name: str) -> None:
+    payload = {"repository": {"full_name": "club/site"}}
+    told = read(GITHUB, payload, x_github_event=name, x_github_delivery="72d3162e")
+    assert told == (f"github.{name}", "club/site", "72d3162e")
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "type_"),
+    [
+        ("push", "Push Hook", "gitlab.push"),
+        ("merge_request", "Merge Request Hook", "gitlab.merge_request"),
+        ("pipeline", "Pipeline Hook", "gitlab.pipeline"),
+        ("issue", "Issue Hook", "gitlab.issue"),
+        (None, "Merge Request Hook", "gitlab.merge_request"),
+    ],
+)
+def test_events_of_gitlab_are_told_apart_by_their_kind(kind: str | None, header: str, type_: str) -> None:
+    payload = {"object_kind": kind, "project": {"path_with_namespace": "club/site"}}
+    told = read(GITLAB, payload, x_gitlab_event=header, idempotency_key="f5e5f430")
+    assert told == (type_, "club/site", "f5e5f430")
+
+
+def test_other_events_have_the_name_of_their_route_and_the_id_of_their_delivery() -> None:
+    assert read(BEARER, {"a": 1}, x_webhook_id="one") == ("webhook.alerts", "", "one")
+    assert read(BEARER, {"id": "no delivery"}) == ("webhook.alerts", "", "fresh")
+    assert read(STRIPE, {"id": "evt_1", "type": "invoice.paid"}) == ("webhook.shop", "invoice.paid", "evt_1")
+    assert read(SLACK, {"event_id": "Ev1", "event": {"type": "app_mention"}}) == ("webhook.slack", "app_mention", "Ev1")
+
+
+def test_a_body_may_be_empty_or_a_list_and_has_to_be_json_that_can_be_kept() -> None:
+    assert read_webhook(BEARER, {}, b" ", now=NOON, fresh_id="f").data == {}
+    assert read_webhook(BEARER, {}, b"[1]", now=NOON, fresh_id="f").data == {"items": [1]}
+    for body in (b"{", b"\xff", b'"\\ud800"', b"[" * 100_000, b"NaN"):
+        with pytest.raises(InvalidInput):
+            read_webhook(BEARER, {}, body, now=NOON, fresh_id="f")

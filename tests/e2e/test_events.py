@@ -1,0 +1,116 @@
+"""Events that reach a `denizen run`: webhooks that agents answer, and what happens on Discord."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+from functools import partial
+from urllib.parse import urlsplit
+
+import pytest
+from anyio import to_thread
+
+from denizen.testing.model_server import HangingAnswer
+from tests.e2e.discord import DiscordDeployment
+from tests.e2e.home import Server, ServerResponse, receive
+from tests.timing import HANG_LIMIT_S
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+SECRET = "the-secret-of-the-route"
+PUSH = {"ref": "refs/heads/main", "repository": {"full_name": "club/site"}, "pusher": {"name": "ana"}}
+ROUTE = """\
+webhooks:
+  enabled: true
+  routes:
+    deploys:
+      scheme: github
+      secret: ${HOOK_SECRET}
+      message: "{{pusher.name}} pushed to {{repository.full_name}}. Tell what that means."
+"""
+DELIVERIES = "SELECT status FROM event_deliveries ORDER BY position"
+
+
+def hook(server: Server, route: str, payload: object, *, secret: str = SECRET, delivery: str = "d1") -> ServerResponse:
+    """Sends a webhook as GitHub does."""
+    body = json.dumps(payload)
+    address = urlsplit(server.url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=HANG_LIMIT_S)
+    headers = {
+        "X-Hub-Signature-256": f"sha256={hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()}",
+        "X-GitHub-Event": "push",
+        "X-GitHub-Delivery": delivery,
+    }
+    connection.request("POST", f"/api/hooks/{route}", body, headers)
+    return receive(connection)
+
+
+def configure(deployment: DiscordDeployment, rest: str) -> None:
+    deployment.configure(rest=rest)
+    deployment.write_tokens({"ada": deployment.ada.token}, {"HOOK_SECRET": SECRET})
+
+
+async def test_a_webhook_is_answered_by_an_agent_in_the_session_of_its_route(deployment: DiscordDeployment) -> None:
+    configure(deployment, ROUTE)
+    deployment.script("The site is deployed.")
+    async with deployment.run() as denizen:
+        send = partial(hook, denizen.server, "deploys", PUSH)
+        first = await to_thread.run_sync(send)
+        assert (first.status, first.body["status"]) == (202, "taken")
+        again = await to_thread.run_sync(send)
+        assert (again.status, again.body) == (200, {"status": "known", "event": first.body["event"]})
+        await deployment.until(lambda: deployment.rows("SELECT 1 FROM turns WHERE status = 'done'"))
+    assert len(deployment.requests) == 1
+    assert "ana pushed to club/site. Tell what that means." in str(deployment.requests[0])
+    assert deployment.rows("SELECT type, subject, depth FROM events") == [("github.push", "club/site", 0)]
+    places = deployment.rows("SELECT platform, thread FROM conversations WHERE platform != 'discord'")
+    assert places == [("webhook", "webhook:deploys")]
+    assert deployment.rows("SELECT principal_kind, principal_id FROM turns") == [("webhook", "deploys")]
+
+
+async def test_a_webhook_whose_answer_was_killed_is_answered_once(deployment: DiscordDeployment) -> None:
+    where = deployment.general.id
+    configure(deployment, f'{ROUTE}      channel: "{where}"\n')
+    deployment.script(HangingAnswer())
+    async with deployment.run() as denizen:
+        await to_thread.run_sync(partial(hook, denizen.server, "deploys", PUSH))
+        await deployment.until(lambda: deployment.requests)
+        await denizen.kill()
+    deployment.script("The site is deployed.")
+    async with deployment.run() as denizen:
+        again = await to_thread.run_sync(partial(hook, denizen.server, "deploys", PUSH))
+        assert again.body["status"] == "known"
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["The site is deployed."]
+    assert len(deployment.rows(DELIVERIES)) == 1
+
+
+WELCOME = """\
+listeners:
+  welcome:
+    on: discord.member.join
+    action: post
+    message: "Welcome to {{{{guild.name}}}}, {{{{user.mention}}}} ({{{{user.name}}}})!"
+    channel: "{where}"
+  role:
+    on: [discord.role.change, "discord.member.*"]
+    action: log
+"""
+
+
+async def test_whoever_joins_on_discord_is_welcomed_with_a_post_that_calls_them(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=WELCOME.format(where=deployment.general.id))
+    async with deployment.run() as denizen:
+        cem = deployment.world.add_person("[Cem](https://x.example) @everyone")
+        deployment.guild.join(cem)
+        await deployment.until(deployment.posts)
+        [post] = deployment.posts()
+        name = r"\[Cem\](https://x.example) @" + "\u200beveryone"
+        assert post.content == f"Welcome to {deployment.guild.name}, <@{cem.id}> ({name})!"
+        assert post.mentioned.users == [cem] and not post.mentioned.everyone
+        await denizen.kill()
+    assert not deployment.requests
+    kinds = deployment.rows("SELECT type, status FROM events JOIN event_deliveries ON event = key ORDER BY listener")
+    assert kinds == [("discord.member.join", "done"), ("discord.member.join", "done")]
