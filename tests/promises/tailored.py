@@ -19,7 +19,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T1-automation",
         "4.1 T1",
         "Schedules and delegation read the runtime when their turn starts, like web, terminals and platforms.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -50,7 +50,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T5",
         "4.1",
         "The hooks of a turn are the agent's own first and then those of its trigger.",
-        status="covered",
+        status="open",
         issue="automation",
     ),
     Requirement(
@@ -176,11 +176,11 @@ TAILORED: tuple[Requirement, ...] = (
         "4.5",
         "A hook is a tool, its arguments and `skipIf`; before and after a turn there may be one or a list, run in "
         "order.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
-        "T21", "4.5", "Hooks may use every tool, not only those of the agent.", status="open", issue="automation"
+        "T21", "4.5", "Hooks may use every tool, not only those of the agent.", status="covered", issue="automation"
     ),
     Requirement(
         "T22",
@@ -209,7 +209,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T25",
         "4.5",
         "Only a schedule puts the outputs of its hooks, where not empty and divided by a rule, in front of the prompt.",
-        status="covered",
+        status="open",
         issue="automation",
     ),
     Requirement(
@@ -217,7 +217,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.5",
         "A turn skipped by a hook answers skipped without content over HTTP, a stock text to a delegating agent, and "
         "nothing on Discord.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 4.6 Cron
@@ -226,14 +226,14 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule has name, cron expression, prompt, session (`cron:<name>` by default), model, agent, enabled, "
         "delivery (log, discord, discord-dm), `wakeAgent`, `newSession` and hooks.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T28",
         "4.6",
         "With `wakeAgent` off a schedule only leaves its prompt in the session, counts as run, and asks no model.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -248,7 +248,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule's first run takes its last run as one hour ago, and its next task comes from the agent's "
         "`next_task.md`.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -271,7 +271,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule can be run by hand and switched over HTTP, which is written back to the configuration, and "
         "schedules start anew on a reload.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 4.10 Discord and commands

@@ -37,6 +37,8 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.schedules import ScheduleRepository
+from denizen.ports.questions import QuestionRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -394,6 +396,10 @@ class UnitOfWork(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def schedules(self) -> ScheduleRepository: ...
+    @property
+    def questions(self) -> QuestionRepository: ...
     @property
     def delegations(self) -> DelegationRepository: ...
     @property

@@ -30,8 +30,10 @@ from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
+from denizen.web.api.questions import QuestionRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
+from denizen.web.api.schedules import ScheduleRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
@@ -89,6 +91,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(UploadRoutes(engine.chats.uploads).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
+        *QuestionRoutes(engine.turns.questions).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
@@ -100,6 +103,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         ),
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
+        *(ScheduleRoutes(deps.schedules).routes if deps.schedules is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),

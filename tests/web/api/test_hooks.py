@@ -29,9 +29,7 @@ LOG = replace(ANSWER, kind=ActionKind.LOG)
 
 
 def listen(route: WebhookRoute, action: EventAction = LOG) -> EventListener:
-    return EventListener(
-        name=route.name, on=("*",), source=route.source, action=action, kind=PrincipalKind.WEBHOOK
-    )
+    return EventListener(name=route.name, on=("*",), source=route.source, action=action, kind=PrincipalKind.WEBHOOK)
 
 
 def settings(*listeners: EventListener) -> EventSettings:
