@@ -35,6 +35,7 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "schedules",
     "web_search",
     "admin",
 )
@@ -54,6 +55,7 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "schedules",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -32,6 +32,7 @@ from denizen.skill.services import (
     ReminderAccess,
     RunProgram,
     RunShell,
+    ScheduleAccess,
     SearchDocuments,
     SkillEditor,
     ToolCallLog,
@@ -146,6 +147,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenSchedules(Protocol):
+    """Returns the schedules of the asker for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -192,6 +199,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_schedules: OpenSchedules = _nothing
 
 
 @record(kw_only=True)
@@ -382,6 +390,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def schedules(self) -> ScheduleAccess | None:
+        """The asker's schedules."""
+        return self._services.scoped.open_schedules(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:
