@@ -315,6 +315,7 @@ def _build_denizen(
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
         schedules=OwnSchedules(resources),
+        open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
         administration=administration,

@@ -52,6 +52,7 @@ from denizen.skill.context import (
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
+    OpenQuestions,
     OpenReminders,
     OwnerServices,
     ScopedServices,
@@ -88,6 +89,7 @@ class SkillDeps:
     open_platform: OpenPlatform
     open_reminders: OpenReminders
     schedules: OwnSchedules
+    open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
     administration: ServerAdministration
@@ -142,6 +144,7 @@ def build_skill_services(
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
             open_schedules=deps.schedules.open,
+            open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
         download=fetcher.download,
