@@ -257,6 +257,8 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
+    denizen.generation_deps.skills.schedules.open_configuration(schedules)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -312,9 +314,7 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
-            schedules=ScheduleServices(
-                denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, external.configuration)
-            ),
+            schedules=ScheduleServices(denizen.schedule_catalog, schedules),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

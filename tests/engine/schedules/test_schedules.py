@@ -15,6 +15,7 @@ from denizen.domain.approval import ApprovalChoice
 from denizen.domain.audit import AuditKind
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.hook import Hook, Hooks
+from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
 from denizen.domain.tool import Tier
@@ -362,7 +363,7 @@ async def test_without_schedules_nothing_is_looked_for() -> None:
 
 @pytest.mark.proves("T24")
 async def test_the_hooks_of_a_run_know_the_last_run_the_last_answer_and_the_next_task() -> None:
-    told = {"q": "{{last_run}}, {{last_run_epoch}}, {{last_response}}, {{next_task}}"}
+    told: JsonObject = {"q": "{{last_run}}, {{last_run_epoch}}, {{last_response}}, {{next_task}}"}
     hooks = Hooks((Hook("look", told),), (Hook("write", {"q": "{{response}} after {{last_run}}"}),))
     async with open_process(replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), next_task="Water.") as server:
         for _ in range(2):
