@@ -37,8 +37,8 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
-from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.questions import QuestionRepository
+from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (

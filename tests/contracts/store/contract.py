@@ -16,8 +16,8 @@ from tests.contracts.store.delivery import InboxContract, OutboxContract, Remind
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
-from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.questions import QuestionContract
+from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract

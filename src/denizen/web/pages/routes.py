@@ -29,8 +29,8 @@ from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
-from denizen.web.pages.schedules import SchedulePages
 from denizen.web.pages.questions import QuestionPages
+from denizen.web.pages.schedules import SchedulePages
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.setup import SetupPages
 from denizen.web.pages.sign_in import SignInPages
