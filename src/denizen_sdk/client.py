@@ -17,6 +17,7 @@ from typing import Self
 import httpx2
 
 from denizen_sdk.agents import AgentCalls
+from denizen_sdk.background import BackgroundTaskCalls
 from denizen_sdk.chats import ChatCalls
 from denizen_sdk.commands import CommandCalls
 from denizen_sdk.configuration import ConfigurationCalls
@@ -38,6 +39,7 @@ class DenizenClient(
     ChatCalls,
     CommandCalls,
     AgentCalls,
+    BackgroundTaskCalls,
     ShellCalls,
     KnowledgeCalls,
     GapCalls,

@@ -269,6 +269,7 @@ def _server(
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
                 limiter=limiter,
+                open_delegations=denizen.generation_deps.open_delegations,
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,

@@ -526,7 +526,7 @@ class DelegationRepository(Protocol):
         """Adds the delegation. One whose turn is known is left as it is."""
         ...
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
         ...
 

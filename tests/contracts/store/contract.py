@@ -12,6 +12,7 @@ from __future__ import annotations
 from tests.contracts.store.archive import PostContract, PostSearchContract, RoomContract
 from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
+from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
@@ -53,6 +54,7 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    DelegationContract,
     ScheduleContract,
     QuestionContract,
     SourceContract,
