@@ -33,7 +33,8 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
-    "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file"},
+    "questions": {Tier.LIMITED: "ask_user"},
+    "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
         Tier.SENSITIVE: "download_file",
@@ -98,7 +99,7 @@ TOKENS: Mapping[str, int] = {
     # only in chats about the administration, in place of all others
     "admin": 1500,
     # only where the owner enables them
-    "files": 240,
+    "files": 330,
     "system": 290,
     "skill_manager": 370,
     "skill_agent": 105,
@@ -110,6 +111,7 @@ TOKENS: Mapping[str, int] = {
     "server": 1600,
     "members": 450,
     "components": 300,
+    "questions": 75,
 }
 """What each of the others may cost."""
 
@@ -138,6 +140,7 @@ LARGE_TOOLS: Mapping[str, int] = {
 DRAWING = {
     *((name, "PIL") for name in ("text_rendering.py", "tables.py")),
     *((name, "matplotlib") for name in ("text_rendering.py", "charts.py")),
+    *(("pdf_rendering.py", name) for name in ("PIL", "fpdf", "markdown_it")),
 }
 """Libraries that draw, loaded with the first picture."""
 

@@ -43,6 +43,7 @@ from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
@@ -53,6 +54,7 @@ from denizen.skill.context import (
     OpenArchive,
     OpenPlatform,
     OpenProjects,
+    OpenQuestions,
     OpenReminders,
     OwnerServices,
     ScopedServices,
@@ -89,6 +91,8 @@ class SkillDeps:
     open_platform: OpenPlatform
     open_reminders: OpenReminders
     open_projects: OpenProjects
+    schedules: OwnSchedules
+    open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
     administration: ServerAdministration
@@ -143,6 +147,8 @@ def build_skill_services(
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
             open_projects=deps.open_projects,
+            open_schedules=deps.schedules.open,
+            open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
         download=fetcher.download,

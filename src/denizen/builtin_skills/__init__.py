@@ -36,8 +36,10 @@ BUILTIN: tuple[str, ...] = (
     "members",
     "reminders",
     "projects",
+    "schedules",
     "web_search",
     "admin",
+    "questions",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -56,6 +58,8 @@ OPT_IN: frozenset[str] = frozenset(
         "server",
         "members",
         "projects",
+        "schedules",
+        "questions",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -38,6 +38,7 @@ from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.projects import ProjectRepository, TaskChangeRepository
+from denizen.ports.questions import QuestionRepository
 from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
@@ -403,6 +404,8 @@ class UnitOfWork(Protocol):
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property
+    def questions(self) -> QuestionRepository: ...
+    @property
     def delegations(self) -> DelegationRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
@@ -528,8 +531,12 @@ class DelegationRepository(Protocol):
         """Adds the delegation. One whose turn is known is left as it is."""
         ...
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
+        ...
+
+    async def list_in_conversation(self, conversation_id: ConversationId) -> Sequence[Delegation]:
+        """Returns the tasks that turns of the conversation handed on, oldest first."""
         ...
 
     async def list_background(

@@ -28,11 +28,13 @@ from denizen.skill.services import (
     Download,
     InstanceControl,
     MemoryAccess,
+    OwnerQuestions,
     PlatformActions,
     ProjectAccess,
     ReminderAccess,
     RunProgram,
     RunShell,
+    ScheduleAccess,
     SearchDocuments,
     SkillEditor,
     ToolCallLog,
@@ -153,6 +155,18 @@ class OpenProjects(Protocol):
     def __call__(self, scope: CallScope) -> ProjectAccess | None: ...
 
 
+class OpenSchedules(Protocol):
+    """Returns the schedules of the asker for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
+
+
+class OpenQuestions(Protocol):
+    """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
+
+    def __call__(self, scope: CallScope) -> OwnerQuestions | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -200,6 +214,8 @@ class ScopedServices:
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
     open_projects: OpenProjects = _nothing
+    open_schedules: OpenSchedules = _nothing
+    open_questions: OpenQuestions = _nothing
 
 
 @record(kw_only=True)
@@ -395,6 +411,16 @@ class ToolContext:
     def projects(self) -> ProjectAccess | None:
         """Projects and tasks of those who read along."""
         return self._services.scoped.open_projects(self._scope)
+
+    @cached_property
+    def schedules(self) -> ScheduleAccess | None:
+        """The asker's schedules."""
+        return self._services.scoped.open_schedules(self._scope)
+
+    @cached_property
+    def questions(self) -> OwnerQuestions | None:
+        """The inbox of questions to the owner."""
+        return self._services.scoped.open_questions(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

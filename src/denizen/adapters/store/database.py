@@ -29,6 +29,7 @@ from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.projects import SqlProjects, SqlTaskChanges
+from denizen.adapters.store.questions import SqlQuestions
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.schedules import SqlSchedules
@@ -89,6 +90,7 @@ class SqlUnitOfWork:
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
     schedules = _bind(SqlSchedules)
+    questions = _bind(SqlQuestions)
     delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)

@@ -17,9 +17,10 @@ from anyio import to_thread
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
-from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
 from denizen.domain.message import Author, Message, Role, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.schedule import (
     DeliveryRoute,
@@ -273,11 +274,22 @@ class ScheduleRunner:
     # --- where it is answered ----------------------------------------------------------------------------------------
 
     async def _find_target(self, schedule: Schedule) -> AnswerTarget:
-        """Raises as `AnswerTargets.find`."""
+        """Raises as `AnswerTargets.find`, and NotAllowed where the person who had it made may not write any more."""
         conduct = schedule.conduct
         if conduct.delivery.to is DeliveryRoute.LOG or not conduct.wake_agent:
             return AnswerTarget(session_place(schedule))
-        return await self._targets.find(conduct.delivery, schedule.agent)
+        target = await self._targets.find(conduct.delivery, schedule.agent)
+        kind, _, owner = schedule.owner.partition(":")
+        channel = self._targets.channels.find(target.place.platform, schedule.agent)
+        if conduct.delivery.to is DeliveryRoute.CHANNEL and kind == PrincipalKind.PLATFORM_USER and channel is not None:
+            asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
+            if not await channel.may_write(target.place, asker):
+                raise NotAllowed(
+                    f"The owner of '{schedule.name}' may not write there any more.",
+                    code="schedule_place",
+                    fix="Remove it, or deliver it elsewhere.",
+                )
+        return target
 
 
 def session_place(schedule: Schedule) -> Place:
