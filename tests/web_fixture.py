@@ -30,7 +30,6 @@ from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -68,6 +67,7 @@ from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
@@ -294,7 +294,7 @@ async def open_web(
     )
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
+    bus = EventBus(runtime, services, turns, channels)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
     limiter = RateLimiter(store, clock)

@@ -50,6 +50,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "`failure_text` may stand at an account too, for that account alone."
         ),
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
+        "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
+        "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",

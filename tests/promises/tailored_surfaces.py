@@ -88,14 +88,14 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "4.11",
         "A webhook route fills its template (`{{a.b}}`, an empty body allowed), and starts an agent in session "
         "`webhook:<route>` or only logs.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T-http-webhooks-off",
         "4.11",
         "A webhook is answered 503 while webhooks are off and 404 for an unknown route.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

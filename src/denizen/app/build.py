@@ -29,6 +29,7 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.administration import ServerAdministration, ServerRecords
 from denizen.app.embeddings import EmbedderPool, build_memories
+from denizen.app.events import EventSystem, build_event_system
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
@@ -51,13 +52,10 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.bus import EventBus
-from denizen.engine.event_bus.log import EventLog
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
-from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -123,14 +121,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    queries: Queries
     statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
-    bus: EventBus
-    events: EventLog
-    community_events: CommunityEvents
+    events: EventSystem
     restart: RestartSignal
 
     @property
@@ -143,6 +138,10 @@ class Denizen:
     def delegations(self) -> Delegations:
         """The tasks that agents gave to others."""
         return self.generation_deps.open_delegations()
+
+    @property
+    def queries(self) -> Queries:
+        return Queries(self.runtime, self.services, self.platforms.channels)
 
     @property
     def memories(self) -> MemoryBrowser:
@@ -311,7 +310,6 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -319,14 +317,11 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        queries=Queries(runtime, services, channels),
         statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
-        bus=bus,
-        events=EventLog(runtime, store, clock, bus),
-        community_events=CommunityEvents(bus, clock, mirror, channels),
+        events=build_event_system(runtime, services, turns, channels, mirror),
         restart=restart,
     )
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from denizen.domain.event_listener import ActionKind, EventAction, EventListener, EventSettings
+from denizen.adapters.webhooks import SchemeName, find_scheme
+from denizen.domain.event_listener import ActionKind, EventAction, EventListener
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.turn import TurnStatus
-from denizen.domain.webhook import WebhookRoute, WebhookScheme
+from denizen.ports.events import EventSettings
+from denizen.ports.webhooks import WebhookRoute
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.api.hooks import MAX_HOOK_BYTES
 from tests.web_fixture import ANN, WebFixture, open_web
@@ -21,9 +23,9 @@ from tests.web_fixture import ANN, WebFixture, open_web
 pytestmark = pytest.mark.anyio
 
 SECRET = "the-secret-of-the-route"
-ALERTS = WebhookRoute(name="alerts", secret=SECRET)
-HUB = WebhookRoute(name="hub", scheme=WebhookScheme.GITHUB, secret=SECRET)
-SLACK = WebhookRoute(name="slack", scheme=WebhookScheme.SLACK, secret=SECRET)
+ALERTS = WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret=SECRET)
+HUB = WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret=SECRET)
+SLACK = WebhookRoute(name="slack", scheme=find_scheme(SchemeName.SLACK), secret=SECRET)
 ANSWER = EventAction(kind=ActionKind.AGENT, agent=AgentName("denizen"), message="Alert on {{host.name}}: {{text}}")
 LOG = replace(ANSWER, kind=ActionKind.LOG)
 

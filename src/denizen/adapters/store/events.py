@@ -174,7 +174,7 @@ class SqlEvents(SqlRepository):
     async def find_delivery(self, key: str) -> EventDelivery | None:
         return await self._find(_read_delivery, _DELIVERY, {"which": key})
 
-    async def find_delivery_of(self, turn_id: TurnId) -> EventDelivery | None:
+    async def find_by_turn(self, turn_id: TurnId) -> EventDelivery | None:
         return await self._find(_read_delivery, _OF_TURN, {"which": turn_id})
 
     async def list_deliveries(self, events: Sequence[str]) -> Sequence[EventDelivery]:
@@ -189,7 +189,7 @@ class SqlEvents(SqlRepository):
     async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
         return await self._list(_read_delivery, _STARTED, {"most": max(limit, 0)})
 
-    async def find_next_due(self, *, after: datetime) -> datetime | None:
+    async def find_upcoming(self, *, after: datetime) -> datetime | None:
         return await self._transaction.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())
 
     async def _remove(self, which: sa.Select[Any], bounds: dict[str, Any]) -> int:
