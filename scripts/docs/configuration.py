@@ -37,7 +37,10 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         ),
         "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
         "agent_defaults": "What holds for all agents.",
-        "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
+        "agents": (
+            "The agents. Persona files are read from `agents/NAME/` in the home folder. For `hooks` see "
+            "[run tools before and after each turn](../how-to/run-tools-around-turns.md)."
+        ),
         "default_agent": "Who answers when nobody is named.",
         "channels": "Where agents can be talked to.",
         "channels.discord": (
@@ -50,6 +53,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "`failure_text` may stand at an account too, for that account alone."
         ),
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
+        "schedules": "Prompts that agents get at set times, by name: see "
+        "[run agents at set times](../how-to/run-agents-at-set-times.md).",
         "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
         "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
@@ -131,7 +136,8 @@ def _type(each: Schema, definitions: Schema) -> str:
         return ", ".join(f"`{value}`" for value in target.get("enum", [target.get("const")]))
     if "anyOf" in target:
         kinds = [option for option in target["anyOf"] if option.get("type") != "null"]
-        numbers = [option for option in kinds if option.get("type") == "number"]
+        has_text = any(option.get("type") == "string" for option in kinds)
+        numbers = [option for option in kinds if option.get("type") == "number" and not has_text]
         return " or ".join(_type(option, definitions) for option in numbers or kinds)
     match target.get("type"):
         case "array":

@@ -23,6 +23,7 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.build import open_delegations
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
 from denizen.app.users import assemble_users
 from denizen.domain.archiving import ArchivePolicy
@@ -54,7 +55,13 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http import problems
 from denizen.web.http.auth import AccessRules
-from denizen.web.http.dependencies import EngineEntryPoints, EventServices, GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.dependencies import (
+    EngineEntryPoints,
+    EventServices,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+)
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
 from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
@@ -142,6 +149,7 @@ def _open_dependencies() -> WebDependencies:
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
+            open_delegations=partial(open_delegations, runtime, services, turns),
             plan_requests=partial(plan_requests, runtime, services),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),

@@ -26,6 +26,7 @@ from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.schedule_configuration import HomeSchedules
 from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.setup_wizard import SetupWizard
@@ -54,6 +55,7 @@ from denizen.web.http.dependencies import (
     GapServices,
     InstanceServices,
     KnowledgeServices,
+    ScheduleServices,
     UserServices,
     WebDependencies,
 )
@@ -172,8 +174,11 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
+    group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    asking = partial(denizen.services.questions.run, denizen.turns.submit)
+    group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
     group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
     group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
@@ -263,6 +268,7 @@ def _server(
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
                 limiter=limiter,
+                open_delegations=denizen.generation_deps.open_delegations,
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
@@ -305,6 +311,9 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
+            schedules=ScheduleServices(
+                denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, external.configuration)
+            ),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

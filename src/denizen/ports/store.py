@@ -37,6 +37,8 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.questions import QuestionRepository
+from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -395,6 +397,10 @@ class UnitOfWork(Protocol):
     @property
     def reminders(self) -> ReminderRepository: ...
     @property
+    def schedules(self) -> ScheduleRepository: ...
+    @property
+    def questions(self) -> QuestionRepository: ...
+    @property
     def delegations(self) -> DelegationRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
@@ -520,7 +526,7 @@ class DelegationRepository(Protocol):
         """Adds the delegation. One whose turn is known is left as it is."""
         ...
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
         ...
 
