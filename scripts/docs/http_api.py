@@ -64,7 +64,7 @@ from denizen.web.http.dependencies import (
 )
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, projects, turns, usage, users
 from denizen_sdk import events as event_records
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
@@ -226,7 +226,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, event_records, usage, configuration, users):
+    for module in (turns, agents, knowledge, gaps, event_records, projects, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

@@ -35,6 +35,8 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "projects",
+    "schedules",
     "web_search",
     "admin",
     "questions",
@@ -55,6 +57,8 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "projects",
+        "schedules",
         "questions",
     }
 )

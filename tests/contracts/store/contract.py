@@ -18,6 +18,7 @@ from tests.contracts.store.events import EventContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
+from tests.contracts.store.projects import ProjectContract
 from tests.contracts.store.questions import QuestionContract
 from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
@@ -55,6 +56,7 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    ProjectContract,
     EventContract,
     DelegationContract,
     ScheduleContract,
