@@ -65,6 +65,18 @@ class EventContract:
             newest = (await work.events.search(EventSearch(limit=1)))[0].position
         assert await find(store, before=newest) == [JOIN, PUSH]
 
+    async def test_events_are_kept_for_thirty_days_and_as_long_as_something_is_to_be_done_about_them(
+        self, store: Store
+    ) -> None:
+        await add_events(store, PUSH, JOIN)
+        async with store.work() as work:
+            await work.events.add_deliveries([WAITING])
+        last, later = (replace(PUSH, id=str(days), time=at(24 * days)) for days in (30, 31))
+        await add_events(store, last)
+        assert await find(store) == [last, JOIN, PUSH]
+        await add_events(store, later)
+        assert await find(store) == [later, last, PUSH]
+
     async def test_the_events_of_somebody_go_with_their_deliveries(self, store: Store) -> None:
         await add_events(store, PUSH, JOIN)
         async with store.work() as work:
