@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 
 import anyio
 
-from denizen.domain.approval import AskerReach
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, list_places, show_field
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
@@ -30,17 +29,16 @@ from denizen.domain.event_listener import (
 from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
-from denizen.domain.record import record
-from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
 from denizen.engine.events.signal import Signal
 from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.turn import TurnRunner
-from denizen.ports.channel import Channel
 from denizen.ports.store import UnitOfWork
 
 LOOK_EVERY_S = 20.0
@@ -50,15 +48,6 @@ LOOK_AT = 100
 
 _RETRIED = (Unavailable, LimitExceeded)
 _log = logging.getLogger("denizen.events")
-
-
-@record
-class _Target:
-    """Where a delivery is answered: the place, the account that speaks there, and what is owed."""
-
-    place: Place
-    channel: Channel | None = None
-    owed: ReplyTarget | None = None
 
 
 class EventBus:
@@ -71,7 +60,7 @@ class EventBus:
         self._store = services.store
         self._clock = services.clock
         self._turns = turns
-        self._channels = channels
+        self._targets = AnswerTargets(runtime, services.store, channels)
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
@@ -218,11 +207,7 @@ class EventBus:
             TurnRequest(
                 agent=action.agent,
                 place=target.place,
-                sender=Sender(
-                    Author(principal.key, listener.name),
-                    principal,
-                    AskerReach.OTHERS if target.owed else AskerReach.ELSEWHERE,
-                ),
+                sender=Sender(Author(principal.key, listener.name), principal, target.reach),
                 parts=(TextPart(write_prompt(event, action.message)),),
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
@@ -257,29 +242,11 @@ class EventBus:
                 await work.outbox.add(pieces)
         self._outbox.wake(action.platform, action.agent)
 
-    async def _find_target(self, listener: EventListener) -> _Target:
-        """Raises Unavailable (`account_away`) while the account is not connected, NotFound for a channel that it does
-        not see.
-        """
+    async def _find_target(self, listener: EventListener) -> AnswerTarget:
         action = listener.action
         if not action.channel:
-            return _Target(session_place(listener))
-        channel = self._channels.find(action.platform, action.agent)
-        if channel is None:
-            raise Unavailable(
-                f"The account of {action.agent} is not connected to {action.platform}.",
-                code="account_away",
-                fix="Look at its token, or take the channel out.",
-            )
-        async with self._store.work(write=False) as work:
-            room = await work.archive.find_room(action.platform, action.channel)
-        if room is None:
-            raise NotFound(
-                f"The account of {action.agent} sees no channel {action.channel} on {action.platform}.",
-                code="channel_unknown",
-                fix="Name a channel that it may read and write in.",
-            )
-        return _Target(room.place, channel, ReplyTarget(action.agent, may_be_silent=True, guild=room.guild))
+            return AnswerTarget(session_place(listener))
+        return await self._targets.find_room(action.agent, action.platform, action.channel)
 
     # --- how turns ended ---------------------------------------------------------------------------------------------
 
