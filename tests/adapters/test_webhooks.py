@@ -80,8 +80,8 @@ def test_the_secret_comes_in_a_header_of_its_own_and_never_in_that_of_api_keys()
     assert is_right(BEARER, b"", x_webhook_token=BEARER.secret)
     assert is_right(BEARER, b"", x_webhook_token=f"Bearer {BEARER.secret}")
     assert is_right(GITLAB, b"{}", x_gitlab_token=GITLAB.secret)
-    for header in ("authorization", "x_api_key"):
-        assert not is_right(BEARER, b"", **{header: f"Bearer {BEARER.secret}"})
+    assert not is_right(BEARER, b"", authorization=f"Bearer {BEARER.secret}")
+    assert not is_right(BEARER, b"", x_api_key=BEARER.secret)
     assert not is_right(BEARER, b"", x_gitlab_token=BEARER.secret)
     assert not is_right(GITLAB, b"", x_gitlab_token=f"{GITLAB.secret}x")
 
