@@ -66,6 +66,7 @@ from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.schedules.catalog import ScheduleCatalog
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
@@ -299,6 +300,13 @@ def _build_denizen(
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
     administration = ServerAdministration(runtime, assistant, records)
+    resources = ScheduleResources(
+        runtime=runtime,
+        store=store,
+        clock=clock,
+        times=CroniterTimes(),
+        changed=Signal(channels.added, runtime.swapped),
+    )
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -306,6 +314,8 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        schedules=OwnSchedules(resources),
+        open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
         administration=administration,
@@ -325,13 +335,6 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
-    )
-    resources = ScheduleResources(
-        runtime=runtime,
-        store=store,
-        clock=clock,
-        times=CroniterTimes(),
-        changed=Signal(channels.added, runtime.swapped),
     )
     bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(

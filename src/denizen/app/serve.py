@@ -178,6 +178,8 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    asking = partial(denizen.services.questions.run, denizen.turns.submit)
+    group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
     group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
     group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
@@ -255,6 +257,8 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
+    denizen.generation_deps.skills.schedules.open_configuration(schedules)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -310,9 +314,7 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
-            schedules=ScheduleServices(
-                denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, external.configuration)
-            ),
+            schedules=ScheduleServices(denizen.schedule_catalog, schedules),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

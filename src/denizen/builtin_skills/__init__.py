@@ -35,8 +35,10 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "schedules",
     "web_search",
     "admin",
+    "questions",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -54,6 +56,8 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "schedules",
+        "questions",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -115,6 +115,7 @@ class TurnRunner:
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
         self.approvals = services.approvals
+        self.questions = services.questions
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
         self._running: dict[TurnId, _RunningTurn] = {}

@@ -37,6 +37,7 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.questions import QuestionRepository
 from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
@@ -398,6 +399,8 @@ class UnitOfWork(Protocol):
     def reminders(self) -> ReminderRepository: ...
     @property
     def schedules(self) -> ScheduleRepository: ...
+    @property
+    def questions(self) -> QuestionRepository: ...
     @property
     def delegations(self) -> DelegationRepository: ...
     @property

@@ -28,10 +28,12 @@ from denizen.skill.services import (
     Download,
     InstanceControl,
     MemoryAccess,
+    OwnerQuestions,
     PlatformActions,
     ReminderAccess,
     RunProgram,
     RunShell,
+    ScheduleAccess,
     SearchDocuments,
     SkillEditor,
     ToolCallLog,
@@ -146,6 +148,18 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenSchedules(Protocol):
+    """Returns the schedules of the asker for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
+
+
+class OpenQuestions(Protocol):
+    """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
+
+    def __call__(self, scope: CallScope) -> OwnerQuestions | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -192,6 +206,8 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_schedules: OpenSchedules = _nothing
+    open_questions: OpenQuestions = _nothing
 
 
 @record(kw_only=True)
@@ -382,6 +398,16 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def schedules(self) -> ScheduleAccess | None:
+        """The asker's schedules."""
+        return self._services.scoped.open_schedules(self._scope)
+
+    @cached_property
+    def questions(self) -> OwnerQuestions | None:
+        """The inbox of questions to the owner."""
+        return self._services.scoped.open_questions(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

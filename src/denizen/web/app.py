@@ -31,6 +31,7 @@ from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
+from denizen.web.api.questions import QuestionRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.schedules import ScheduleRoutes
@@ -91,6 +92,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(UploadRoutes(engine.chats.uploads).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
+        *QuestionRoutes(engine.turns.questions).routes,
         *BackgroundTaskRoutes(engine.open_delegations).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),

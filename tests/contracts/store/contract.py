@@ -17,6 +17,7 @@ from tests.contracts.store.delivery import InboxContract, OutboxContract, Remind
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
+from tests.contracts.store.questions import QuestionContract
 from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
@@ -55,6 +56,7 @@ class StoreContract(
     ReminderContract,
     DelegationContract,
     ScheduleContract,
+    QuestionContract,
     SourceContract,
     StatisticsContract,
     UserContract,

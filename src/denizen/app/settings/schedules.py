@@ -119,7 +119,7 @@ class ScheduleSection(Section):
         "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
     )
     owner: Text = Field(
-        default="", description="Who had an agent make it, as `discord:ID`: their own, which their tools may change."
+        default="", description="Who had an agent make it, as `platform_user:discord:ID`: it is theirs to change."
     )
 
 

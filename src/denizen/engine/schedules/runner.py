@@ -18,9 +18,10 @@ from anyio import to_thread
 from denizen.domain.approval import AskerReach
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
-from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
 from denizen.domain.message import Author, Message, Role, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.schedule import (
     DeliveryRoute,
@@ -314,6 +315,15 @@ class ScheduleRunner:
                 code="channel_unknown",
                 fix="Name a channel that it may read and write in.",
             )
+        kind, _, owner = schedule.owner.partition(":")
+        if kind == PrincipalKind.PLATFORM_USER:
+            asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
+            if not await channel.may_write(room.place, asker):
+                raise NotAllowed(
+                    f"The owner of '{schedule.name}' may not write there any more.",
+                    code="schedule_place",
+                    fix="Remove it, or deliver it elsewhere.",
+                )
         return _Target(room.place, replace(owed, guild=room.guild), AskerReach.OTHERS)
 
 
