@@ -31,6 +31,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
+    "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
@@ -93,6 +94,7 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
     "admin": 1500,
@@ -116,6 +118,10 @@ TOKENS: Mapping[str, int] = {
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
     "chart": 300,
+    "tasks": 210,
+    "task_query": 170,
+    "projects": 145,
+    "documents": 130,
     "query_logs": 190,
     "admin_create_agent": 125,
     "search_archive": 140,

@@ -65,6 +65,8 @@ from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.projects.board import ProjectBoards
+from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
@@ -156,6 +158,12 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def projects(self) -> ProjectBoards:
+        """Projects and tasks."""
+        assert self.services.projects is not None  # as `open_denizen` builds it
+        return self.services.projects
 
     @property
     def queries(self) -> Queries:
@@ -273,11 +281,14 @@ def _build_denizen(
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
     uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    services = build_services(
+        runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
+    )
+    projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
-        build_services(
-            runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
-        ),
+        services,
         memories=memories,
+        projects=projects,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
@@ -314,6 +325,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        open_projects=projects.open,
         schedules=OwnSchedules(resources),
         open_questions=services.questions.open,
         memories=memories,

@@ -17,6 +17,7 @@ from tests.contracts.store.delivery import InboxContract, OutboxContract, Remind
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
+from tests.contracts.store.projects import ProjectContract
 from tests.contracts.store.questions import QuestionContract
 from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
@@ -54,6 +55,7 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    ProjectContract,
     DelegationContract,
     ScheduleContract,
     QuestionContract,
