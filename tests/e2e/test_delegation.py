@@ -9,7 +9,9 @@ from contextlib import closing
 
 import pytest
 
+from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall, RecordedRequest
+from denizen.testing.model_wire import JsonBody
 from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
 from tests.e2e.provider import Provider
@@ -149,6 +151,41 @@ def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home:
         assert home.do("background", "cancel", task_id).code != 0
 
 
+@pytest.mark.proves("V-skill-sub-agents")
+def test_an_agent_starts_looks_at_and_cancels_background_work_and_reads_the_board(
+    home: Home, provider: Provider
+) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url) + BOARD)
+
+    def answer(body: JsonBody) -> ModelAnswer | HangingAnswer:
+        said = str(body["messages"])
+        if "Look after the milk" not in said:  # the other agent
+            return HangingAnswer()
+        results = [str(message["content"]) for message in body["messages"] if message["role"] == "tool"]
+        task = re.search(r"task_[0-9a-f]{8}", said)
+        asked = [
+            ("tasks", {"action": "create", "title": "Buy milk"}),
+            ("delegate", {"agent": "bob", "task": "Find milk", "async": True}),
+            ("task_status", {"action": "list"}),
+            ("cancel_task", {"task_id": task[0] if task else ""}),
+            ("task_query", {}),
+        ]
+        if len(results) == len(asked):
+            return ModelAnswer(text=" / ".join(result.partition("\n[")[0] for result in results))
+        return ModelAnswer(calls=[ModelCall(*asked[len(results)])])
+
+    provider.server.aside = answer
+    done = home.do("ask", "--no-stream", "Look after the milk")
+    assert done.code == 0, done.err
+    assert re.search(r"task_\w+, bob, running: Find milk", done.out)
+    assert re.search(r"task_\w+ is stopped", done.out)
+    assert "Buy milk" in done.out.rpartition("is stopped")[2]
+    assert [turn.status for turn, _ in read_turns(home.store_url) if turn.agent == "bob"] == [TurnStatus.CANCELLED]
+
+
+BOARD = """\
+tools: {projects: {enabled: true}}
+"""
 LISTED = """\
 commands: {tldr: {description: Sums it up, prompt: Sum it up.}}
 schedules: {digest: {cron: "0 5 * * *", agent: denizen, prompt: What is new?}}
