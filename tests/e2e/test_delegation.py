@@ -34,8 +34,8 @@ NOTE = "agents/bob/notes/shopping.md"
 TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
-def hand_on(task: str, agent: str = "bob", **more: object) -> ModelAnswer:
-    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, **more})])
+def hand_on(task: str, agent: str = "bob", *, is_async: bool = False) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, "async": is_async})])
 
 
 def list_tools(asked: RecordedRequest) -> set[str]:
@@ -108,7 +108,7 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
         assert second.running.stop(signal.SIGTERM).code == 0
     assert (home.folder / NOTE).read_text() == "- milk\n"
     assert len(provider.requests) == 5
-    turns = {turn.agent: turn for turn, _ in read_turns(home.store_url)}
+    turns = {str(turn.agent): turn for turn, _ in read_turns(home.store_url)}
     assert sorted(turns) == ["bob", "denizen"]
     parent = turns["bob"].parent
     assert parent is not None
@@ -118,7 +118,7 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
 @pytest.mark.proves("TW15")
 def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
-    provider.script(hand_on("Put milk on the list", **{"async": True}), *[HangingAnswer()] * 2)
+    provider.script(hand_on("Put milk on the list", is_async=True), *[HangingAnswer()] * 2)
     with home.serve() as first, closing(first.send("Milk, please", key="m1")):
         provider.requests.await_count(3)
         assert first.running.kill().code == -signal.SIGKILL
@@ -141,7 +141,7 @@ def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: 
 @pytest.mark.proves("TW15")
 def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
-    provider.script(hand_on("Think for long", **{"async": True}))
+    provider.script(hand_on("Think for long", is_async=True))
     provider.script(*[HangingAnswer()] * 2)
     with home.serve() as server, closing(server.send("Think", key="m1")):
         provider.requests.await_count(3)
@@ -198,7 +198,7 @@ def test_what_a_server_has_and_does_can_be_read_over_http(home: Home, provider: 
     home.write(CONFIG.format(url=provider.server.openai_url) + LISTED)
     (home.folder / "agents" / "denizen").mkdir(parents=True)
     (home.folder / "agents" / "denizen" / "IDENTITY.md").write_text("You are kind.", encoding="utf-8")
-    provider.script(hand_on("Note milk", **{"async": True}))
+    provider.script(hand_on("Note milk", is_async=True))
     provider.server.aside = lambda body: None if "Milk, please" in str(body["messages"]) else TAKE_NOTE
     provider.script(ModelAnswer(text="It is under way."))
     with home.serve() as server, closing(server.send("Milk, please", key="m1", waits=True)):
