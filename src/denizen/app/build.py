@@ -30,6 +30,7 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.administration import ServerAdministration, ServerRecords
 from denizen.app.embeddings import EmbedderPool, build_memories
+from denizen.app.events import EventSystem, build_event_system
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
@@ -54,14 +55,11 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.bus import EventBus
-from denizen.engine.event_bus.log import EventLog
 from denizen.engine.events.signal import Signal
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
-from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -133,14 +131,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
-    bus: EventBus
-    events: EventLog
-    community_events: CommunityEvents
+    events: EventSystem
     restart: RestartSignal
 
     @property
@@ -155,9 +150,8 @@ class Denizen:
         return self.generation_deps.open_delegations()
 
     @property
-    def memories(self) -> MemoryBrowser:
-        """The memories of all agents, for people."""
-        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+    def statistics(self) -> UsageStatistics:
+        return UsageStatistics(self.services.store, self.services.clock, self.runtime)
 
     @property
     def projects(self) -> ProjectBoards:
@@ -168,6 +162,11 @@ class Denizen:
     @property
     def queries(self) -> Queries:
         return Queries(self.runtime, self.services, self.platforms.channels)
+
+    @property
+    def memories(self) -> MemoryBrowser:
+        """The memories of all agents, for people."""
+        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
 
     @property
     def schedule_catalog(self) -> ScheduleCatalog:
@@ -348,7 +347,6 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -356,14 +354,11 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        bus=bus,
-        events=EventLog(runtime, store, clock, bus),
-        community_events=CommunityEvents(bus, clock, mirror, channels),
+        events=build_event_system(runtime, services, turns, channels, mirror),
         restart=restart,
     )
 
