@@ -33,6 +33,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
+    "browser": {Tier.SENSITIVE: "browser"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -110,11 +111,13 @@ TOKENS: Mapping[str, int] = {
     "members": 450,
     "components": 300,
     "questions": 75,
+    "browser": 200,
 }
 """What each of the others may cost."""
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "browser": 135,
     "chart": 300,
     "query_logs": 190,
     "admin_create_agent": 125,

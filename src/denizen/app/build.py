@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
@@ -191,6 +193,7 @@ class _Adapters:
     embedders: EmbedderPool
     mcp: McpPool
     sandbox: Sandbox
+    browser: ChromiumBrowser
 
 
 @asynccontextmanager
@@ -237,6 +240,8 @@ async def _open_adapters(
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
     stack.push_async_callback(embedders.aclose)
+    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named).check)
+    stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
         durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
@@ -244,6 +249,7 @@ async def _open_adapters(
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
+        browser=browser,
     )
 
 
@@ -265,6 +271,7 @@ def _build_denizen(
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        free_turn=adapters.browser.close,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
@@ -299,6 +306,7 @@ def _build_denizen(
         library=knowledge.library,
         search=knowledge.search,
         sandbox=adapters.sandbox,
+        browser=adapters.browser,
     )
     turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(

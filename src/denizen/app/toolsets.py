@@ -43,6 +43,7 @@ from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.ports.browser import PageBrowser
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -95,6 +96,7 @@ class SkillDeps:
     library: Library
     search: SearchDocuments
     sandbox: Sandbox
+    browser: PageBrowser
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -146,6 +148,7 @@ def build_skill_services(
         search_documents=deps.search,
         download=fetcher.download,
         run_program=ProgramRunner(home=home, environ=read_environment()),
+        browser=deps.browser,
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

@@ -38,6 +38,7 @@ BUILTIN: tuple[str, ...] = (
     "web_search",
     "admin",
     "questions",
+    "browser",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -56,6 +57,7 @@ OPT_IN: frozenset[str] = frozenset(
         "server",
         "members",
         "questions",
+        "browser",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -26,7 +26,9 @@ from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
+from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
+from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
@@ -81,6 +83,10 @@ __all__ = [
     "ArchivedEdits",
     "ArchivedPost",
     "ArchivedTalk",
+    "BrowserAction",
+    "BrowserActionKind",
+    "BrowserRules",
+    "BrowserView",
     "CacheUsage",
     "ConversationHistory",
     "DocumentRef",
@@ -104,6 +110,7 @@ __all__ = [
     "NotFound",
     "OwnerQuestions",
     "OwnerServices",
+    "PageBrowser",
     "Param",
     "Passage",
     "PastToolCall",
@@ -135,8 +142,10 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "UserOrder",
+    "WebOrigin",
     "covers_question",
     "describe_reading",
+    "parse_origin",
     "parse_period",
     "quote_untrusted",
     "rank_by_words",

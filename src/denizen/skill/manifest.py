@@ -77,7 +77,7 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
     scoped = replace(
         scoped, open_platform=_nothing, open_reminders=_nothing, open_questions=_nothing, open_shell=_nothing
     )
-    services = replace(services, scoped=scoped, owner=OwnerServices())
+    services = replace(services, scoped=scoped, owner=OwnerServices(), browser=None)
     if SkillPermission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if SkillPermission.TOOLS not in granted:
