@@ -153,26 +153,9 @@ async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
     from playwright.async_api import TimeoutError as Late
 
     page, kind = opened.page, action.kind
-    picture = b""
     opened.proxy.blocked.clear()
     try:
-        if kind is BrowserActionKind.NAVIGATE:
-            await page.goto(action.url, timeout=LOAD_TIMEOUT_S * 1000)
-        elif kind is BrowserActionKind.BACK:
-            await page.go_back(timeout=LOAD_TIMEOUT_S * 1000)
-        elif kind is BrowserActionKind.CLICK:
-            await page.locator(action.selector).first.click()
-            await page.wait_for_load_state()
-        elif kind is BrowserActionKind.TYPE:
-            field = page.locator(action.selector).first
-            await field.fill(action.text.rstrip("\n"))
-            if action.text.endswith("\n"):
-                await field.press("Enter")
-                await page.wait_for_load_state()
-        elif kind is BrowserActionKind.WAIT:
-            await page.locator(action.selector).first.wait_for()
-        elif kind is BrowserActionKind.SCREENSHOT:
-            picture = await page.screenshot(type="png")
+        picture = await _perform(page, action)
         text = await page.evaluate(f"(document.body?.innerText ?? '').slice(0, {MAX_TEXT_CHARS})")
         title = await page.title()
     except Late as error:
@@ -196,6 +179,31 @@ async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
             ) from error
         raise Unavailable("The page does not load.", code="browser_load", why=first) from error
     return BrowserView(url=page.url, title=title, text=str(text), picture=picture, blocked=tuple(opened.proxy.blocked))
+
+
+async def _perform(page: Page, action: BrowserAction) -> bytes:
+    """Does the action. Returns the picture of a screenshot, and nothing for other actions."""
+    element = page.locator(action.selector).first if action.selector else None
+    match action.kind:
+        case BrowserActionKind.NAVIGATE:
+            await page.goto(action.url, timeout=LOAD_TIMEOUT_S * 1000)
+        case BrowserActionKind.BACK:
+            await page.go_back(timeout=LOAD_TIMEOUT_S * 1000)
+        case BrowserActionKind.SCREENSHOT:
+            return await page.screenshot(type="png")
+        case BrowserActionKind.CLICK if element is not None:
+            await element.click()
+            await page.wait_for_load_state()
+        case BrowserActionKind.WAIT if element is not None:
+            await element.wait_for()
+        case BrowserActionKind.TYPE if element is not None:
+            await element.fill(action.text.rstrip("\n"))
+            if action.text.endswith("\n"):
+                await element.press("Enter")
+                await page.wait_for_load_state()
+        case _:
+            pass
+    return b""
 
 
 def _check_address(url: str, origins: Sequence[WebOrigin]) -> None:
