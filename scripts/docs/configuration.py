@@ -37,7 +37,10 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         ),
         "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
         "agent_defaults": "What holds for all agents.",
-        "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
+        "agents": (
+            "The agents. Persona files are read from `agents/NAME/` in the home folder. For `hooks` see "
+            "[run tools before and after each turn](../how-to/run-tools-around-turns.md)."
+        ),
         "default_agent": "Who answers when nobody is named.",
         "channels": "Where agents can be talked to.",
         "channels.discord": (
@@ -50,6 +53,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "`failure_text` may stand at an account too, for that account alone."
         ),
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
+        "schedules": "Prompts that agents get at set times, by name: see "
+        "[run agents at set times](../how-to/run-agents-at-set-times.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",

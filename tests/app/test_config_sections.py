@@ -289,6 +289,22 @@ def test_a_setting_that_a_text_names_is_found_on_the_page_that_changes_it() -> N
     assert {text: find_setting(text) for text in found} == found
 
 
+async def test_the_keys_of_a_part_of_the_configuration_are_listed_with_what_they_are_for(home: Home) -> None:
+    async with open_sections(home) as server, server.web.client() as client:
+
+        async def ask(path: str, key: str = "key-of-ada") -> httpx2.Response:
+            return await client.get("/admin/config/keys", params={"path": path}, headers={"x-api-key": key})
+
+        top = {each["name"]: each["hint"] for each in (await ask("")).json()}
+        assert {"agents", "models", "gate", "logging"} <= top.keys() and top["logging"] == "The log."
+        rule = [each["name"] for each in (await ask("gate.rules[0]")).json()]
+        assert {"tool", "action", "roles"} <= set(rule)
+        assert (await ask("agents")).json() == []  # names of one's own
+        assert "model" in {each["name"] for each in (await ask("agents.ada")).json()}
+        assert (await ask("gate.nothing")).status_code == 404
+        assert (await ask("", "key-of-ann")).status_code == 403
+
+
 async def test_a_form_made_on_another_text_is_refused_and_only_owners_change(home: Home) -> None:
     async with open_sections(home) as server, server.web.client() as client:
         olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")

@@ -139,12 +139,13 @@ async def test_files_that_cannot_be_shown_are_told_by_size_and_digest_and_confir
         digest = hashlib.sha256(b"\xff" * 2000).hexdigest()
         assert f"This is no text and cannot be shown. Now: 2,000 bytes, sha256 {digest}." in words
         assert "As enabled last: not there." in words
-        assert "2 of its files cannot be shown here." in words
+        assert "2 of its files cannot be shown here: size and sha256 stand above" in words
+        assert "I know what is in the 2 files that cannot be shown" in words
         assert 'name="hidden" type="checkbox" value="2" required' in page
         sha256 = load_folder(home.path, "echo").sha256
         for hidden in ({}, {"hidden": "1"}):
             refused = await server.olga.send("/admin/skills/echo/enable", sha256=sha256, **hidden)
-            assert (refused.status_code, "has 2 files that cannot be shown" in refused.text) == (400, True)
+            assert (refused.status_code, "has files that cannot be shown: 2" in refused.text) == (400, True)
         assert "echo_say" not in await list_tool_names(server.denizen.runtime.current)
         enabled = await server.olga.send("/admin/skills/echo/enable", sha256=sha256, hidden="2")
         assert enabled.headers["location"] == "/admin/skills?done=on"

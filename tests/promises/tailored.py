@@ -19,7 +19,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T1-automation",
         "4.1 T1",
         "Schedules and delegation read the runtime when their turn starts, like web, terminals and platforms.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -65,7 +65,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.1 T6",
         "The meta tools (delegate, task_status, admin) are built from the configuration in the place where all tools "
         "are.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -176,11 +176,11 @@ TAILORED: tuple[Requirement, ...] = (
         "4.5",
         "A hook is a tool, its arguments and `skipIf`; before and after a turn there may be one or a list, run in "
         "order.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
-        "T21", "4.5", "Hooks may use every tool, not only those of the agent.", status="open", issue="automation"
+        "T21", "4.5", "Hooks may use every tool, not only those of the agent.", status="covered", issue="automation"
     ),
     Requirement(
         "T22",
@@ -202,7 +202,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.5",
         "Hooks of a schedule know the last run, last response and next task, those of the task watcher the action and "
         "the task, and all hooks after a turn the response.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -217,7 +217,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.5",
         "A turn skipped by a hook answers skipped without content over HTTP, a stock text to a delegating agent, and "
         "nothing on Discord.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 4.6 Cron
@@ -226,21 +226,21 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule has name, cron expression, prompt, session (`cron:<name>` by default), model, agent, enabled, "
         "delivery (log, discord, discord-dm), `wakeAgent`, `newSession` and hooks.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T28",
         "4.6",
         "With `wakeAgent` off a schedule only leaves its prompt in the session, counts as run, and asks no model.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T29",
         "4.6",
         "With `newSession` every run has a fresh session, and a run skipped by a hook counts as run.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -248,14 +248,14 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule's first run takes its last run as one hour ago, and its next task comes from the agent's "
         "`next_task.md`.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T31",
         "4.6",
         "A schedule's run can end without anything being delivered.",
-        status="open",
+        status="covered",
         issue="automation",
         same_as=("X-no-action",),
     ),
@@ -263,7 +263,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T32",
         "4.6",
         "`discord-dm` without a target goes to the owner, and `discord` without one is an error in the log.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -271,7 +271,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.6",
         "A schedule can be run by hand and switched over HTTP, which is written back to the configuration, and "
         "schedules start anew on a reload.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 4.10 Discord and commands

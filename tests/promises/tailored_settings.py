@@ -92,7 +92,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-config-cron",
         "4.2",
         "Schedules are off by default and are listed in the configuration.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

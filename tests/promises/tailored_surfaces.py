@@ -35,7 +35,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "4.11",
         "Tools, agents, schedules, approvals, background tasks, activity, commands and context files can be read over "
         "HTTP.",
-        status="open",
+        status="covered",
         issue="web",
     ),
     Requirement(
@@ -57,7 +57,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "T-http-cron",
         "4.11",
         "A schedule can be run and switched over HTTP.",
-        status="open",
+        status="covered",
         issue="automation",
         same_as=("T33",),
     ),
@@ -132,7 +132,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "T-store-schedules",
         "4.11",
         "A schedule's definition and last run are kept in the store.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

@@ -1,4 +1,4 @@
-"""One filled page of each kind about models, skills and MCP servers."""
+"""One filled page of each kind about models, skills, MCP servers and schedules."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from decimal import Decimal
 
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
+from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
 from denizen.domain.usage import TokenPrice, Usage
+from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.ports.configuration import PlannedChange
 from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
 from denizen.ports.model import Capabilities, ModelInfo
@@ -23,6 +25,7 @@ from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillR
 from denizen.web.pages.mcp_servers import McpServerEditPage, McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
+from denizen.web.pages.schedules import CATCH_UPS, ROUTES, NewSchedulePage, ScheduleForm, SchedulePage, SchedulesPage
 from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
 from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
@@ -56,9 +59,46 @@ SERVER = McpServerInfo(
 )
 MODEL = PricedModel(ModelInfo("lab/one", "lab", ("balanced",), (), Capabilities()), PRICE, PRICE)
 
+SCHEDULE = Schedule(name="news", cron="@daily", zone="UTC", prompt="News?", agent=AgentName("ada"), owner="discord:7")
+RUN = RunListing(
+    ScheduleRun(
+        id="run_1",
+        schedule="news",
+        planned_at=NOON,
+        seen_at=NOON,
+        status=RunStatus.MISSED,
+        asked_by="local:ana",
+        note="It was off.",
+    )
+)
+FORM = ScheduleForm(
+    values=dict.fromkeys(("name", "cron", "zone", "prompt", "agent", "to", "target", "catch_up", "session"), "x")
+    | {"model": "x", "new_session": "yes", "wake_agent": "yes"},
+    agents=[("ada", "ada")],
+    routes=ROUTES,
+    catch_ups=CATCH_UPS,
+)
+
 
 def list_component_pages(frame: Frame) -> Mapping[str, object]:
     return {
+        "admin/schedules.html": SchedulesPage(
+            frame=frame,
+            may_edit=True,
+            schedules=[ScheduleListing(SCHEDULE, NOON, RUN)],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/schedule.html": SchedulePage(
+            frame=frame,
+            may_edit=True,
+            listing=ScheduleListing(SCHEDULE, NOON, RUN),
+            runs=[RUN],
+            form=FORM,
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/schedule_new.html": NewSchedulePage(frame=frame, form=FORM, problem=PROBLEM),
         "admin/models.html": ModelsPage(
             frame=frame,
             may_edit=True,

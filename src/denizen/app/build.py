@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.adapters.browser import ChromiumBrowser
+from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
@@ -38,12 +39,14 @@ from denizen.app.model_choice import ModelChoice
 from denizen.app.models import EmbeddedRuntimePool
 from denizen.app.platform_services import PlatformServices, build_platform_services
 from denizen.app.settings import Settings, Simulation, load_settings
+from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
 from denizen.app.toolsets import SkillDeps
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
+from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
@@ -55,6 +58,7 @@ from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
 from denizen.engine.event_bus.log import EventLog
+from denizen.engine.events.signal import Signal
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -63,6 +67,9 @@ from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.schedules.catalog import ScheduleCatalog
+from denizen.engine.schedules.own_schedules import OwnSchedules
+from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
@@ -80,6 +87,7 @@ COLLECTOR_PACE = (700, 10, 10)
 """Python's own pace of looking for garbage."""
 UPLOADS = "uploads"
 """The folder of uploads in the home folder."""
+NEXT_TASK_FILE = "next_task.md"
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -125,11 +133,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    queries: Queries
     statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
+    schedules: ScheduleRunner
     bus: EventBus
     events: EventLog
     community_events: CommunityEvents
@@ -150,6 +158,14 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def queries(self) -> Queries:
+        return Queries(self.runtime, self.services, self.platforms.channels)
+
+    @property
+    def schedule_catalog(self) -> ScheduleCatalog:
+        return ScheduleCatalog(self.schedules.resources)
 
     @property
     def simulation(self) -> Simulation | None:
@@ -291,6 +307,13 @@ def _build_denizen(
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
     administration = ServerAdministration(runtime, assistant, records)
+    resources = ScheduleResources(
+        runtime=runtime,
+        store=store,
+        clock=clock,
+        times=CroniterTimes(),
+        changed=Signal(channels.added, runtime.swapped),
+    )
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -298,6 +321,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        schedules=OwnSchedules(resources),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
@@ -328,16 +352,24 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        queries=Queries(runtime, services, channels),
         statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
+        schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         bus=bus,
         events=EventLog(runtime, store, clock, bus),
         community_events=CommunityEvents(bus, clock, mirror, channels),
         restart=restart,
     )
+
+
+def read_next_task(agents: Path, agent: AgentName) -> str:
+    """Returns what the agent's `next_task.md` says; nothing without one."""
+    try:
+        return (agents / agent / NEXT_TASK_FILE).read_text(encoding="utf-8-sig", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def open_delegations(runtime: Runtime, services: EngineServices, turns: TurnRunner) -> Delegations:

@@ -35,7 +35,7 @@ from denizen.app.settings import (
     render_settings,
 )
 from denizen.app.settings.edit import no_such, parse_config, read_block, splice_block, splice_out, splice_value
-from denizen.app.settings.key_schema import config_schema, find_schema
+from denizen.app.settings.key_schema import config_schema, find_schema, resolve
 from denizen.app.settings.load import ConfigResult, examine, read_config
 from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value, parse_values
@@ -51,6 +51,7 @@ from denizen.ports.configuration import (
     ConfigurationChange,
     ConfigurationEdit,
     ConfigurationFault,
+    ConfigurationKey,
     ConfigurationPart,
     ConfigurationText,
     KeptGeneration,
@@ -156,6 +157,13 @@ class HomeConfiguration:
             digest=_digest(text),
             line=document.locate(where)[0],
         )
+
+    def list_keys(self, path: str) -> Sequence[ConfigurationKey]:
+        known = resolve(find_schema(parse_path(path) if path else ())).get("properties", {})
+        return [
+            ConfigurationKey(name, str(below.get("description") or resolve(below).get("description", "")))
+            for name, below in known.items()
+        ]
 
     async def read_block(self, path: str) -> str:
         text = await to_thread.run_sync(read_config, self._home)

@@ -119,6 +119,8 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         ),
         makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
+        schedules=settings.schedules,
+        trigger_hooks={each.principal.key: each.conduct.hooks for each in settings.schedules.values()},
         events=settings.events,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.

@@ -26,6 +26,7 @@ from denizen.app.embeddings import build_embedder
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.schedule_configuration import HomeSchedules
 from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.setup_wizard import SetupWizard
@@ -55,6 +56,7 @@ from denizen.web.http.dependencies import (
     GapServices,
     InstanceServices,
     KnowledgeServices,
+    ScheduleServices,
     UserServices,
     WebDependencies,
 )
@@ -173,6 +175,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
+    group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
@@ -254,6 +257,8 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
+    denizen.generation_deps.skills.schedules.open_configuration(schedules)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -266,6 +271,7 @@ def _server(
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
                 limiter=limiter,
+                open_delegations=denizen.generation_deps.open_delegations,
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,
@@ -308,6 +314,7 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
+            schedules=ScheduleServices(denizen.schedule_catalog, schedules),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

@@ -23,6 +23,7 @@ from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput
+from denizen.domain.hook import Hooks
 from denizen.domain.record import record
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
 from denizen.engine.tools.toolbox import FIND_TOOLS, list_all
@@ -112,9 +113,9 @@ def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
 
 
 def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
-    """Returns the tools and patterns of agents that give them nothing, and the tools of their hooks that are not there.
-    Refused is what no tool has; told is a pattern
-    that fits tools which are off, and everything while a skill of the owner is left out.
+    """Returns the tools and patterns of agents that give them nothing, and the tools of hooks that are not there.
+    Refused is what no tool has; told is a pattern that fits tools which are off, and everything while a skill of the
+    owner is left out.
 
     Names that a configured MCP server may have are passed over: its tools are not known before it has answered.
     """
@@ -134,25 +135,29 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
             message, fix = idle or _explain_unknown(pattern, known)
             is_notice = known.may_miss or (idle is not None and _WILD.search(pattern))
             (notices if is_notice else problems).append(settings.document.problem(path, message, fix))
-        for path, name in _list_hook_tools(settings, agent):
-            if name in known.names or any(_may_match(name, prefix) for prefix in prefixes):
-                continue
-            message, fix = _find_idle(settings, name) or (
-                f"there is no tool '{name}'.",
-                suggest(name, known.names, noun="tools"),
-            )
-            (notices if known.may_miss else problems).append(settings.document.problem(path, message, fix))
+    for path, name in _list_hook_tools(settings):
+        if name in known.names or any(_may_match(name, prefix) for prefix in prefixes):
+            continue
+        message, fix = _find_idle(settings, name) or (
+            f"there is no tool '{name}'.",
+            suggest(name, known.names, noun="tools"),
+        )
+        (notices if known.may_miss else problems).append(settings.document.problem(path, message, fix))
     return ToolFindings(tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(notices)))
 
 
-def _list_hook_tools(settings: Settings, agent: Agent) -> Iterator[tuple[KeyPath, str]]:
-    """Yields the tool of each hook of an agent, with where it is written."""
-    for side, hooks in (("before_run", agent.hooks.before), ("after_run", agent.hooks.after)):
-        own, common = ("agents", agent.name, "hooks", side), ("agent_defaults", "hooks", side)
-        path = common if settings.document.has(common) and not settings.document.has(own) else own
-        for index, hook in enumerate(hooks):
-            at: KeyPath = (*path, index, "tool")
-            yield at if settings.document.has(at) else (*path, "tool"), hook.tool
+def _list_hook_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
+    """Yields the tool of each hook of agents and schedules, with where it is written."""
+    owners: list[tuple[KeyPath, Hooks]] = [(("agents", name), each.hooks) for name, each in settings.agents.items()]
+    owners += [(("schedules", name), each.conduct.hooks) for name, each in settings.schedules.items()]
+    for owner, found in owners:
+        for side, hooks in (("before_run", found.before), ("after_run", found.after)):
+            own, common = (*owner, "hooks", side), ("agent_defaults", "hooks", side)
+            is_common = owner[0] == "agents" and settings.document.has(common) and not settings.document.has(own)
+            path = common if is_common else own
+            for index, hook in enumerate(hooks):
+                at: KeyPath = (*path, index, "tool")
+                yield at if settings.document.has(at) else (*path, "tool"), hook.tool
 
 
 def _find_key(settings: Settings, agent: str, key: str) -> KeyPath:

@@ -42,6 +42,7 @@ from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
 from denizen.ports.sandbox import Sandbox
@@ -88,6 +89,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    schedules: OwnSchedules
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -143,6 +145,7 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,

@@ -35,6 +35,7 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "schedules",
     "web_search",
     "admin",
     "questions",
@@ -56,6 +57,7 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "schedules",
         "questions",
         "browser",
     }

@@ -423,6 +423,10 @@ class TurnRunner:
         agent = self._runtime.current.agent(request.agent)
         return self.cancel(request_turn_id(agent, request))
 
+    async def finish_hooks(self, key: TurnId) -> None:
+        """Waits until the hooks after a turn have run."""
+        await self._hooks.finish_after(key)
+
     @asynccontextmanager
     async def hold(self, agent: AgentName, conversation_id: ConversationId) -> AsyncGenerator[None]:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or

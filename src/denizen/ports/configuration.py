@@ -83,6 +83,14 @@ class ConfigurationPart:
 
 
 @record
+class ConfigurationKey:
+    """A key that may stand in a map of the file, and what it is for."""
+
+    name: str
+    hint: str
+
+
+@record
 class KeptGeneration:
     """An accepted configuration. With `has_text` its text is kept, and can be brought back."""
 
@@ -137,6 +145,12 @@ class ConfigurationFiles(Protocol):
     async def describe(self, path: str) -> ConfigurationPart:
         """Returns a part of the file and what may stand there. Raises NotFound for a path that no setting has, and
         InvalidInput for what is no path.
+        """
+        ...
+
+    def list_keys(self, path: str) -> Sequence[ConfigurationKey]:
+        """Returns the keys that may stand in the map at a path, empty for the file itself; none for a map of names.
+        Raises as `describe`.
         """
         ...
 

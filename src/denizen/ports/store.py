@@ -38,6 +38,7 @@ from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.questions import QuestionRepository
+from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -396,6 +397,8 @@ class UnitOfWork(Protocol):
     @property
     def reminders(self) -> ReminderRepository: ...
     @property
+    def schedules(self) -> ScheduleRepository: ...
+    @property
     def questions(self) -> QuestionRepository: ...
     @property
     def delegations(self) -> DelegationRepository: ...
@@ -523,8 +526,12 @@ class DelegationRepository(Protocol):
         """Adds the delegation. One whose turn is known is left as it is."""
         ...
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
+        ...
+
+    async def list_in_conversation(self, conversation_id: ConversationId) -> Sequence[Delegation]:
+        """Returns the tasks that turns of the conversation handed on, oldest first."""
         ...
 
     async def list_background(

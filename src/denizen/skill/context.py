@@ -34,6 +34,7 @@ from denizen.skill.services import (
     ReminderAccess,
     RunProgram,
     RunShell,
+    ScheduleAccess,
     SearchDocuments,
     SkillEditor,
     ToolCallLog,
@@ -148,6 +149,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenSchedules(Protocol):
+    """Returns the schedules of the asker for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
+
+
 class OpenQuestions(Protocol):
     """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
 
@@ -200,6 +207,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
 
 
@@ -397,6 +405,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def schedules(self) -> ScheduleAccess | None:
+        """The asker's schedules."""
+        return self._services.scoped.open_schedules(self._scope)
 
     @cached_property
     def questions(self) -> OwnerQuestions | None:

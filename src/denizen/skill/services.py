@@ -480,6 +480,40 @@ class ReminderAccess(Protocol):
         ...
 
 
+@record(kw_only=True)
+class OwnSchedule:
+    """A schedule of the asker. `next_at` is None while it is off; `last_outcome` is empty before its first run."""
+
+    name: str
+    cron: str
+    zone: str
+    prompt: str
+    next_at: datetime | None = None
+    last_outcome: str = ""
+
+
+class ScheduleAccess(Protocol):
+    """The schedules of one person, as one call may see and change them. Names of others' raise NotFound."""
+
+    async def add(self, name: str, cron: str, prompt: str, *, zone: str = "") -> OwnSchedule:
+        """Adds a schedule, which is answered where the call was made.
+
+        Raises NotAllowed where nobody would read that, InvalidInput for a time that is none, Conflict for a name that
+        is taken, LimitExceeded when it would run too often or the person has too many.
+        """
+        ...
+
+    async def list(self) -> Sequence[OwnSchedule]: ...
+
+    async def remove(self, name: str) -> None: ...
+
+    async def switch(self, name: str, *, is_on: bool) -> OwnSchedule: ...
+
+    async def run(self, name: str) -> None:
+        """Asks for a run now. Raises Conflict while one has not ended."""
+        ...
+
+
 class PlatformActions(Protocol):
     """Actions of the agent's account on the platform, each limited to what the asker and the account may both do at
     that moment.

@@ -17,6 +17,7 @@ from denizen.web.api.account import AccountRoutes
 from denizen.web.api.activity import ActivityRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
+from denizen.web.api.background_tasks import BackgroundTaskRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.client_turns import ClientTurns
@@ -33,6 +34,7 @@ from denizen.web.api.logs import LogRoutes
 from denizen.web.api.questions import QuestionRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
+from denizen.web.api.schedules import ScheduleRoutes
 from denizen.web.api.service import ServiceRoutes
 from denizen.web.api.sources import KnowledgeRoutes, SourceImportRoutes
 from denizen.web.api.statistics import StatisticsRoutes
@@ -91,6 +93,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
         *QuestionRoutes(engine.turns.questions).routes,
+        *BackgroundTaskRoutes(engine.open_delegations).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),
@@ -102,6 +105,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         ),
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
+        *(ScheduleRoutes(deps.schedules).routes if deps.schedules is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),

@@ -99,6 +99,20 @@ async def test_an_owner_reviews_a_skill_adds_an_mcp_server_and_talks_to_an_agent
         await expect(page.locator("dl").get_by_text("up", exact=True)).to_be_visible()
         assert await find_violations(page) == []
 
+        await page.get_by_role("link", name="Change", exact=True).click()
+        await page.get_by_label("Timeout, seconds", exact=True).fill("20")
+        assert await find_violations(page) == []
+        await page.get_by_role("button", name="Try it and show what changes").click()
+        await expect(page.get_by_text("It answers like this.")).to_be_visible()
+        await expect(page.get_by_text("timeout_s: 20")).to_be_visible()
+        assert await find_violations(page) == []
+        await page.get_by_role("button", name="Try it and save").click()
+        await expect(page.get_by_text("The server has answered, and is changed.")).to_be_visible()
+        assert "timeout_s: 20" in server.text
+        for path in ("/admin/mcp/servers/time/edit", "/admin/models/add-provider"):
+            await page.goto(f"{url}{path}")
+            assert await page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
         await page.goto(f"{url}/admin/agents/denizen")
         assert await find_violations(page) == []
         await page.get_by_label("Message to denizen").fill("Who are you?")

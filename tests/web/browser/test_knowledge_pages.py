@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -143,6 +144,51 @@ async def test_an_owner_is_led_to_a_wrong_line_of_the_configuration_and_adds_an_
         text = home.config.read_text()
         assert ("# Ours." in text, "The best" in text, "bea:" in text) == (True, True, True)
         assert (home.path / "agents" / "bea" / "IDENTITY.md").read_text() == "You are Bea.\n"
+
+
+PLACES = {
+    "^": ("", ""),
+    "mo^": ("", "mo"),
+    "agents:\n  ada:  # ours\n    sty^": ("agents.ada", "sty"),
+    "agents:\n  ada:\n    style:\n      response: x\n    ^": ("agents.ada", ""),
+    "a: 1\ngate:\n  rules:\n    - tool: x\n      action: deny\n    - to^": ("gate.rules[0]", "to"),
+    "gate:\n  rules:\n  - tool: x\n    ac^": ("gate.rules[0]", "ac"),
+    "models:\n  overrides:\n    'lab/a.b':\n      im^": ('models.overrides."lab/a.b"', "im"),
+    "agents:\n  ada: {}\n    sty^": None,
+    "agents: x^": None,
+}
+
+
+async def test_the_editor_of_the_configuration_offers_the_keys_that_may_stand_at_the_cursor(tmp_path: Path) -> None:
+    async with open_administration(tmp_path) as (web, _, home), web.serve() as url, open_browser() as browser:
+        page = await browser.new_page()
+        await sign_in(page, url)
+        await page.goto(f"{url}/admin/config")
+        for text, place in PLACES.items():
+            read = "async ([text, at]) => (await import('/static/config-keys.js')).readPlace(text, at)"
+            found = await page.evaluate(read, [text.replace("^", ""), text.index("^")])
+            assert found == (place and {"path": place[0], "typed": place[1]}), text
+        editor, keys = page.get_by_label("denizen.yaml"), page.get_by_role("listbox", name="Keys that may stand here")
+        await editor.fill(TEXT)
+        await editor.press("Control+End")
+        await editor.press_sequentially("log")
+        await expect(keys.get_by_role("option")).to_have_text([re.compile("^logging")])
+        assert await find_violations(page) == []
+        await editor.press("Enter")  # nothing is chosen yet, so it is a line break
+        await expect(keys).to_be_hidden()
+        await editor.press_sequentially("logg")
+        await expect(keys).to_be_visible()
+        await editor.press("ArrowDown")
+        await expect(keys.get_by_role("option", selected=True)).to_have_count(1)
+        await editor.press("Enter")
+        await expect(editor).to_have_value(f"{TEXT}log\nlogging: ")
+        await editor.press_sequentially("\n  ")
+        await editor.press("Control+Space")
+        await expect(keys.get_by_role("option", name="level")).to_be_visible()
+        assert await find_violations(page) == []
+        await editor.press("Escape")
+        await expect(keys).to_be_hidden()
+        assert home.config.read_text() == TEXT
 
 
 PAGES = (

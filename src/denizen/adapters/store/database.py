@@ -31,6 +31,7 @@ from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.questions import SqlQuestions
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
+from denizen.adapters.store.schedules import SqlSchedules
 from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
 from denizen.adapters.store.spending import SqlLedger, SqlSpending
@@ -85,6 +86,7 @@ class SqlUnitOfWork:
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
+    schedules = _bind(SqlSchedules)
     questions = _bind(SqlQuestions)
     delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)

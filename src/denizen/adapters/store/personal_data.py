@@ -29,6 +29,7 @@ from denizen.adapters.store.outbox import deliveries, delivery_files
 from denizen.adapters.store.questions import questions
 from denizen.adapters.store.reminders import reminders
 from denizen.adapters.store.repository import SqlRepository
+from denizen.adapters.store.schedules import schedule_runs
 from denizen.adapters.store.settings import user_settings
 from denizen.adapters.store.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.statistics import SqlStatistics, side_requests, usage_days, usage_reports
@@ -95,6 +96,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     questions: {questions.c.answered_by: FORGOTTEN},
     proposals: {proposals.c.asker: "", proposals.c.proposer: FORGOTTEN, proposals.c.decided_by: FORGOTTEN},
     allowlist: {allowlist.c.allowed_by: FORGOTTEN},
+    schedule_runs: {schedule_runs.c.asked_by: FORGOTTEN},
     events: {events.c.actor: FORGOTTEN},
     side_requests: {side_requests.c.principal: FORGOTTEN},
     usage_reports: {usage_reports.c.principal: FORGOTTEN},
@@ -122,6 +124,7 @@ IMPERSONAL: Mapping[str, str] = {
     "rates": "digests of keys, which are cleared a day after the last use",
     "read_cursors": "platforms only",
     "rooms": "platforms only",
+    "schedules": "of the configuration",
     "source_states": "of sources",
     "sources": "of sources",
     "stale_embeddings": "platforms only",

@@ -70,7 +70,7 @@ def draw_outline(tree: Mapping[str, Json]) -> ReferenceOutline:
         overrides=tuple((("models", "overrides", name), name) for name in _group(models, "overrides")),
         aliases=frozenset(aliases),
         agents=tuple(agents) or (DEFAULT_AGENT,),
-        models=(*_agent_models(tree), *_observer_model(tree)),
+        models=(*_agent_models(tree), *_observer_model(tree), *_schedule_models(tree)),
         named_agents=tuple(_named_agents(tree)),
     )
 
@@ -210,9 +210,16 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         yield ("gate", "observer", "model"), model
 
 
+def _schedule_models(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    for name, schedule in _group(tree, "schedules").items():
+        model = schedule.get("model") if isinstance(schedule, Mapping) else None
+        if isinstance(model, str) and model:
+            yield ("schedules", name, "model"), model
+
+
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     """Yields the places where agents are named: whom they give tasks to, accounts, what they may switch to, commands,
-    budgets, rules of the gate.
+    schedules, budgets, rules of the gate.
     """
     yield from _list_names(("agent_defaults",), _group(tree, "agent_defaults"), "delegates_to")
     for name, agent in _group(tree, "agents").items():
@@ -225,11 +232,7 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         yield from _list_names(path, account, "switchable")
     for name in _group(_group(_group(tree, "channels"), "github"), "accounts"):
         yield ("channels", "github", "accounts", name), name
-    for name, command in _group(tree, "commands").items():
-        agent = command.get("agent") if isinstance(command, Mapping) else None
-        if isinstance(agent, str) and agent:
-            yield ("commands", name, "agent"), agent
-    for section in (("listeners",), ("webhooks", "routes")):
+    for section in (("commands",), ("schedules",), ("listeners",), ("webhooks", "routes")):
         group = tree if len(section) == 1 else _group(tree, section[0])
         for name, named in _group(group, section[-1]).items():
             agent = named.get("agent") if isinstance(named, Mapping) else None

@@ -25,6 +25,7 @@ from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.knowledge import HomeFolders, SandboxSection
 from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.problem import ConfigProblem
+from denizen.app.settings.schedules import build_schedules
 from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection
 from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSection, ToolSection
 from denizen.app.settings.yaml_document import ConfigDocument, write_document
@@ -37,6 +38,7 @@ from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
+from denizen.domain.schedule import Schedule
 
 DATABASE_FILE = "denizen.db"
 
@@ -127,6 +129,10 @@ class Settings:
         """The commands that the operator added, in the order of the file."""
         sections = self.config.commands.items()
         return tuple(copy_fields(section, CustomCommand, name=name) for name, section in sections)
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:
+        return build_schedules(self.config.schedules, self.agents, self.default_agent)
 
     @property
     def events(self) -> EventSettings:
@@ -247,7 +253,8 @@ def _value(value: object, written: Json) -> object:
 
 
 def _sequence(values: list[object], written: Json) -> CommentedSeq:
-    known = written if isinstance(written, list) else []
+    # One section may stand without a list.
+    known = written if isinstance(written, list) else [written] if isinstance(written, Mapping) else []
     shown = CommentedSeq(
         _value(value, known[index] if index < len(known) else None) for index, value in enumerate(values)
     )

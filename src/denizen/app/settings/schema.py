@@ -41,6 +41,7 @@ from denizen.app.settings.knowledge import (
     SandboxSection,
 )
 from denizen.app.settings.models import ModelsSection
+from denizen.app.settings.schedules import ScheduleName, ScheduleSection
 from denizen.app.settings.tools import (
     CommandName,
     CommandSection,
@@ -249,6 +250,10 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    schedules: dict[ScheduleName, ScheduleSection] = Field(
+        default_factory=dict[str, ScheduleSection],
+        description="Prompts that agents get at set times, by name. `denizen schedules add` writes here.",
+    )
     listeners: dict[EventName, ListenerSection] = Field(
         default_factory=dict[str, ListenerSection], description="What is done about events, by name."
     )

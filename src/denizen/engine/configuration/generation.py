@@ -27,6 +27,7 @@ from denizen.domain.memory import RecallPolicy
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
+from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -85,7 +86,7 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
-    `events` are the listeners and the routes of webhooks.
+    `schedules` are by name, `events` the listeners and the routes of webhooks.
     """
 
     number: int
@@ -104,6 +105,7 @@ class Generation:
     guild_fields: frozenset[GuildField] = frozenset(NARROWING)
     makes_titles: bool = True
     is_model_chosen: bool = False
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
     events: EventSettings = field(default_factory=EventSettings)
 

@@ -38,6 +38,7 @@ from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.memory.browser import MemoryBrowser
+from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
@@ -48,6 +49,7 @@ from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
 from denizen.ports.mcp_configuration import McpConfiguration
 from denizen.ports.model_configuration import ModelConfiguration
+from denizen.ports.schedule_configuration import ScheduleConfiguration
 from denizen.ports.setup import ServerSetup
 from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
@@ -55,6 +57,7 @@ from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
     from denizen.domain.turn import TurnRequest
+    from denizen.engine.delegation.delegations import Delegations
     from denizen.engine.inspection.replay import PlannedRequest, ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
@@ -89,7 +92,7 @@ class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
     `replay` none that replay a turn, without `plan_requests`, which returns what a message would send to models, none
     that show it, without `assistant` none that change how an agent answers. `tasks` answers what programs want beside
-    conversations.
+    conversations; `open_delegations` returns the tasks that agents gave to others.
     """
 
     turns: TurnRunner
@@ -99,6 +102,7 @@ class EngineEntryPoints:
     statistics: UsageStatistics
     runtime: Runtime
     limiter: RateLimiter
+    open_delegations: Callable[[], Delegations]
     calls: DirectCalls | None = None
     replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None
@@ -177,6 +181,14 @@ class ComponentServices:
     mcp: McpConfiguration
 
 
+@record
+class ScheduleServices:
+    """Prompts that agents get at set times, and the configuration that holds them."""
+
+    catalog: ScheduleCatalog
+    configuration: ScheduleConfiguration
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -237,10 +249,10 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
-    `importer`, `configuration` or `components` there are no routes for them, without `setup` no pages for first steps,
-    without `events` none for events and webhooks, and without `plan_policy` none that try rules of the gate. `mcp` is
-    the MCP server, which is called behind the guard. `simulator` is the address of a simulated platform's page, or
-    empty.
+    `importer`, `configuration`, `components` or `schedules` there are no routes for them, without `setup` no pages for
+    first steps, without `events` none for events and webhooks, and without `plan_policy` none that try rules of the
+    gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
+    platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -258,6 +270,7 @@ class WebDependencies:
     configuration: ConfigurationFiles | None = None
     setup: ServerSetup | None = None
     components: ComponentServices | None = None
+    schedules: ScheduleServices | None = None
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)

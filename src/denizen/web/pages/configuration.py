@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.principal import RoleName
@@ -26,6 +27,7 @@ from denizen_sdk.errors import ProblemDetails
 CHECKED = "checked"
 _SECTION = re.compile(r"^([A-Za-z_]\w*):", re.MULTILINE)
 _GENERATION = QueryParameter(name="generation", default="0", low=0, high=99_999_999)
+_PATH = QueryParameter(name="path", max_chars=500)
 _AT = QueryParameter(name="at", max_chars=500)
 _NOTICES = {
     "saved": "The configuration is saved, and holds now.",
@@ -70,6 +72,7 @@ class ConfigPages:
     def routes(self) -> list[SitePageRoute]:
         return [
             SitePageRoute("GET", CONFIG, self.show, Access.ADMIN),
+            SitePageRoute("GET", f"{CONFIG}/keys", self.list_keys, Access.ADMIN),
             SitePageRoute("POST", CONFIG, self.save, Access.OWNER),
             SitePageRoute("POST", f"{CONFIG}/restore", self.restore, Access.OWNER),
         ]
@@ -88,6 +91,10 @@ class ConfigPages:
             return _lead_back(await self._files.replace(get_principal(request), text, expected=digest))
         except DenizenError as error:
             return await self._render(request, text, digest, error=error)
+
+    async def list_keys(self, request: Request) -> Response:
+        """Answers with the keys that may stand at a path, for the editor."""
+        return JSONResponse([asdict(each) for each in self._files.list_keys(_PATH.read_text(request))])
 
     async def restore(self, request: Request) -> Response:
         form = await read_form(request)

@@ -44,6 +44,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Questions", "/admin/questions", for_owners=True),
             NavigationLink("Turns", "/admin/turns"),
+            NavigationLink("Schedules", "/admin/schedules"),
             NavigationLink("Events", "/admin/events", for_owners=True),
             NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),

@@ -30,6 +30,7 @@ from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.questions import QuestionPages
+from denizen.web.pages.schedules import SchedulePages
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.setup import SetupPages
 from denizen.web.pages.sign_in import SignInPages
@@ -54,6 +55,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(SourcePages(deps, knowledge).routes if knowledge is not None else ()),
         *(SnapshotPages(deps, knowledge).routes if knowledge is not None else ()),
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
+        *(SchedulePages(deps, deps.schedules).routes if deps.schedules is not None else ()),
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
         *(MemoryPages(deps, deps.community.memories).routes if deps.community is not None else ()),
         *(GuildPages(deps, deps.community.guilds).routes if deps.community is not None else ()),

@@ -112,7 +112,7 @@ class SkillPages:
                 )
             if review.hidden_files and form.get("hidden") != str(review.hidden_files):
                 raise InvalidInput(
-                    f"'{name}' has {review.hidden_files} files that cannot be shown.",
+                    f"'{name}' has files that cannot be shown: {review.hidden_files}.",
                     code="skill_files_hidden",
                     fix="Compare their sha256 with files that you know, and say so below.",
                 )

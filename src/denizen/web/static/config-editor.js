@@ -1,5 +1,7 @@
 // The editor of the configuration: leads to a line, tells the line of the cursor, and warns before a change is lost.
 
+import { KeyMenu } from "./config-keys.js";
+
 const editor = document.getElementById("text");
 const place = document.getElementById("place");
 const before = editor.value;
@@ -26,6 +28,7 @@ for (const link of document.querySelectorAll("a[data-line]")) {
     goTo(Number(link.dataset.line));
   });
 }
+if (!editor.readOnly) new KeyMenu(editor, document.getElementById("keys"));
 if (editor.dataset.line) goTo(Number(editor.dataset.line));
 for (const each of ["keyup", "click", "select"]) editor.addEventListener(each, show);
 editor.form.addEventListener("submit", () => { isSaving = true; });

@@ -1,0 +1,81 @@
+"""The times of cron expressions, by croniter, and what daylight saving does to them.
+
+croniter reckons with the clock on the wall, and this module finds the moments at which it shows a time. A job at 02:30
+runs once on the day on which that comes twice (the first time), and at 03:00 on the day on which it does not come.
+Expressions for every hour run every hour that passes, so croniter reckons with the zone itself there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+if TYPE_CHECKING:
+    from croniter import croniter
+
+_FIELDS = re.compile(r"(?:(?:[0-9*?,/#-]|L|[A-Za-z]{3})+\s+){4}(?:[0-9*?,/#-]|L|[A-Za-z]{3})+|@[a-z]+")
+"""Five fields, or a name such as `@daily`. croniter would take seconds and hours by chance, too."""
+_MINUTE = timedelta(minutes=1)
+_LONGEST_JUMP = timedelta(hours=3)
+"""No clock is put back or forward by more, but once in a century by a day."""
+
+
+def is_cron(text: str) -> bool:
+    """Whether it is a cron expression that comes true some day."""
+    from croniter import croniter
+
+    return _FIELDS.fullmatch(text.strip()) is not None and croniter.is_valid(text.strip(), strict=True)
+
+
+class CroniterTimes:
+    """Implements `denizen.ports.schedules.CronTimes`."""
+
+    def list_after(self, cron: str, zone: str, after: datetime) -> Iterator[datetime]:
+        at, latest = ZoneInfo(zone), after
+        hourly = _is_hourly(cron)
+        start = after.astimezone(at) if hourly else _show(after, at) - _LONGEST_JUMP
+        times = _open(cron, start)
+        while True:
+            moment = _find_moment(times.get_next(datetime), at, is_exact=hourly)
+            if moment > latest:
+                latest = moment
+                yield moment
+
+    def find_latest(self, cron: str, zone: str, until: datetime) -> datetime:
+        at, hourly = ZoneInfo(zone), _is_hourly(cron)
+        start = until.astimezone(at) + _MINUTE if hourly else _show(until, at) + _LONGEST_JUMP
+        times = _open(cron, start)
+        while True:
+            moment = _find_moment(times.get_prev(datetime), at, is_exact=hourly)
+            if moment <= until:
+                return moment
+
+
+def _open(cron: str, start: datetime) -> croniter:
+    from croniter import croniter  # only where there are schedules
+
+    return croniter(cron, start)
+
+
+def _is_hourly(cron: str) -> bool:
+    fields = cron.split()
+    return fields[0] == "@hourly" or (len(fields) > 1 and fields[1] == "*")
+
+
+def _show(moment: datetime, zone: ZoneInfo) -> datetime:
+    """Returns what the clock on the wall shows."""
+    return moment.astimezone(zone).replace(tzinfo=None)
+
+
+def _find_moment(shown: datetime, zone: ZoneInfo, *, is_exact: bool) -> datetime:
+    """Returns when the clock shows that time first, or has passed it by a jump."""
+    if is_exact:
+        return shown.astimezone(UTC)
+    while True:
+        moment = shown.replace(tzinfo=zone).astimezone(UTC)
+        if _show(moment, zone) == shown:
+            return moment
+        shown += _MINUTE

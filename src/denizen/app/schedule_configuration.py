@@ -1,0 +1,50 @@
+"""The schedules of the open home folder, written to its configuration (`denizen.ports.schedule_configuration`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from denizen.app.configuration import HomeConfiguration
+from denizen.app.settings.problem import KeyPath
+from denizen.domain.errors import Conflict
+from denizen.domain.json import Json
+from denizen.domain.principal import Principal
+from denizen.engine.schedules.catalog import ScheduleCatalog
+from denizen.ports.configuration import ConfigurationChange
+
+SCHEDULES: KeyPath = ("schedules",)
+
+
+class HomeSchedules:
+    """Implements `denizen.ports.schedule_configuration.ScheduleConfiguration`."""
+
+    def __init__(self, catalog: ScheduleCatalog, configuration: HomeConfiguration) -> None:
+        self._catalog = catalog
+        self._configuration = configuration
+
+    async def add(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
+        if self._catalog.has(name):
+            raise schedule_exists(name)
+        section = {key: value for key, value in values.items() if value is not None}
+        return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
+
+    async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
+        self._catalog.find(name)
+        section = await self._configuration.find_value(f"schedules.{name}")
+        written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
+        wanted = {key: value for key, value in values.items() if value is not None or key in written}
+        changed: dict[KeyPath, Json] = {
+            (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value
+        }
+        return await self._configuration.put_values(by, changed)
+
+    async def remove(self, by: Principal, name: str) -> ConfigurationChange:
+        self._catalog.find(name)
+        return await self._configuration.put_values(by, {(*SCHEDULES, name): None})
+
+
+def schedule_exists(name: str) -> Conflict:
+    """For a name that is taken."""
+    return Conflict(
+        f"There is a schedule '{name}' already.", code="schedule_exists", fix="Choose another name, or change that one."
+    )

@@ -1,0 +1,161 @@
+"""The section `schedules`: prompts that agents get at set times, and the `Schedule` records that the engine runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
+
+from denizen.adapters.cron import is_cron
+from denizen.adapters.discord.client.settings import PLATFORM
+from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.fields import (
+    Section,
+    SomeText,
+    Text,
+    Zone,
+    at_most,
+    copy_fields,
+    default_section,
+    keep_template,
+    read_digits,
+    refuse,
+)
+from denizen.app.settings.hooks import HooksSection
+from denizen.app.settings.problem import ConfigProblem, suggest
+from denizen.app.settings.yaml_document import ConfigDocument
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import MAX_NAME_CHARS
+from denizen.domain.ids import AgentName
+from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.schedule import SCHEDULE_NAME, CatchUp, DeliveryRoute, Schedule, ScheduleConduct, ScheduleDelivery
+
+PROMPT_CHARS = 20_000
+LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
+_ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
+_TARGET = re.compile(r"[0-9]{1,20}")
+
+
+def _schedule_name(value: str) -> str:
+    if not SCHEDULE_NAME.fullmatch(value):
+        fix = "Use lower-case letters, digits, and _ - after the first character; 64 at most."
+        raise refuse("this cannot be the name of a schedule.", fix)
+    return value
+
+
+def _cron(value: str) -> str:
+    if not is_cron(value):
+        fix = "Write minute, hour, day, month and weekday, such as '0 9 * * mon-fri', or a name such as '@daily'."
+        raise refuse("this is no cron expression that comes true some day.", fix)
+    return value
+
+
+def _target(value: str) -> str:
+    if value and not _TARGET.fullmatch(value):
+        fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
+        raise refuse("this is not an id of Discord.", fix)
+    return value
+
+
+def _read_short_delivery(value: object) -> object:
+    return {"to": value} if isinstance(value, str) else value
+
+
+ScheduleName = Annotated[str, AfterValidator(_schedule_name)]
+Cron = Annotated[str, AfterValidator(_cron), WrapValidator(keep_template)]
+Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), WrapValidator(keep_template)]
+
+
+class DeliverySection(Section):
+    """Where the answer goes. `delivery: log` is the short form."""
+
+    to: Literal["log", "discord", "discord-dm"] = Field(
+        default="log",
+        description="`log`: it stays in the session; `discord`: into a channel; `discord-dm`: to a person.",
+    )
+    target: Target = Field(
+        default="", description="Id of the channel or the person; of a person, empty: an owner of the account."
+    )
+
+    @model_validator(mode="after")
+    def _has_target(self) -> Self:
+        if self.to == CHANNEL and not self.target:
+            fix = "Write delivery: {to: discord, target: '123456789012345678'}, with the id of the channel."
+            raise refuse("a delivery into a channel needs its id.", fix, key="target")
+        if self.to == LOG and self.target:
+            raise refuse("the log has no target.", "Write to: discord or to: discord-dm, or take the target out.")
+        return self
+
+    @property
+    def record(self) -> ScheduleDelivery:
+        return ScheduleDelivery(_ROUTES[self.to], "" if self.to == LOG else PLATFORM, self.target)
+
+
+class ScheduleSection(Section):
+    """A prompt that an agent gets at set times."""
+
+    cron: Cron = Field(description="When: minute, hour, day, month and weekday, or a name such as `@daily`.")
+    zone: Zone = Field(default="", description="Time zone of the expression; unset: that of the agent, or else UTC.")
+    prompt: Annotated[SomeText, at_most(PROMPT_CHARS)] = Field(description="What the agent is told.")
+    agent: Text = Field(default="", description="The agent that gets it; empty: the default agent.")
+    session: Annotated[Text, at_most(MAX_NAME_CHARS)] = Field(
+        default="", description="Name of the session; empty: `cron:NAME`. Schedules with the same one share it."
+    )
+    new_session: bool = Field(default=False, description="Whether each run begins a new session.")
+    model: Text = Field(default="", description="Alias or provider/model for the runs; empty: that of the agent.")
+    enabled: bool = Field(default=True, description="Whether it runs by itself.")
+    wake_agent: bool = Field(
+        default=True, description="Whether the agent answers. If not, the prompt is left in the session for later."
+    )
+    delivery: Annotated[DeliverySection, BeforeValidator(_read_short_delivery)] = default_section()
+    catch_up: CatchUp = Field(
+        default=CatchUp.SKIP,
+        description="What becomes of times at which the server was not there: `skip`, or `once`: one run for all.",
+    )
+    hooks: HooksSection = default_section(
+        "Calls of tools around each run, behind those of the agent. `{{last_run}}`, `{{last_run_epoch}}`, "
+        "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
+    )
+    owner: Text = Field(
+        default="", description="Who had an agent make it, as `platform_user:discord:ID`: it is theirs to change."
+    )
+
+
+def build_schedules(
+    sections: Mapping[str, ScheduleSection], agents: Mapping[AgentName, Agent], default_agent: AgentName
+) -> Mapping[str, Schedule]:
+    """Returns the schedules by name, in the order of the file."""
+    return {name: _build(name, section, agents, default_agent) for name, section in sections.items()}
+
+
+def _build(
+    name: str, section: ScheduleSection, agents: Mapping[AgentName, Agent], default_agent: AgentName
+) -> Schedule:
+    agent = AgentName(section.agent) or default_agent
+    return copy_fields(
+        section,
+        Schedule,
+        name=name,
+        agent=agent,
+        zone=section.zone or agent_timezone(agents[agent]),
+        conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
+    )
+
+
+def find_schedule_problems(
+    document: ConfigDocument, schedules: Mapping[str, ScheduleSection], default_agent: str, discord: DiscordSection
+) -> Iterator[ConfigProblem]:
+    """Yields a problem for each delivery that can never arrive."""
+    for name, section in schedules.items():
+        agent, delivery = section.agent or default_agent, section.delivery
+        if delivery.to == LOG:
+            continue
+        path, account = ("schedules", name, "delivery"), discord.accounts.get(agent)
+        if account is None:
+            fix = suggest(agent, discord.accounts, noun="accounts")
+            yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
+        elif delivery.to == DIRECT and not delivery.target and not account.owners:
+            fix = "Write the person's id as target, or channels.discord.owners."
+            yield document.problem(path, f"nobody is the owner of the account of '{agent}'.", fix)

@@ -1,0 +1,208 @@
+"""Schedules: prompts that an agent gets at set times, without anybody asking. Pure.
+
+Times are those of a cron expression in the schedule's own zone (`ports/schedules`). A time at which nothing ran is a
+run, too, with the reason, so that nobody has to guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from denizen.domain.hook import NO_HOOKS, Hooks, fill_args
+from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.record import record
+
+LATE_AFTER = timedelta(minutes=2)
+"""A time that is seen so much later was missed: the server was not there."""
+LAST_RUN, LAST_RUN_EPOCH = "last_run", "last_run_epoch"
+FIRST_LAST_RUN = timedelta(hours=1)
+"""A schedule that never ran is told that it ran so long ago."""
+SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class DeliveryRoute(StrEnum):
+    """The way of an answer: into the log alone, to a channel of a platform, or to a person there."""
+
+    LOG = "log"
+    CHANNEL = "channel"
+    DIRECT = "direct"
+
+
+class CatchUp(StrEnum):
+    """The fate of times that were missed: nothing, or one run for all of them."""
+
+    SKIP = "skip"
+    ONCE = "once"
+
+
+@record
+class ScheduleDelivery:
+    """`target` is the id of a channel, or of a person; without a person it is an owner of the account."""
+
+    to: DeliveryRoute = DeliveryRoute.LOG
+    platform: str = ""
+    target: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the way in the configuration, such as `log`, `discord` or `discord-dm`."""
+        match self.to:
+            case DeliveryRoute.LOG:
+                return self.to.value
+            case DeliveryRoute.CHANNEL:
+                return self.platform
+            case DeliveryRoute.DIRECT:
+                return f"{self.platform}-dm"
+
+
+@record(kw_only=True)
+class ScheduleConduct:
+    """How runs go. With `wake_agent` off, the prompt is only left in the session. `session` is the name of the session,
+    which begins anew with each run where `new_session` says so. `model` is empty for the agent's own.
+    """
+
+    session: str = ""
+    new_session: bool = False
+    model: str = ""
+    wake_agent: bool = True
+    delivery: ScheduleDelivery = ScheduleDelivery()
+    hooks: Hooks = NO_HOOKS
+
+
+@record(kw_only=True)
+class Schedule:
+    """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
+    the operator.
+    """
+
+    name: str
+    cron: str
+    zone: str
+    prompt: str
+    agent: AgentName
+    enabled: bool = True
+    catch_up: CatchUp = CatchUp.SKIP
+    owner: str = ""
+    conduct: ScheduleConduct = ScheduleConduct()
+
+    @property
+    def session_name(self) -> str:
+        return self.conduct.session or f"cron:{self.name}"
+
+    @property
+    def principal(self) -> Principal:
+        """The one on whose behalf its turns run. It has no role: what needs one, a schedule may not do."""
+        return Principal(PrincipalKind.SCHEDULE, self.name, self.name)
+
+    @property
+    def definition(self) -> str:
+        """A digest of when it runs. With another one, times begin to count anew."""
+        return derive("when", self.cron, self.zone, "on" if self.enabled else "off")
+
+
+@record
+class DueTimes:
+    """The latest time that has come, and how many before it nobody saw."""
+
+    at: datetime
+    earlier: int = 0
+
+
+class RunStatus(StrEnum):
+    """How a run went. WAITING: its turn is to begin; STARTED: its turn tells the rest; NOTED: the prompt was left in
+    the session; SKIPPED: the run before had not ended; MISSED: the server was not there; FAILED: no turn could begin.
+    """
+
+    WAITING = "waiting"
+    STARTED = "started"
+    NOTED = "noted"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+    FAILED = "failed"
+
+
+@record(kw_only=True)
+class ScheduleRun:
+    """One time of a schedule. `asked_by` is the key of who ran it by hand, empty for the clock. `note` tells people
+    why it did not run, or what was missed before it.
+    """
+
+    id: str
+    schedule: str
+    planned_at: datetime
+    seen_at: datetime
+    status: RunStatus
+    turn_id: TurnId | None = None
+    asked_by: str = ""
+    note: str = ""
+
+
+@record(kw_only=True)
+class ScheduleState:
+    """The memory of a schedule between runs. `looked_until` is the last time that was dealt with."""
+
+    name: str
+    definition: str
+    looked_until: datetime
+    last_run_at: datetime | None = None
+
+
+def planned_run_id(schedule: str, planned_at: datetime) -> str:
+    """Returns the id of the run at that time: it runs once, whoever sees it first."""
+    return derive("run", schedule, planned_at.astimezone(UTC).isoformat())
+
+
+def asked_run_id(schedule: str, key: str) -> str:
+    """Returns the id of the run that somebody asked for, with a key of their own."""
+    return derive("run", schedule, "asked", key)
+
+
+def plan_run(schedule: Schedule, due: DueTimes, *, is_busy: bool, now: datetime) -> ScheduleRun:
+    """Returns what becomes of times that have come. `is_busy`: the run before has not ended."""
+    is_late = now - due.at > LATE_AFTER
+    late = f"{_count_times(due.earlier + 1)} came while the server was not there" if is_late else ""
+    status, note = RunStatus.WAITING, f"{late}; this run is for all of them." if late else ""
+    if is_late and schedule.catch_up is CatchUp.SKIP:
+        status, note = RunStatus.MISSED, f"{late}."
+    elif is_busy:
+        status, note = RunStatus.SKIPPED, "The run before had not ended."
+    elif due.earlier and not is_late:
+        note = f"Before it, {_count_times(due.earlier)} came while the server was not there."
+    return ScheduleRun(
+        id=planned_run_id(schedule.name, due.at),
+        schedule=schedule.name,
+        planned_at=due.at,
+        seen_at=now,
+        status=status,
+        note=note,
+    )
+
+
+def _count_times(number: int) -> str:
+    return "1 time" if number == 1 else f"{number} times"
+
+
+def schedule_variables(
+    schedule: Schedule, run: ScheduleRun, *, last_run_at: datetime | None, last_response: str, next_task: str
+) -> Mapping[str, str]:
+    """Returns what the hooks of the run may tell."""
+    last = last_run_at or run.planned_at - FIRST_LAST_RUN
+    return {
+        LAST_RUN: last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
+        LAST_RUN_EPOCH: str(int(last.astimezone(UTC).timestamp())),
+        "last_response": last_response,
+        "next_task": next_task,
+    }
+
+
+def fill_prompt(prompt: str, variables: Mapping[str, str]) -> str:
+    """Returns the prompt with the times of the last run filled in. What others may have written, such as an earlier
+    answer, is not: it would be read as the owner's words.
+    """
+    times = {name: value for name, value in variables.items() if name in (LAST_RUN, LAST_RUN_EPOCH)}
+    return str(fill_args({"prompt": prompt}, times)["prompt"])

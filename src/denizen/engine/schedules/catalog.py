@@ -1,0 +1,139 @@
+"""Shows schedules to people: when each runs next, how its runs went and what they cost; and runs by hand."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.ids import fresh
+from denizen.domain.principal import Principal
+from denizen.domain.record import record
+from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun, asked_run_id
+from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.schedules.runner import ScheduleResources, has_open_run
+from denizen.ports.store import UnitOfWork
+
+
+@record
+class RunListing:
+    """A run with its turn, as far as one was opened."""
+
+    run: ScheduleRun
+    turn: Turn | None = None
+
+    @property
+    def outcome(self) -> str:
+        """How it went, in one word: that of the run, or where its turn began, `running` or how that ended."""
+        if self.run.status is not RunStatus.STARTED or self.turn is None:
+            return self.run.status.value
+        return "running" if self.turn.status is TurnStatus.OPEN else self.turn.status.value
+
+    @property
+    def reason(self) -> str:
+        """Why it went so; empty where there is nothing to tell."""
+        failure = self.turn.result.failure if self.turn else None
+        why = failure.message if failure else ""
+        if self.turn and self.turn.status is TurnStatus.SKIPPED:
+            why = "A hook found that there was nothing to do."
+        return " ".join(part for part in (self.run.note, why) if part)
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """The cost of its turn; None while that is not known."""
+        return self.turn.result.usage.cost_usd if self.turn and self.turn.status is not TurnStatus.OPEN else None
+
+
+@record
+class ScheduleListing:
+    """A schedule in force, when it runs next (None while it is off), and its newest run."""
+
+    schedule: Schedule
+    next_at: datetime | None
+    last: RunListing | None = None
+
+
+class ScheduleCatalog:
+    """The schedules of the configuration in force."""
+
+    def __init__(self, resources: ScheduleResources) -> None:
+        self._resources = resources
+        self._runtime, self._store, self._clock = resources.runtime, resources.store, resources.clock
+
+    async def list_schedules(self) -> Sequence[ScheduleListing]:
+        """Returns the schedules in the order of the configuration."""
+        found = self._runtime.current.schedules.values()
+        if not found:
+            return []
+        async with self._store.work(write=False) as work:
+            runs = await _with_turns(work, await work.schedules.list_newest())
+        newest = {each.run.schedule: each for each in runs}
+        return [self._show(each, newest.get(each.name)) for each in found]
+
+    async def get(self, name: str) -> ScheduleListing:
+        """Raises NotFound."""
+        schedule = self.find(name)
+        runs = await self.list_runs(name, limit=1)
+        return self._show(schedule, runs[0] if runs else None)
+
+    def has(self, name: str) -> bool:
+        return name in self._runtime.current.schedules
+
+    def find(self, name: str) -> Schedule:
+        """Raises NotFound."""
+        return find_schedule(self._runtime.current.schedules, name)
+
+    async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[RunListing]:
+        """Returns the runs of a schedule, or of all, the newest first; also of one that is gone."""
+        async with self._store.work(write=False) as work:
+            return await _with_turns(work, await work.schedules.list_runs(name, limit=limit))
+
+    async def run(self, name: str, by: Principal, *, key: str = "") -> ScheduleRun:
+        """Asks for a run now, also of a schedule that is off; the server begins it. The same `key` again asks for one
+        run. Raises NotFound, and Conflict while a run has not ended.
+        """
+        now = self._clock.now()
+        run = ScheduleRun(
+            id=asked_run_id(self.find(name).name, key or fresh("ask")),
+            schedule=name,
+            planned_at=now,
+            seen_at=now,
+            status=RunStatus.WAITING,
+            asked_by=by.key,
+        )
+        async with self._store.work() as work:
+            is_open = await has_open_run(work, name)
+            if is_open and run.id not in [each.id for each in await work.schedules.list_begun(name, limit=1)]:
+                raise Conflict(
+                    f"'{name}' runs at the moment.",
+                    code="schedule_runs",
+                    why="a schedule never runs beside itself",
+                    fix="Wait until it has ended.",
+                )
+            await work.schedules.add_run(run)
+        self._resources.changed.send()
+        return run
+
+    def _show(self, schedule: Schedule, last: RunListing | None) -> ScheduleListing:
+        next_at = self._resources.find_next(schedule, self._clock.now()) if schedule.enabled else None
+        return ScheduleListing(schedule, next_at, last)
+
+
+def find_schedule(schedules: Mapping[str, Schedule], name: str) -> Schedule:
+    """Returns the schedule of that name. Raises NotFound, naming the nearest."""
+    if name not in schedules:
+        near = difflib.get_close_matches(name, schedules, n=1)
+        known = f"Known schedules: {', '.join(sorted(schedules))}." if schedules else "There are none yet."
+        raise NotFound(
+            f"There is no schedule '{name[:64]}'.",
+            code="schedule_unknown",
+            fix=f"Did you mean '{near[0]}'?" if near else known,
+        )
+    return schedules[name]
+
+
+async def _with_turns(work: UnitOfWork, runs: Sequence[ScheduleRun]) -> Sequence[RunListing]:
+    turns = {turn.id: turn for turn in await work.turns.find_many({run.turn_id for run in runs if run.turn_id})}
+    return [RunListing(run, turns.get(run.turn_id) if run.turn_id else None) for run in runs]

@@ -1,0 +1,340 @@
+"""Runs schedules: finds the times that have come, writes each down as a run, and opens a turn for it.
+
+A run is written down in the same moment in which its time is dealt with, and its turn's id derives from the run's. So
+of several processes one runs it, and a crash neither loses nor repeats it: what waits is begun by the next process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from denizen.domain.approval import AskerReach
+from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place, own_place
+from denizen.domain.errors import DenizenError, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.ids import AgentName, MessageId, derive
+from denizen.domain.message import Author, Message, Role, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.record import record
+from denizen.domain.schedule import (
+    DeliveryRoute,
+    DueTimes,
+    RunStatus,
+    Schedule,
+    ScheduleRun,
+    ScheduleState,
+    fill_prompt,
+    plan_run,
+    schedule_variables,
+)
+from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.events.signal import Signal
+from denizen.engine.turn import TurnRunner
+from denizen.ports.schedules import CronTimes
+from denizen.ports.store import Store, UnitOfWork
+
+LOOK_EVERY_S = 20.0
+"""How often one looks for what nobody announced: a command may have asked for a run."""
+CONNECT_PATIENCE = timedelta(minutes=10)
+"""How long a run waits for the account that is to deliver it."""
+STALE_AFTER = timedelta(hours=1)
+"""A run that could not begin for so long, since nothing ran, is missed."""
+MAX_COUNTED = 1000
+"""So many missed times are counted."""
+PLATFORM = "schedule"
+"""The platform of sessions that no person has."""
+
+
+@record(kw_only=True)
+class ScheduleResources:
+    """The resources that all who work on schedules share. `changed` is sent when there may be something to do."""
+
+    runtime: Runtime
+    store: Store
+    clock: Clock
+    times: CronTimes
+    changed: Signal
+
+    def find_next(self, schedule: Schedule, after: datetime) -> datetime:
+        """Returns the first time of the schedule after that one."""
+        return next(self.times.list_after(schedule.cron, schedule.zone, after))
+
+
+ReadNextTask = Callable[[AgentName], str]
+"""Reads the agent's `next_task.md`; empty where there is none. Blocks."""
+
+_log = logging.getLogger("denizen.schedules")
+
+
+@record
+class _Target:
+    """Where a run is answered: the place, what is owed there, and how people can be asked about calls."""
+
+    place: Place
+    owed: ReplyTarget | None = None
+    reach: AskerReach = AskerReach.ELSEWHERE
+
+
+@dataclass(slots=True)
+class _WatchedSchedule:
+    """A schedule with what is known of it, and when it is due next."""
+
+    schedule: Schedule
+    state: ScheduleState
+    next_at: datetime
+
+
+class ScheduleRunner:
+    """One for a process. `run` runs what is due, until it is cancelled. Schedules are those in force at the moment."""
+
+    def __init__(
+        self, resources: ScheduleResources, turns: TurnRunner, channels: ConnectedAccounts, read_next_task: ReadNextTask
+    ) -> None:
+        self.resources = resources
+        self._runtime, self._store = resources.runtime, resources.store
+        self._clock, self._times = resources.clock, resources.times
+        self._turns = turns
+        self._channels = channels
+        self._read_next_task = read_next_task
+        self._watched: dict[str, _WatchedSchedule] = {}
+        self._generation = 0
+
+    async def run(self) -> None:
+        """Without schedules it waits for a change of the configuration, and does nothing else."""
+        while True:
+            changed = self.resources.changed.next
+            wait_s = await self.look()
+            with anyio.move_on_after(wait_s):
+                await changed.wait()
+
+    async def look(self) -> float | None:
+        """Runs what is due now. Returns how many seconds to wait for the next time, at most `LOOK_EVERY_S`; None
+        without schedules.
+        """
+        generation = self._runtime.current
+        if generation.number != self._generation:
+            await self._follow(generation.schedules)
+            self._generation = generation.number
+        if not self._watched:
+            return None
+        now = self._clock.now()
+        for watched in list(self._watched.values()):
+            if watched.schedule.enabled and (watched.next_at <= now or watched.state.looked_until > now):
+                await self._deal_with(watched, now)
+        await self._begin_waiting()
+        upcoming = min((each.next_at for each in self._watched.values() if each.schedule.enabled), default=None)
+        if upcoming is None:
+            return LOOK_EVERY_S
+        return min(max((upcoming - self._clock.now()).total_seconds(), 0.0), LOOK_EVERY_S)
+
+    # --- what is due -------------------------------------------------------------------------------------------------
+
+    async def _follow(self, schedules: Mapping[str, Schedule]) -> None:
+        """Takes over a new configuration. Where the times of a schedule are others, they count from now on."""
+        now = self._clock.now()
+        if not schedules and not self._watched:
+            return
+        async with self._store.work() as work:
+            known = {state.name: state for state in await work.schedules.list_states()}
+            for name in known.keys() - schedules.keys():
+                await work.schedules.remove(name)
+            for name, schedule in schedules.items():
+                state = known.get(name)
+                if state is None or state.definition != schedule.definition:
+                    last = state.last_run_at if state else None
+                    known[name] = ScheduleState(
+                        name=name, definition=schedule.definition, looked_until=now, last_run_at=last
+                    )
+                    await work.schedules.put(known[name])
+        self._watched = {name: self._watch(schedule, known[name]) for name, schedule in schedules.items()}
+
+    def _watch(self, schedule: Schedule, state: ScheduleState) -> _WatchedSchedule:
+        return _WatchedSchedule(schedule, state, self.resources.find_next(schedule, state.looked_until))
+
+    async def _deal_with(self, watched: _WatchedSchedule, now: datetime) -> None:
+        """Writes down what becomes of the times that have come. Where the clock was put back, they count anew, and
+        those that ran do not run again.
+        """
+        schedule, state = watched.schedule, watched.state
+        due = None if state.looked_until > now else self._find_due(schedule, state.looked_until, now)
+        until = due.at if due else now
+        async with self._store.work() as work:
+            is_first = await work.schedules.advance(schedule.name, before=state.looked_until, until=until)
+            if is_first and due is not None:
+                is_busy = await has_open_run(work, schedule.name)
+                run = plan_run(schedule, due, is_busy=is_busy, now=now)
+                if await work.schedules.add_run(run) and run.status is not RunStatus.WAITING:
+                    _log.warning("a schedule did not run: %s", run.note, extra={"schedule": schedule.name})
+            if not is_first:
+                states = await work.schedules.list_states()
+                state = next((each for each in states if each.name == schedule.name), state)
+        state = replace(state, looked_until=until) if is_first else state
+        self._watched[schedule.name] = self._watch(schedule, state)
+
+    def _find_due(self, schedule: Schedule, looked_until: datetime, now: datetime) -> DueTimes:
+        latest = self._times.find_latest(schedule.cron, schedule.zone, now)
+        earlier = 0
+        for time in self._times.list_after(schedule.cron, schedule.zone, looked_until):
+            if time >= latest or earlier >= MAX_COUNTED:
+                break
+            earlier += 1
+        return DueTimes(latest, earlier)
+
+    # --- beginning runs ----------------------------------------------------------------------------------------------
+
+    async def _begin_waiting(self) -> None:
+        async with self._store.work(write=False) as work:
+            waiting = await work.schedules.list_waiting()
+        for run in waiting:
+            await self._begin(run)
+
+    async def _begin(self, run: ScheduleRun) -> None:
+        """Begins the run, or writes down why it cannot begin. One whose account is away waits for it."""
+        now = self._clock.now()
+        watched = self._watched.get(run.schedule)
+        about = {"schedule": run.schedule, "run": run.id}
+        if now - run.seen_at > STALE_AFTER:
+            await self._end(run, RunStatus.MISSED, "The server was not there to begin it.")
+            return
+        try:
+            if watched is None:
+                raise NotFound(f"There is no schedule '{run.schedule}' any more.", code="schedule_unknown")
+            schedule = watched.schedule
+            target = await self._find_target(schedule)
+            if schedule.conduct.wake_agent:
+                await self._open_turn(schedule, run, target, now)
+            else:
+                await self._leave_note(schedule, run, now)
+        except Unavailable as error:  # tried again with the next look
+            if now - run.seen_at > CONNECT_PATIENCE:
+                await self._end(run, RunStatus.FAILED, error.explain())
+                _log.error("a schedule could not run: %s", error.message, extra=about | error.fields)
+        except DenizenError as error:
+            await self._end(run, RunStatus.FAILED, error.explain())
+            _log.error("a schedule could not run: %s", error.message, extra=about | error.fields)
+        else:
+            _log.info("a schedule runs", extra=about)
+
+    async def _end(self, run: ScheduleRun, status: RunStatus, note: str) -> None:
+        async with self._store.work() as work:
+            await work.schedules.set_status(run.id, status, note=note)
+
+    async def _open_turn(self, schedule: Schedule, run: ScheduleRun, target: _Target, now: datetime) -> None:
+        conduct, principal = schedule.conduct, schedule.principal
+        home = session_place(schedule)
+        async with self._store.work(write=False) as work:
+            states = await work.schedules.list_states()
+            begun = await work.schedules.list_begun(schedule.name, limit=2)
+            before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
+            last_turn = await work.turns.find(before) if before else None
+        variables = schedule_variables(
+            schedule,
+            run,
+            last_run_at=next((each.last_run_at for each in states if each.name == schedule.name), None),
+            last_response=last_turn.result.reply if last_turn else "",
+            next_task=await to_thread.run_sync(partial(self._read_next_task, schedule.agent)),
+        )
+        turn = await self._turns.submit(
+            TurnRequest(
+                agent=schedule.agent,
+                place=target.place,
+                sender=Sender(Author(principal.key, schedule.name), principal, target.reach),
+                parts=(TextPart(fill_prompt(schedule.prompt, variables)),),
+                platform_id=run.id,
+                owed=target.owed,
+                session=SessionChoice(home if home != target.place else None, is_new=conduct.new_session),
+                options=RequestOptions(model=conduct.model, variables=variables),
+            )
+        )
+        async with self._store.work() as work:
+            await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
+            await work.schedules.set_last_run(schedule.name, now)
+
+    async def _leave_note(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
+        """Leaves the prompt in the session, where the agent reads it in its next turn."""
+        async with self._store.work() as work:
+            conversation = await work.conversations.put(session_place(schedule), now=now)
+            begin = work.sessions.renew if schedule.conduct.new_session else work.sessions.current
+            session = await begin(conversation.id, schedule.agent, now=now)
+            await work.messages.add(
+                Message(
+                    id=MessageId(derive("msg", run.id, Role.USER)),
+                    conversation_id=conversation.id,
+                    role=Role.USER,
+                    author=Author(schedule.principal.key, schedule.name),
+                    parts=(TextPart(schedule.prompt),),
+                    created_at=now,
+                    session_id=session.id,
+                    platform_id=run.id,
+                )
+            )
+            await work.schedules.set_status(run.id, RunStatus.NOTED)
+            await work.schedules.set_last_run(schedule.name, now)
+
+    # --- where it is answered ----------------------------------------------------------------------------------------
+
+    async def _find_target(self, schedule: Schedule) -> _Target:
+        """Raises Unavailable (`account_away`) while the account is not connected, and what keeps it from ever writing
+        there.
+        """
+        delivery, agent = schedule.conduct.delivery, schedule.agent
+        if delivery.to is DeliveryRoute.LOG or not schedule.conduct.wake_agent:
+            return _Target(session_place(schedule))
+        channel = self._channels.find(delivery.platform, agent)
+        if channel is None:
+            raise Unavailable(
+                f"The account of {agent} is not connected to {delivery.platform}.",
+                code="account_away",
+                fix="Look at its token, or deliver to the log.",
+            )
+        owed = ReplyTarget(agent, may_be_silent=True)
+        if delivery.to is DeliveryRoute.DIRECT:
+            owners = self._runtime.current.account_policy_for(delivery.platform, agent).staff.owners
+            person = delivery.target or min(owners, default="")
+            if not person:
+                raise NeedsAttention(
+                    "Nobody is the owner of this account.",
+                    code="owner_unknown",
+                    fix="Name a person as the target of the delivery, or the owners of the account.",
+                )
+            return _Target(await channel.open_direct(person), owed, AskerReach.OTHERS)
+        async with self._store.work(write=False) as work:
+            room = await work.archive.find_room(delivery.platform, delivery.target)
+        if room is None:
+            raise NotFound(
+                f"The account of {agent} sees no channel {delivery.target}.",
+                code="channel_unknown",
+                fix="Name a channel that it may read and write in.",
+            )
+        kind, _, owner = schedule.owner.partition(":")
+        if kind == PrincipalKind.PLATFORM_USER:
+            asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
+            if not await channel.may_write(room.place, asker):
+                raise NotAllowed(
+                    f"The owner of '{schedule.name}' may not write there any more.",
+                    code="schedule_place",
+                    fix="Remove it, or deliver it elsewhere.",
+                )
+        return _Target(room.place, replace(owed, guild=room.guild), AskerReach.OTHERS)
+
+
+def session_place(schedule: Schedule) -> Place:
+    """The place of the session, which no person's request can name. Schedules with the same name of it share it."""
+    return own_place(PLATFORM, "schedules", schedule.session_name)
+
+
+async def has_open_run(work: UnitOfWork, name: str) -> bool:
+    """Whether a run of the schedule is to begin, or its turn has not ended."""
+    for run in await work.schedules.list_begun(name, limit=1):
+        turn = await work.turns.find(run.turn_id) if run.turn_id else None
+        return run.turn_id is None or (turn is not None and not turn.status.is_final)
+    return False

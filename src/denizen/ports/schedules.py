@@ -1,0 +1,72 @@
+"""The ports of schedules: when they are due, and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from denizen.domain.ids import TurnId
+from denizen.domain.schedule import RunStatus, ScheduleRun, ScheduleState
+
+
+class CronTimes(Protocol):
+    """The times of cron expressions in a zone. Where the clock is put back, a fixed hour comes once; where it is put
+    forward, a time that is left out comes when the clock has jumped. `*` hours are hours that pass.
+    """
+
+    def list_after(self, cron: str, zone: str, after: datetime) -> Iterator[datetime]:
+        """Yields the times after that one, without end."""
+        ...
+
+    def find_latest(self, cron: str, zone: str, until: datetime) -> datetime:
+        """Returns the last time that is not after `until`."""
+        ...
+
+
+class ScheduleRepository(Protocol):
+    """The states of schedules, by name, and their runs. Part of a unit of work."""
+
+    async def list_states(self) -> Sequence[ScheduleState]: ...
+
+    async def put(self, state: ScheduleState) -> None:
+        """Adds the state, or replaces the one of that name."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Removes the state. The runs stay."""
+        ...
+
+    async def advance(self, name: str, *, before: datetime, until: datetime) -> bool:
+        """Sets `looked_until`. False, and nothing changes, where it is not `before` any more: another process has
+        dealt with that time.
+        """
+        ...
+
+    async def set_last_run(self, name: str, at: datetime) -> None: ...
+
+    async def add_run(self, run: ScheduleRun) -> bool:
+        """Adds the run, in the place of the oldest where there are many. False when its id is there."""
+        ...
+
+    async def set_status(
+        self, run_id: str, status: RunStatus, *, turn_id: TurnId | None = None, note: str | None = None
+    ) -> None:
+        """Tells how the run goes on. Without a `note` it keeps the one that it has."""
+        ...
+
+    async def list_begun(self, name: str, *, limit: int) -> Sequence[ScheduleRun]:
+        """Returns the schedule's runs whose turn began or is to begin, the newest first."""
+        ...
+
+    async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[ScheduleRun]:
+        """Returns the schedule's runs, the newest first; those of all schedules for an empty name."""
+        ...
+
+    async def list_newest(self) -> Sequence[ScheduleRun]:
+        """Returns the newest run of each schedule."""
+        ...
+
+    async def list_waiting(self) -> Sequence[ScheduleRun]:
+        """Returns the runs whose turns are to begin, the oldest first."""
+        ...

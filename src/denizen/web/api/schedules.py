@@ -1,0 +1,154 @@
+"""`/api/schedules`: prompts that agents get at set times; running one now, and switching one. For owners and admins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from denizen.domain.ids import derive
+from denizen.engine.schedules.catalog import RunListing, ScheduleListing
+from denizen.web.http.auth import get_principal
+from denizen.web.http.dependencies import ScheduleServices
+from denizen.web.http.openapi import FLAG, ApiRoute, Operation, object_schema
+from denizen.web.http.request import (
+    IDEMPOTENCY_HEADER,
+    QueryParameter,
+    check_field_names,
+    field_error,
+    read_flag,
+    read_object,
+)
+from denizen.web.http.routing import Access
+from denizen_sdk.schedules import (
+    ScheduleConductInfo,
+    ScheduleDeliveryInfo,
+    ScheduleInfo,
+    ScheduleRunInfo,
+    ScheduleTimes,
+    StartedRun,
+)
+
+_LIMIT = QueryParameter(name="limit", default="20", low=1, high=500)
+
+
+class ScheduleRoutes:
+    """The routes of schedules."""
+
+    def __init__(self, services: ScheduleServices) -> None:
+        self._catalog = services.catalog
+        self._configuration = services.configuration
+
+    @property
+    def routes(self) -> list[ApiRoute]:
+        one = "/api/schedules/{schedule}"
+        return [
+            ApiRoute(
+                "GET",
+                "/api/schedules",
+                self.list_schedules,
+                Access.ADMIN,
+                Operation("The schedules, each with its next time and its last run", answer=list[ScheduleInfo]),
+            ),
+            ApiRoute("GET", one, self.get, Access.ADMIN, Operation("A schedule", answer=ScheduleInfo)),
+            ApiRoute(
+                "GET",
+                f"{one}/runs",
+                self.list_runs,
+                Access.ADMIN,
+                Operation("The runs of a schedule, the newest first", answer=list[ScheduleRunInfo], query=(_LIMIT,)),
+            ),
+            ApiRoute(
+                "POST",
+                f"{one}/run",
+                self.run,
+                Access.ADMIN,
+                Operation(
+                    "Run a schedule now, also one that is off",
+                    answer=StartedRun,
+                    status=202,
+                    headers=("Idempotency-Key",),
+                ),
+            ),
+            ApiRoute(
+                "PUT",
+                one,
+                self.switch,
+                Access.OWNER,
+                Operation(
+                    "Switch a schedule on or off, in the configuration",
+                    object_schema("enabled", enabled=FLAG),
+                    ScheduleInfo,
+                ),
+            ),
+        ]
+
+    async def list_schedules(self, request: Request) -> Response:
+        del request
+        return JSONResponse([asdict(schedule_to_wire(each)) for each in await self._catalog.list_schedules()])
+
+    async def get(self, request: Request) -> Response:
+        found = await self._catalog.get(request.path_params["schedule"])
+        return JSONResponse(asdict(schedule_to_wire(found)))
+
+    async def list_runs(self, request: Request) -> Response:
+        """Answers with the runs of a schedule that is gone, too."""
+        found = await self._catalog.list_runs(request.path_params["schedule"], limit=_LIMIT.read_number(request))
+        return JSONResponse([asdict(run_to_wire(each)) for each in found])
+
+    async def run(self, request: Request) -> Response:
+        """Answers at once; the run begins within a moment."""
+        by, key = get_principal(request), request.headers.get(IDEMPOTENCY_HEADER, "")
+        run = await self._catalog.run(
+            request.path_params["schedule"], by, key=derive("idem", by.key, key) if key else ""
+        )
+        return JSONResponse(asdict(StartedRun(run.id)), status_code=202)
+
+    async def switch(self, request: Request) -> Response:
+        body, name = await read_object(request), request.path_params["schedule"]
+        check_field_names(body, ("enabled",))
+        if "enabled" not in body:
+            raise field_error("enabled", "true or false")
+        await self._configuration.edit(get_principal(request), name, {"enabled": read_flag(body, "enabled")})
+        return JSONResponse(asdict(schedule_to_wire(await self._catalog.get(name))))
+
+
+def schedule_to_wire(listing: ScheduleListing) -> ScheduleInfo:
+    schedule, conduct = listing.schedule, listing.schedule.conduct
+    return ScheduleInfo(
+        name=schedule.name,
+        prompt=schedule.prompt,
+        agent=schedule.agent,
+        enabled=schedule.enabled,
+        times=ScheduleTimes(schedule.cron, schedule.zone, schedule.catch_up.value, _format_time(listing.next_at)),
+        conduct=ScheduleConductInfo(
+            session=schedule.session_name,
+            new_session=conduct.new_session,
+            model=conduct.model,
+            wake_agent=conduct.wake_agent,
+            delivery=ScheduleDeliveryInfo(conduct.delivery.name, conduct.delivery.target),
+        ),
+        owner=schedule.owner,
+        last=run_to_wire(listing.last) if listing.last else None,
+    )
+
+
+def run_to_wire(listing: RunListing) -> ScheduleRunInfo:
+    run, turn = listing.run, listing.turn
+    return ScheduleRunInfo(
+        id=run.id,
+        schedule=run.schedule,
+        planned_at=run.planned_at.isoformat(),
+        outcome=listing.outcome,
+        reason=listing.reason,
+        turn_id=run.turn_id or "",
+        asked_by=run.asked_by,
+        ended_at=_format_time(turn.closed_at if turn else None),
+        cost_usd=None if listing.cost_usd is None else str(listing.cost_usd),
+    )
+
+
+def _format_time(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None

@@ -1,0 +1,105 @@
+"""Schedules: prompts that agents get at set times, with their runs. Times are ISO 8601 in UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
+from denizen_sdk.records import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDeliveryInfo:
+    """Where answers go: `to` is log, discord or discord-dm; `target` the id of the channel or the person."""
+
+    to: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRunInfo:
+    """One time of a schedule. `outcome` is waiting, running, done, noted, skipped, missed, failed, cancelled or
+    refused, and `reason` says why. `asked_by` is empty for runs by the clock; `cost_usd` is None while it is unknown.
+    """
+
+    id: str
+    schedule: str
+    planned_at: str
+    outcome: str
+    reason: str = ""
+    turn_id: str = ""
+    asked_by: str = ""
+    ended_at: str | None = None
+    cost_usd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTimes:
+    """The times of a schedule. `next_at` is None while it is off."""
+
+    cron: str
+    zone: str
+    catch_up: str
+    next_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConductInfo:
+    """How the runs of a schedule go."""
+
+    session: str
+    new_session: bool
+    model: str
+    wake_agent: bool
+    delivery: ScheduleDeliveryInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleInfo:
+    """A schedule, with its newest run in `last`. `owner` is who had an agent make it."""
+
+    name: str
+    prompt: str
+    agent: str
+    enabled: bool
+    times: ScheduleTimes
+    conduct: ScheduleConductInfo
+    owner: str = ""
+    last: ScheduleRunInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """The answer to a request for a run."""
+
+    run: str
+
+
+class ScheduleCalls(ClientCalls):
+    """The calls of `/api/schedules`. All raise NetworkError, and ApiError (403 for everybody but owners and admins, 404
+    for an unknown schedule).
+    """
+
+    async def list_schedules(self) -> list[ScheduleInfo]:
+        """Returns the schedules in the order of the configuration."""
+        return await self._list(ScheduleInfo, "/api/schedules")
+
+    async def get_schedule(self, schedule: str) -> ScheduleInfo:
+        return await self._get(ScheduleInfo, f"/api/schedules/{quote_segment(schedule)}")
+
+    async def list_schedule_runs(self, schedule: str, *, limit: int = 20) -> list[ScheduleRunInfo]:
+        """Returns the runs of a schedule, the newest first; also of one that is gone."""
+        return await self._list(ScheduleRunInfo, f"/api/schedules/{quote_segment(schedule)}/runs", limit=limit)
+
+    async def run_schedule(self, schedule: str, *, idempotency_key: str = "") -> str:
+        """Asks for a run now, also of a schedule that is off. Returns the id of the run. Raises ApiError (409) while a
+        run has not ended.
+        """
+        path = f"/api/schedules/{quote_segment(schedule)}/run"
+        row = await self._connection.request("POST", path, headers=idempotency_headers(idempotency_key))
+        return from_json(StartedRun, row).run
+
+    async def switch_schedule(self, schedule: str, *, enabled: bool) -> ScheduleInfo:
+        """Switches a schedule on or off, in the configuration. For owners."""
+        path = f"/api/schedules/{quote_segment(schedule)}"
+        return from_json(ScheduleInfo, await self._connection.request("PUT", path, body={"enabled": enabled}))

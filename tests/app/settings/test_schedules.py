@@ -1,0 +1,102 @@
+"""The section `schedules`: off where it is empty, its defaults, and what is refused with the line and the reason."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule, ScheduleConduct, ScheduleDelivery
+from tests.app.home_folder import Home
+
+DISCORD = """\
+channels:
+  discord:
+    accounts: {denizen: "${TOKEN}"}
+"""
+
+
+def write(lines: str) -> str:
+    return "schedules:\n  news:\n" + "".join(f"    {line}\n" for line in lines.splitlines())
+
+
+def refuse(home: Home, text: str) -> Any:
+    """Returns the problem of a configuration that has one."""
+    with pytest.raises(InvalidInput) as raised:
+        home.load(text, TOKEN="t")
+    [problem] = cast("list[Any]", raised.value.context["problems"])
+    return problem
+
+
+@pytest.mark.proves("T-config-cron")
+def test_there_are_no_schedules_until_some_are_listed(home: Home) -> None:
+    assert home.load("").schedules == {}
+    assert list(home.load(write("cron: '@daily'\nprompt: News?")).schedules) == ["news"]
+
+
+def test_a_schedule_needs_its_times_and_its_prompt_only(home: Home) -> None:
+    assert home.load(write("cron: 0 9 * * *\nprompt: News?")).schedules["news"] == Schedule(
+        name="news", cron="0 9 * * *", zone="UTC", prompt="News?", agent=home.load("").default_agent
+    )
+
+
+def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
+    text = write(
+        "cron: 0 9 * * mon-fri\nzone: Europe/Berlin\nprompt: News?\nagent: denizen\nsession: diary\nnew_session: true\n"
+        "model: balanced\nenabled: false\nwake_agent: false\ndelivery: {to: discord, target: 123}\ncatch_up: once"
+    )
+    assert home.load(text + DISCORD, TOKEN="t").schedules["news"] == Schedule(
+        name="news",
+        cron="0 9 * * mon-fri",
+        zone="Europe/Berlin",
+        prompt="News?",
+        agent=home.load("").default_agent,
+        enabled=False,
+        catch_up=CatchUp.ONCE,
+        conduct=ScheduleConduct(
+            session="diary",
+            new_session=True,
+            model="balanced",
+            wake_agent=False,
+            delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"),
+        ),
+    )
+
+
+def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -> None:
+    agent = "agents: {denizen: {timestamps: {enabled: true, zone: Asia/Tokyo}}}\n"
+    assert home.load(agent + write("cron: '@daily'\nprompt: x")).schedules["news"].zone == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "message"),
+    [
+        ("cron: 0 9 31 2 *\nprompt: x", 3, "no cron expression"),
+        ("cron: 0 9 * *\nprompt: x", 3, "no cron expression"),
+        ("prompt: x\ncron: '@daily'\nzone: Europe/Berln", 5, "not a time zone"),
+        ("prompt: x\ncron: '@daily'\nagent: nobody", 5, "there is no agent 'nobody'"),
+        ("prompt: x\ncron: '@daily'\nmodel: none", 5, "there is no alias 'none'"),
+        ("prompt: x\ncron: '@daily'\ndelivery: discord", 5, "needs its id"),
+        ("prompt: x\ncron: '@daily'\ndelivery: {to: discord, target: general}", 5, "not an id of Discord"),
+        ("prompt: x\ncron: '@daily'\ndelivery: {target: 1}", 5, "the log has no target"),
+        ("prompt: x\ncron: '@daily'\ndelivery: {to: discord, target: 1}", 5, "has no account"),
+        ("prompt: ' '\ncron: '@daily'", 3, "must not be empty"),
+        ("cron: '@daily'", 2, "prompt"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_line_and_reason(home: Home, lines: str, line: int, message: str) -> None:
+    problem = refuse(home, write(lines))
+    assert (problem["line"], message in str(problem)) == (line, True), problem
+
+
+def test_a_message_to_the_owner_needs_an_owner(home: Home) -> None:
+    text = write("prompt: x\ncron: '@daily'\ndelivery: discord-dm")
+    assert "nobody is the owner" in refuse(home, text + DISCORD)["message"]
+    owned = home.load(text + DISCORD + "    owners: [7]\n", TOKEN="t").schedules["news"]
+    assert owned.conduct.delivery == ScheduleDelivery(DeliveryRoute.DIRECT, "discord")
+
+
+@pytest.mark.parametrize("name", ["News", "a b", "ä", "-x", "x" * 65])
+def test_a_name_that_would_not_fit_a_path_or_a_command_is_refused(home: Home, name: str) -> None:
+    assert "name of a schedule" in refuse(home, f'schedules: {{"{name}": {{cron: "@daily", prompt: x}}}}')["message"]

@@ -1,0 +1,229 @@
+"""Schedules of a home folder: over HTTP, in the SDK and on their pages, written to the file with its comments."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+import httpx2
+import pytest
+
+from denizen.app.build import Denizen
+from denizen.app.configuration import HomeConfiguration
+from denizen.app.reload import Reloader
+from denizen.app.schedule_configuration import HomeSchedules
+from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.ids import AgentName, SessionId, TurnId
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Room
+from denizen.domain.schedule import DeliveryRoute, ScheduleDelivery
+from denizen.engine.schedules.own_schedules import MAX_OWN, OwnSchedules
+from denizen.ports.toolset import CallOptions, CallScope
+from denizen.web.http.dependencies import ScheduleServices
+from denizen_sdk import ApiError, DenizenClient
+from tests.app.component_web_fixture import read_words
+from tests.app.home_folder import LAB, Home, open_home
+from tests.web.knowledge_web_fixture import OWNER
+from tests.web.test_source_pages import Browser
+from tests.web_fixture import ADA, ANN, LOCAL, WebFixture, make_hello_model, open_web
+
+pytestmark = pytest.mark.anyio
+
+TEXT = f"""# Ours.
+{LAB}
+schedules:
+  # Every morning.
+  news:
+    cron: 0 9 * * *  # at nine
+    prompt: What is new?
+"""
+
+
+@dataclass
+class Served:
+    """A home folder whose schedules are served: `olga` is an owner, `ada` an admin."""
+
+    home: Home
+    denizen: Denizen
+    web: WebFixture
+    olga: Browser
+    ada: Browser
+
+    @property
+    def text(self) -> str:
+        return self.home.config.read_text(encoding="utf-8")
+
+    def client(self, key: str) -> DenizenClient:
+        return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(self.web.app))
+
+
+@asynccontextmanager
+async def open_schedules(home: Home, text: str = TEXT) -> AsyncGenerator[Served]:
+    async with open_home(home, text) as denizen:
+        files = HomeConfiguration(denizen, Reloader(denizen))
+        services = ScheduleServices(denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, files))
+        async with (
+            open_web(make_hello_model(), keys=[OWNER, ADA, ANN], configuration=files, schedules=services) as web,
+            web.client() as client,
+        ):
+            yield Served(home, denizen, web, Browser(client, "key-of-olga"), Browser(client, "key-of-ada"))
+
+
+@pytest.mark.proves("T-http-cron", "T33")
+async def test_a_schedule_is_switched_over_http_in_the_file_and_in_force_at_once(home: Home) -> None:
+    async with open_schedules(home) as server, server.client("key-of-olga") as olga:
+        off = await olga.switch_schedule("news", enabled=False)
+        assert (off.enabled, off.times.next_at) == (False, None)
+        assert server.text == TEXT.replace("new?\n", "new?\n    enabled: false\n")
+        assert not server.denizen.runtime.current.schedules["news"].enabled
+        on = await olga.switch_schedule("news", enabled=True)
+        assert on.times.next_at is not None
+        assert "# at nine" in server.text and "# Every morning." in server.text
+
+
+@pytest.mark.proves("T-http-cron", "T33")
+async def test_a_schedule_is_run_over_http_and_its_run_can_be_seen(home: Home) -> None:
+    async with open_schedules(home) as server, server.client("key-of-ada") as ada:
+        first = await ada.run_schedule("news", idempotency_key="once")
+        assert await ada.run_schedule("news", idempotency_key="once") == first
+        with pytest.raises(ApiError, match="runs at the moment"):
+            await ada.run_schedule("news")
+        [run] = await ada.list_schedule_runs("news")
+        assert (run.id, run.outcome, run.asked_by) == (first, "waiting", "api_key:ada")
+        [listed] = await ada.list_schedules()
+        assert listed.last == run and listed == await ada.get_schedule("news")
+
+
+async def test_members_see_no_schedules_and_admins_do_not_switch_them(home: Home) -> None:
+    async with open_schedules(home) as server, server.client("key-of-ann") as ann, server.client("key-of-ada") as ada:
+        for call in (ann.list_schedules(), ann.run_schedule("news"), ada.switch_schedule("news", enabled=False)):
+            with pytest.raises(ApiError) as refused:
+                await call
+            assert refused.value.status == 403
+        with pytest.raises(ApiError, match="no schedule 'nws'") as unknown:
+            await ada.run_schedule("nws")
+        assert unknown.value.status == 404
+        assert server.text == TEXT
+
+
+async def test_a_schedule_is_added_changed_switched_and_removed_by_forms(home: Home) -> None:
+    async with open_schedules(home) as server:
+        olga, path = server.olga, "/admin/schedules/tidy"
+        form = {"name": "tidy", "cron": "@daily", "prompt": "Tidy up.", "wake_agent": "yes", "to": "log"}
+        assert (await olga.send("/admin/add-schedule", **form)).headers["location"] == f"{path}?done=added"
+        assert "  tidy:\n    cron: '@daily'\n    prompt: Tidy up.\n" in server.text
+        assert "@daily (UTC)" in read_words(await olga.read("/admin/schedules"))
+        changed = {**form, "zone": "UTC", "cron": "0 7 * * *", "new_session": "yes"}
+        assert (await olga.send(path, **changed)).status_code == 303
+        assert "  tidy:\n    cron: 0 7 * * *\n    prompt: Tidy up.\n    new_session: true\n" in server.text
+        assert (await olga.send(f"{path}/switch", off="yes")).status_code == 303
+        assert "Off" in read_words(await olga.read(path))
+        assert (await olga.send(f"{path}/run")).status_code == 303
+        assert "waiting" in read_words(await server.ada.read(path))
+        assert (await olga.send(f"{path}/remove")).status_code == 303
+        assert server.text == TEXT
+
+
+async def test_a_form_that_cannot_run_is_refused_with_the_reason_and_keeps_what_was_typed(home: Home) -> None:
+    async with open_schedules(home) as server:
+        form = {"name": "tidy", "cron": "0 9 31 2 *", "prompt": "Tidy up.", "to": "discord"}
+        page = await server.olga.send("/admin/add-schedule", **form)
+        assert page.status_code == 400
+        assert "no cron expression" in read_words(page.text) and "0 9 31 2 *" in page.text
+        taken = await server.olga.send("/admin/add-schedule", **{**form, "name": "news", "to": "log"})
+        assert taken.status_code == 409
+        assert (await server.ada.send("/admin/schedules/news/remove")).status_code == 403
+        assert server.text == TEXT
+
+
+DISCORD = """
+default_agent: denizen
+agents: {denizen: {}}
+channels: {discord: {accounts: {denizen: "${TOKEN}"}}}
+"""
+ROOM = Room("discord", "12", "general", guild="1")
+
+
+def scope_of(user: str, key: str = "") -> CallScope:
+    """A call that somebody wants in the open channel."""
+    return CallScope(
+        agent=AgentName("denizen"),
+        principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{user}", user),
+        place=ROOM.place,
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
+        account=AgentName("denizen"),
+        options=CallOptions(idempotency_key=key),
+    )
+
+
+@asynccontextmanager
+async def open_own(home: Home) -> AsyncGenerator[tuple[Served, OwnSchedules]]:
+    home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
+    async with open_schedules(home, TEXT + DISCORD) as server:
+        own = server.denizen.generation_deps.skills.schedules
+        files = HomeConfiguration(server.denizen, Reloader(server.denizen))
+        own.open_configuration(HomeSchedules(server.denizen.schedule_catalog, files))
+        async with server.denizen.services.store.work() as work:
+            await work.archive.put_room(ROOM)
+        yield server, own
+
+
+async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: Home) -> None:
+    async with open_own(home) as (server, own):
+        ana, ben = own.open(scope_of("7", "call")), own.open(scope_of("8"))
+        made = await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin")
+        assert await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin") == made
+        kept = server.denizen.runtime.current.schedules["tea"]
+        assert (kept.owner, kept.agent, kept.prompt) == ("platform_user:discord:7", "denizen", "Tell of ${TOKEN}.")
+        assert kept.conduct.delivery == ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "12")
+        assert ([each.name for each in await ana.list()], await ben.list()) == (["tea"], [])
+        for call in (ben.remove("tea"), ben.switch("tea", is_on=False), ben.run("tea"), ana.remove("news")):
+            with pytest.raises(NotFound, match="You have no schedule"):
+                await call
+        with pytest.raises(Conflict):
+            await ben.add("tea", "0 9 * * *", "Mine.")
+        assert (await ana.switch("tea", is_on=False)).next_at is None
+        await ana.run("tea")
+        await ana.run("tea")
+        assert len(await server.denizen.schedule_catalog.list_runs("tea")) == 1
+        await ana.remove("tea")
+        assert server.text == TEXT + DISCORD
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "error"),
+    [("*/10 * * * *", "", LimitExceeded), ("0 9 31 2 *", "", InvalidInput), ("0 9 * * *", "Mars/Sea", InvalidInput)],
+)
+async def test_schedules_of_people_run_neither_often_nor_at_times_that_are_none(
+    home: Home, cron: str, zone: str, error: type[Exception]
+) -> None:
+    async with open_own(home) as (server, own):
+        with pytest.raises(error):
+            await own.open(scope_of("7")).add("tea", cron, "Tea.", zone=zone)
+        assert server.text == TEXT + DISCORD
+
+
+async def test_one_person_has_ten_schedules_and_programs_none(home: Home) -> None:
+    async with open_own(home) as (_, own):
+        ana = own.open(scope_of("7"))
+        for number in range(MAX_OWN):
+            await ana.add(f"tea-{number}", "0 16 * * *", "Tea.")
+        with pytest.raises(LimitExceeded):
+            await ana.add("more", "0 16 * * *", "Tea.")
+        loop = replace(scope_of("7"), principal=Principal(PrincipalKind.SCHEDULE, "tea-1", "tea-1"))
+        with pytest.raises(NotAllowed):
+            await own.open(loop).add("loop", "0 16 * * *", "Tea.")
+
+
+@pytest.mark.proves("T27")
+async def test_the_hooks_of_a_schedule_stand_behind_those_of_its_agent_and_must_have_a_tool(home: Home) -> None:
+    hooks = "    hooks: {before_run: {tool: calculator, args: {expression: '{{last_run_epoch}}'}}}\n"
+    async with open_schedules(home, TEXT + hooks) as server:
+        current = server.denizen.runtime.current
+        [hook] = current.trigger_hooks["schedule:news"].before
+        assert hook.tool == "calculator"
+        home.write(TEXT + hooks.replace("calculator", "calculater"))
+        with pytest.raises(InvalidInput, match=r"schedules.news.hooks.before_run.tool: there is no tool 'calculater'"):
+            await Reloader(server.denizen).reload()
