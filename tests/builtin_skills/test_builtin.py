@@ -34,6 +34,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
+    "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -111,7 +112,8 @@ TOKENS: Mapping[str, int] = {
     "members": 450,
     "components": 300,
     "questions": 75,
-    "browser": 200,
+    "browser": 135,
+    "mail": 450,
 }
 """What each of the others may cost."""
 

@@ -25,6 +25,7 @@ from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.log_files import LogFiles
+from denizen.adapters.mail import ImapMailbox
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_sql_reader, open_store
@@ -331,6 +332,7 @@ def _build_denizen(
         search=knowledge.search,
         sandbox=adapters.sandbox,
         browser=adapters.browser,
+        mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(

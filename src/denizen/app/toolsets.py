@@ -45,6 +45,7 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
+from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -99,6 +100,7 @@ class SkillDeps:
     search: SearchDocuments
     sandbox: Sandbox
     browser: PageBrowser
+    mailbox: Mailbox
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -152,6 +154,7 @@ def build_skill_services(
         download=fetcher.download,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
+        mailbox=deps.mailbox,
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

@@ -40,6 +40,7 @@ BUILTIN: tuple[str, ...] = (
     "admin",
     "questions",
     "browser",
+    "mail",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -60,6 +61,7 @@ OPT_IN: frozenset[str] = frozenset(
         "schedules",
         "questions",
         "browser",
+        "mail",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -31,6 +31,7 @@ from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
+from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
@@ -106,10 +107,14 @@ __all__ = [
     "LogEntry",
     "LogFilter",
     "LogStatistics",
+    "MailAccount",
+    "MailServer",
+    "Mailbox",
     "MemoryAccess",
     "MemoryItem",
     "NotAllowed",
     "NotFound",
+    "OutgoingMail",
     "OwnSchedule",
     "OwnerQuestions",
     "OwnerServices",
@@ -123,6 +128,7 @@ __all__ = [
     "Principal",
     "PrincipalKind",
     "ProgramResult",
+    "ReceivedMail",
     "ReminderAccess",
     "ScheduleAccess",
     "ScopedServices",

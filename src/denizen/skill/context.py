@@ -21,6 +21,7 @@ from denizen.domain.tool import ToolResult
 from denizen.ports.browser import PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
+from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import (
     AdministrationAccess,
@@ -235,6 +236,7 @@ class SkillServices:
     download: Download | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
+    mailbox: Mailbox | None = None
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -351,6 +353,11 @@ class ToolContext:
     def browser(self) -> PageBrowser | None:
         """Pages of the web, one for each turn; for built-in skills only."""
         return self._services.browser
+
+    @property
+    def mailbox(self) -> Mailbox | None:
+        """Mail by IMAP and SMTP; for built-in skills only."""
+        return self._services.mailbox
 
     @property
     def call_tool(self) -> CallTool:
