@@ -23,6 +23,7 @@ from denizen.domain.ids import derive
 from denizen.ports.mail import MailAccount, MailServer, MailSummary, OutgoingMail, ReceivedMail
 
 TIMEOUT_S = 20.0
+GOODBYE_S = 2.0
 MAX_BYTES = 2_000_000
 """How much of one mail is read."""
 MAX_RECIPIENTS = 20
@@ -135,8 +136,21 @@ async def _open_imap(account: MailAccount) -> AsyncGenerator[Any]:
         raise _away(server, error) from error
     finally:
         if imap is not None:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(2), suppress(Exception):
-                await imap.logout()
+            await _leave(imap)
+
+
+async def _leave(imap: Any) -> None:  # noqa: ANN401 - untyped
+    """Says goodbye, and closes the connection, which the library leaves to the server."""
+    from aioimaplib import AioImapException
+
+    with (
+        anyio.CancelScope(shield=True),
+        anyio.move_on_after(GOODBYE_S),
+        suppress(OSError, TimeoutError, AioImapException),
+    ):
+        await imap.logout()
+    if imap.protocol is not None and imap.protocol.transport is not None:
+        imap.protocol.transport.close()
 
 
 async def _append(imap: Any, folder: str, mail: EmailMessage, flags: str) -> None:  # noqa: ANN401 - untyped
