@@ -31,6 +31,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
+    "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
@@ -95,6 +96,7 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
     "admin": 1500,
@@ -121,6 +123,10 @@ TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
     "browser": 135,
     "chart": 300,
+    "tasks": 210,
+    "task_query": 170,
+    "projects": 145,
+    "documents": 130,
     "query_logs": 190,
     "admin_create_agent": 125,
     "search_archive": 140,

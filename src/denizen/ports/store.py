@@ -37,6 +37,7 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.projects import ProjectRepository, TaskChangeRepository
 from denizen.ports.questions import QuestionRepository
 from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
@@ -396,6 +397,10 @@ class UnitOfWork(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def projects(self) -> ProjectRepository: ...
+    @property
+    def task_changes(self) -> TaskChangeRepository: ...
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property

@@ -24,6 +24,19 @@ from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.project import (
+    Project,
+    ProjectDocument,
+    ProjectDraft,
+    ProjectStatus,
+    Task,
+    TaskDetails,
+    TaskDraft,
+    TaskQuery,
+    TaskStatus,
+    read_project_status,
+    read_task_status,
+)
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
@@ -65,6 +78,7 @@ from denizen.skill.services import (
     PlannedReminder,
     PlatformActions,
     ProgramResult,
+    ProjectAccess,
     ReminderAccess,
     ScheduleAccess,
     SkillEditor,
@@ -128,6 +142,11 @@ __all__ = [
     "Principal",
     "PrincipalKind",
     "ProgramResult",
+    "Project",
+    "ProjectAccess",
+    "ProjectDocument",
+    "ProjectDraft",
+    "ProjectStatus",
     "ReceivedMail",
     "ReminderAccess",
     "ScheduleAccess",
@@ -143,6 +162,11 @@ __all__ = [
     "SqlRows",
     "Taint",
     "TalkFilters",
+    "Task",
+    "TaskDetails",
+    "TaskDraft",
+    "TaskQuery",
+    "TaskStatus",
     "Tier",
     "Tool",
     "ToolCallLog",
@@ -159,6 +183,8 @@ __all__ = [
     "parse_period",
     "quote_untrusted",
     "rank_by_words",
+    "read_project_status",
+    "read_task_status",
     "run_in_thread",
     "split_passages",
     "truncate",

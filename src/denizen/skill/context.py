@@ -32,6 +32,7 @@ from denizen.skill.services import (
     MemoryAccess,
     OwnerQuestions,
     PlatformActions,
+    ProjectAccess,
     ReminderAccess,
     RunProgram,
     RunShell,
@@ -150,6 +151,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenProjects(Protocol):
+    """Returns projects and tasks as the call of this scope may see and change them; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ProjectAccess | None: ...
+
+
 class OpenSchedules(Protocol):
     """Returns the schedules of the asker for the call of this scope; None where there are none."""
 
@@ -208,6 +215,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
 
@@ -412,6 +420,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def projects(self) -> ProjectAccess | None:
+        """Projects and tasks of those who read along."""
+        return self._services.scoped.open_projects(self._scope)
 
     @cached_property
     def schedules(self) -> ScheduleAccess | None:

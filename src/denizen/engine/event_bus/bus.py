@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 import anyio
 
 from denizen.domain.approval import AskerReach
-from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, list_places, show_field
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
@@ -28,7 +27,7 @@ from denizen.domain.event_listener import (
     find_listeners,
     plan_retry,
 )
-from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
@@ -38,18 +37,16 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
 from denizen.engine.events.signal import Signal
 from denizen.engine.intake.rate_limiter import take_rate
-from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
-from denizen.ports.store import Store, UnitOfWork
+from denizen.ports.store import UnitOfWork
 
 LOOK_EVERY_S = 20.0
 """How often one looks for what nobody announced: another process may have kept an event, and turns end."""
 LOOK_AT = 100
 """How many deliveries are looked at in one go."""
-DISCORD = "discord"
-UNTIL_CHANGED = timedelta(seconds=30)
 
 _RETRIED = (Unavailable, LimitExceeded)
 _log = logging.getLogger("denizen.events")
@@ -68,20 +65,14 @@ class EventBus:
     """One for a process. `publish` keeps events, `run` delivers them. Listeners are those in force at the moment."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        store: Store,
-        clock: Clock,
-        turns: TurnRunner,
-        channels: ConnectedAccounts,
-        outbox: DeliveryOutbox,
+        self, runtime: Runtime, services: EngineServices, turns: TurnRunner, channels: ConnectedAccounts
     ) -> None:
         self._runtime = runtime
-        self._store = store
-        self._clock = clock
+        self._store = services.store
+        self._clock = services.clock
         self._turns = turns
         self._channels = channels
-        self._outbox = outbox
+        self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
     def awaits(self, kind: str) -> bool:
@@ -167,7 +158,7 @@ class EventBus:
             if len(due) < LOOK_AT:
                 break
         async with self._store.work(write=False) as work:
-            upcoming = await work.events.find_next_due(after=now)
+            upcoming = await work.events.find_upcoming(after=now)
         return LOOK_EVERY_S if upcoming is None else min((upcoming - now).total_seconds(), LOOK_EVERY_S)
 
     async def _deliver(self, delivery: EventDelivery) -> None:
@@ -247,7 +238,7 @@ class EventBus:
         channel = target.channel
         assert channel is not None  # a post has a channel, as the settings check
         now, text = self._clock.now(), write_post(event, action.message)
-        policy = self._runtime.current.account_policy_for(DISCORD, action.agent)
+        policy = self._runtime.current.account_policy_for(action.platform, action.agent)
         said = Announcement(target.place, "", text, key=delivery.attempt_id)
         welcome = {form.strip("<@>"): form for form in list_mentioned(event, action.message)}
         pieces = [
@@ -264,7 +255,7 @@ class EventBus:
             done = replace(delivery, status=EventDeliveryStatus.DONE, note="")
             if await work.events.update(done, attempts=delivery.attempts):
                 await work.outbox.add(pieces)
-        self._outbox.wake(DISCORD, action.agent)
+        self._outbox.wake(action.platform, action.agent)
 
     async def _find_target(self, listener: EventListener) -> _Target:
         """Raises Unavailable (`account_away`) while the account is not connected, NotFound for a channel that it does
@@ -273,18 +264,18 @@ class EventBus:
         action = listener.action
         if not action.channel:
             return _Target(session_place(listener))
-        channel = self._channels.find(DISCORD, action.agent)
+        channel = self._channels.find(action.platform, action.agent)
         if channel is None:
             raise Unavailable(
-                f"The account of {action.agent} is not connected to Discord.",
+                f"The account of {action.agent} is not connected to {action.platform}.",
                 code="account_away",
                 fix="Look at its token, or take the channel out.",
             )
         async with self._store.work(write=False) as work:
-            room = await work.archive.find_room(DISCORD, action.channel)
+            room = await work.archive.find_room(action.platform, action.channel)
         if room is None:
             raise NotFound(
-                f"The account of {action.agent} sees no channel {action.channel} on Discord.",
+                f"The account of {action.agent} sees no channel {action.channel} on {action.platform}.",
                 code="channel_unknown",
                 fix="Name a channel that it may read and write in.",
             )
@@ -348,8 +339,3 @@ def _explain(turn: Turn) -> str:
     failure = turn.result.failure
     said = failure.message if failure else f"Its turn was {turn.status}."
     return f"{said} (turn {turn.id})"
-
-
-def list_agents(listeners: Sequence[EventListener]) -> frozenset[AgentName]:
-    """Returns the agents that listeners have answer or post."""
-    return frozenset(each.action.agent for each in listeners)
