@@ -89,7 +89,9 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         status="open",
         issue="automation",
     ),
-    Requirement("V-skill-email", "1.6", "An agent can list, read and answer mail.", status="open", issue="automation"),
+    Requirement(
+        "V-skill-email", "1.6", "An agent can list, read and answer mail.", status="covered", issue="automation"
+    ),
     Requirement(
         "V-skill-voice",
         "1.6",

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.log_files import LogFiles
+from denizen.adapters.mail import ImapMailbox
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_sql_reader, open_store
@@ -214,6 +217,7 @@ class _Adapters:
     embedders: EmbedderPool
     mcp: McpPool
     sandbox: Sandbox
+    browser: ChromiumBrowser
 
 
 @asynccontextmanager
@@ -260,6 +264,8 @@ async def _open_adapters(
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
     stack.push_async_callback(embedders.aclose)
+    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named).check)
+    stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
         durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
@@ -267,6 +273,7 @@ async def _open_adapters(
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
+        browser=browser,
     )
 
 
@@ -291,6 +298,7 @@ def _build_denizen(
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        free_turn=adapters.browser.close,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
@@ -334,6 +342,8 @@ def _build_denizen(
         library=knowledge.library,
         search=knowledge.search,
         sandbox=adapters.sandbox,
+        browser=adapters.browser,
+        mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
