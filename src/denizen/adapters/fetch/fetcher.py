@@ -75,8 +75,8 @@ class WebFetcher:
         return tuple(map(str, await self._make_network().check(host, port)))
 
     def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
-        """Returns whether the connection of such a program, from `own`, leads back to this machine: `fetch` would refuse
-        it then, before anything is sent.
+        """Returns whether the connection of such a program, from `own`, leads back to this machine: `fetch` would
+        refuse it then, before anything is sent.
         """
         return self._make_network().leads_back(own, host, port, ip_address(address))
 
