@@ -128,15 +128,15 @@ async def run() -> None:
     with tempfile.TemporaryDirectory() as folder, run_model() as model:
         home = make_home(Path(folder) / "pages", model.port)
         with run_server(home) as server:
-            async with open_site(server) as site:
+            async with open_site(f"http://127.0.0.1:{server.port}") as site:
                 await make_long_chat(site, home)
                 show(await measure_paints(site, server), loop_ms)
                 show(await measure_chat(site), loop_ms)
 
 
 @asynccontextmanager
-async def open_site(server: Process) -> AsyncGenerator[Site]:
-    url = f"http://127.0.0.1:{server.port}"
+async def open_site(url: str) -> AsyncGenerator[Site]:
+    """Makes the first account of a server that nobody has used."""
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
         context = await browser.new_context()

@@ -25,6 +25,7 @@ from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.build import open_delegations
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
@@ -47,6 +48,7 @@ from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.delegation.tools import DelegationTools
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.event_bus.bus import EventBus
 from denizen.engine.event_bus.log import EventLog
@@ -296,6 +298,9 @@ async def open_web(
     )
     services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
     turns = TurnRunner(runtime, services)
+    if any(agent.tool_access.delegates_to for agent in known):
+        tools = DelegationTools(open_delegations(runtime, services, turns), {agent.name: agent for agent in known})
+        await runtime.swap(replace(runtime.current, toolsets=(*toolsets, tools)))
     bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
@@ -313,6 +318,7 @@ async def open_web(
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
             limiter=limiter,
+            open_delegations=partial(open_delegations, runtime, services, turns),
             calls=calls,
             replay=partial(replay_turn, runtime, services),
             assistant=assistant,

@@ -37,7 +37,10 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         ),
         "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
         "agent_defaults": "What holds for all agents.",
-        "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
+        "agents": (
+            "The agents. Persona files are read from `agents/NAME/` in the home folder. For `hooks` see "
+            "[run tools before and after each turn](../how-to/run-tools-around-turns.md)."
+        ),
         "default_agent": "Who answers when nobody is named.",
         "channels": "Where agents can be talked to.",
         "channels.discord": (

@@ -23,6 +23,7 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
+from denizen.app.build import open_delegations
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
 from denizen.app.users import assemble_users
 from denizen.domain.archiving import ArchivePolicy
@@ -137,6 +138,7 @@ def _open_dependencies() -> WebDependencies:
             statistics=UsageStatistics(services.store, clock, runtime),
             runtime=runtime,
             limiter=RateLimiter(store, clock),
+            open_delegations=partial(open_delegations, runtime, services, turns),
             plan_requests=partial(plan_requests, runtime, services),
             calls=calls,
             assistant=AgentSettingsOverlay(store, clock),

@@ -17,6 +17,7 @@ from typing import Self
 import httpx2
 
 from denizen_sdk.agents import AgentCalls
+from denizen_sdk.background import BackgroundTaskCalls
 from denizen_sdk.chats import ChatCalls
 from denizen_sdk.commands import CommandCalls
 from denizen_sdk.configuration import ConfigurationCalls
@@ -26,6 +27,7 @@ from denizen_sdk.gaps import GapCalls
 from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
 from denizen_sdk.schedules import ScheduleCalls
+from denizen_sdk.questions import QuestionCalls
 from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
@@ -37,9 +39,11 @@ class DenizenClient(
     ChatCalls,
     CommandCalls,
     AgentCalls,
+    BackgroundTaskCalls,
     ShellCalls,
     KnowledgeCalls,
     GapCalls,
+    QuestionCalls,
     EventCalls,
     UsageCalls,
     ConfigurationCalls,

@@ -84,7 +84,7 @@ class EventCalls(ClientCalls):
     ) -> EventInfo:
         """Emits an event of the type `denizen.emitted.NAME`. The same `key` twice is one event."""
         body = {"name": name, "subject": subject, "data": dict(data or {}), "key": key}
-        return from_json(EventInfo, await self._connection.request("POST", "/api/events", body))
+        return from_json(EventInfo, await self._connection.request("POST", "/api/events", body=body))
 
     async def list_failed_deliveries(self) -> Sequence[EventDeliveryInfo]:
         """Returns the deliveries that have failed, the newest first."""

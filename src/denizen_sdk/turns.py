@@ -229,13 +229,16 @@ class CitationLines:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceInfo:
     """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
-    is None if no router chose the model. Calls of step 0 were made before the model was asked.
+    is None if no router chose the model. Calls of step 0 were made before the model was asked. `parent_id` is the turn
+    that gave this one its task, `delegated` are the turns to which it gave tasks.
     """
 
     steps: tuple[StepInfo, ...] = ()
     calls: tuple[CallInfo, ...] = ()
     prompts: tuple[PromptInfo, ...] = ()
     route: RouteInfo | None = None
+    parent_id: str = ""
+    delegated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,6 +128,28 @@ def test_a_tool_that_an_agent_cannot_have_is_refused_at_its_place(
 
 
 @pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("agents: {ada: {hooks: {before_run: {tool: calculater}}}}", "agents.ada.hooks.before_run.tool"),
+        (
+            "agents: {ada: {hooks: {after_run: [{tool: calculator}, {tool: calculater}]}}}",
+            "agents.ada.hooks.after_run[1].tool",
+        ),
+        (
+            "agents: {ada: {}}\nagent_defaults: {hooks: {before_run: {tool: calculater}}}",
+            "agent_defaults.hooks.before_run.tool",
+        ),
+    ],
+)
+def test_a_tool_of_a_hook_that_there_is_not_is_refused_at_its_place(home: Home, written: str, place: str) -> None:
+    found = list_refused(home, f"{SERVER}{written}\n")
+    assert [(at, said) for at, said, _ in found] == [(place, "there is no tool 'calculater'.")]
+    assert "Did you mean 'calculator'?" in found[0][2]
+    allowed = written.replace("calculater", "far_wipe")
+    assert list_refused(home, f"{SERVER}{allowed}\n") == [], "a tool of the server may be meant"
+
+
+@pytest.mark.parametrize(
     "listed", ["*", "*_note", "far_wipe", "far_*", "*_wipe", "list_chann*", "web_search", "mine", "remind", "echo_say"]
 )
 def test_a_tool_that_an_agent_may_have_is_not_refused(home: Home, listed: str) -> None:

@@ -32,7 +32,8 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "web_search": {Tier.LIMITED: "web_search"},
-    "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file"},
+    "questions": {Tier.LIMITED: "ask_user"},
+    "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
         Tier.SENSITIVE: "download_file",
@@ -96,7 +97,7 @@ TOKENS: Mapping[str, int] = {
     # only in chats about the administration, in place of all others
     "admin": 1500,
     # only where the owner enables them
-    "files": 240,
+    "files": 330,
     "system": 290,
     "skill_manager": 370,
     "skill_agent": 105,
@@ -108,6 +109,7 @@ TOKENS: Mapping[str, int] = {
     "server": 1600,
     "members": 450,
     "components": 300,
+    "questions": 75,
 }
 """What each of the others may cost."""
 
@@ -132,6 +134,7 @@ LARGE_TOOLS: Mapping[str, int] = {
 DRAWING = {
     *((name, "PIL") for name in ("text_rendering.py", "tables.py")),
     *((name, "matplotlib") for name in ("text_rendering.py", "charts.py")),
+    *(("pdf_rendering.py", name) for name in ("PIL", "fpdf", "markdown_it")),
 }
 """Libraries that draw, loaded with the first picture."""
 

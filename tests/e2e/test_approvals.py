@@ -194,3 +194,20 @@ def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home,
     unknown = home.do("approvals", "approve", "apr_x")
     assert unknown.code == 2
     assert "`denizen approvals list` shows them." in unknown.err
+
+
+@pytest.mark.proves("T-tool-md-to-pdf")
+def test_in_a_terminal_a_pdf_is_made_once_somebody_says_yes(home: Home, provider: Provider) -> None:
+    folder = home.folder / "shared"
+    home.configure(provider.server.openai_url, rest=f"tools: {{files: {{enabled: true, allowed: ['{folder}']}}}}\n")
+    folder.mkdir()
+    (folder / "report.md").write_text("# Report", encoding="utf-8")
+    provider.script(ModelAnswer(calls=[ModelCall("md_to_pdf", {"path": "report.md"})]), ModelAnswer(text="Here it is."))
+    with home.start_in_terminal("ask", "Make a PDF of report.md.") as asked:
+        asked.out.await_text("Allow it")
+        assert not (folder / "report.pdf").exists()
+        asked.type("y\r")
+        asked.out.await_text("Here it is.")
+        assert asked.finish().code == 0
+    assert "Made report.pdf." in get_last_request(provider)
+    assert (folder / "report.pdf").read_bytes().startswith(b"%PDF-")

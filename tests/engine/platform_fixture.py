@@ -27,6 +27,8 @@ from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
+from denizen.engine.delegation.delegations import Delegations
+from denizen.engine.delegation.tools import DelegationTools
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.event_bus.bus import EventBus
 from denizen.engine.listener.community_events import CommunityEvents
@@ -39,6 +41,7 @@ from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
 from denizen.ports.embed import Embedder
 from denizen.ports.model import ModelRequest
+from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
@@ -192,6 +195,9 @@ async def open_platform(
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)
     outbox, turns = services.outbox, TurnRunner(runtime, services)
+    delegating: tuple[Toolset, ...] = ()
+    if any(agent.tool_access.delegates_to for agent in agents.values()):
+        delegating = (DelegationTools(Delegations(runtime, services, turns), agents),)
     per_user = (RateLimit(per_hour, HOUR_S),) if per_hour else ()
     await runtime.swap(
         Generation(
@@ -199,7 +205,7 @@ async def open_platform(
             agents=agents,
             default_agent=next(iter(agents)),
             models=ScriptedModels(model),
-            toolsets=(tools,),
+            toolsets=(tools, *delegating),
             policy=gate or GatePolicy(rate_limits=RateLimits(per_user=per_user)),
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
             knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),

@@ -342,7 +342,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V35-sub-agent",
         "1.8",
         "An agent called by name with a task runs it as a sub-agent and returns the result to the caller.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

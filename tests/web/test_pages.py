@@ -23,6 +23,7 @@ from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.log import LogEntry, sum_up_log
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.question import QuestionStatus
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
 from denizen.domain.tool import IdleTools, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, Turn, TurnFailure, TurnResult, TurnStatus
@@ -46,6 +47,7 @@ from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
 from denizen.web.pages.navigation import list_navigation
 from denizen.web.pages.overview import Finding, KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
+from denizen.web.pages.questions import QuestionsPage
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
 from denizen.web.pages.sign_up import SignUpPage
@@ -61,6 +63,7 @@ from tests.timing import HANG_LIMIT_S
 from tests.web.community_page_samples import list_community_pages
 from tests.web.component_page_samples import list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
+from tests.web.question_fixture import QUESTION
 from tests.web.setup_page_samples import STEPS, list_setup_pages
 from tests.web_fixture import ANN, open_web
 
@@ -151,6 +154,14 @@ PAGES: dict[str, object] = {
         pending=[ApprovalCard(approval=APPROVAL, told="Waits.", may_decide=True)],
         decided=[ApprovalCard(approval=APPROVAL, told="Denied.", may_decide=False)],
         problem=ProblemDetails("bad", "It is bad.", 400, "So it is.", "Mend it."),
+    ),
+    "admin/questions.html": QuestionsPage(
+        frame=FRAME,
+        waiting=[QUESTION],
+        ended=[replace(QUESTION, status=QuestionStatus.DISMISSED)],
+        chosen="qst_1",
+        text="blue",
+        problem=ProblemDetails("bad", "It is bad.", 400),
     ),
     "admin/audit.html": AuditPage(
         frame=FRAME,

@@ -7,9 +7,13 @@ from decimal import Decimal
 import anyio
 import pytest
 
+from denizen.domain.agent import Agent
 from denizen.domain.errors import Unavailable
+from denizen.domain.hook import Hook, Hooks
+from denizen.domain.ids import AgentName
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.queries import Queries
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.web.pages.turns import PATH, SHOWN
@@ -134,6 +138,35 @@ async def test_a_turn_is_told_as_a_timeline_of_question_prompts_steps_calls_and_
     assert segments[0][1] == "config"
     assert int(segments[0][2]) > 0
     assert [each for each in ("<u>", "<b>Paris", "<i>is") if each in answer.text] == []
+
+
+async def test_the_hooks_of_a_turn_are_marked_and_stand_where_they_ran() -> None:
+    before, after = Hook("weather", {"city": "Oslo"}), Hook("weather", {"city": "{{response}}"})
+    agents = [Agent(AgentName("denizen"), hooks=Hooks((before,), (after,)))]
+    async with open_web(ScriptedModel(ScriptedReply("Atlantis")), keys=[ADA, ANN], agents=agents) as web:
+        await chat(web, "ann", "Where?")
+        [turn] = await web.turns()
+        await web.durable.wait(hook_run_id(turn.id))
+        page = await read(web, "ada", f"{PATH}/{turn.id}")
+    told = [
+        "Before the model was asked weather approve hook",
+        "city: Oslo",
+        "Step 1: act",
+        "Reply Atlantis",
+        "After the answer weather approve error hook",
+        "city: Atlantis",
+    ]
+    places = [page.text.find(each) for each in told]
+    assert -1 not in places and places == sorted(places), places
+
+
+async def test_a_turn_that_a_hook_skipped_says_so() -> None:
+    hooks = Hooks((Hook("weather", {"city": "Oslo"}, "Sunny"),))
+    async with open_web(keys=[ADA, ANN], agents=[Agent(AgentName("denizen"), hooks=hooks)]) as web:
+        await chat(web, "ann", "Where?")
+        [turn] = await web.turns()
+        page = await read(web, "ada", f"{PATH}/{turn.id}")
+    assert "Skipped A hook found that there was nothing to answer." in page.text
 
 
 async def test_a_failed_turn_tells_what_to_do() -> None:

@@ -306,6 +306,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
         administration=administration,

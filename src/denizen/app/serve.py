@@ -178,6 +178,8 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    asking = partial(denizen.services.questions.run, denizen.turns.submit)
+    group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
     group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
     group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
@@ -267,6 +269,7 @@ def _server(
                 statistics=denizen.statistics,
                 runtime=denizen.runtime,
                 limiter=limiter,
+                open_delegations=denizen.generation_deps.open_delegations,
                 calls=external.calls,
                 replay=partial(replay_turn, denizen.runtime, denizen.services),
                 assistant=denizen.assistant,

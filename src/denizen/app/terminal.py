@@ -10,6 +10,8 @@ from denizen.app.terminal_messages import TerminalMessage
 from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.conversation import Place
+from denizen.domain.events import TurnFinished
+from denizen.domain.ids import TurnId
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.audit.audit_log import AuditLog
@@ -26,6 +28,7 @@ class TerminalService:
 
     def __init__(self, denizen: Denizen) -> None:
         self._denizen = denizen
+        self._last: TurnId | None = None
 
     def check(self) -> None:
         """Raises NotAllowed when the terminal is switched off."""
@@ -53,8 +56,15 @@ class TerminalService:
         self.check()
         async with aclosing(self._denizen.turns.stream(self.plan_turn(message))) as events:
             async for event in events:
+                if isinstance(event, TurnFinished):
+                    self._last = event.turn_id
                 for sent in event_to_wire(event, self._denizen.operator):
                     yield sent
+
+    async def finish(self) -> None:
+        """Waits for the hooks after the last turn, before the process ends too."""
+        if self._last is not None:
+            await self._denizen.turns.finish_hooks(self._last)
 
     def cancel(self, message: TerminalMessage) -> bool:
         """Stops the turn of a message; False when none runs here."""

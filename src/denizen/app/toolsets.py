@@ -51,6 +51,7 @@ from denizen.skill.context import (
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
+    OpenQuestions,
     OpenReminders,
     OwnerServices,
     ScopedServices,
@@ -86,6 +87,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
     administration: ServerAdministration
@@ -139,6 +141,7 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
         download=fetcher.download,

@@ -37,6 +37,7 @@ BUILTIN: tuple[str, ...] = (
     "reminders",
     "web_search",
     "admin",
+    "questions",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -54,6 +55,7 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "questions",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

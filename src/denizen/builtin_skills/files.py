@@ -1,4 +1,5 @@
-"""Reads and writes files of this machine, below folders that the owner names; off unless switched on.
+"""Reads and writes files of this machine, and makes PDFs of them, below folders that the owner names; off unless
+switched on.
 
 Every folder and file on the way is opened relative to the one above it, without following links, so that neither `..`,
 nor a link, nor a folder that is swapped in between leads out.
@@ -15,9 +16,12 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from denizen.builtin_skills.paging import read_part
+from denizen.builtin_skills.pdf_rendering import pdf_path, render_pdf
 from denizen.skill import Param, Skill, Taint, Tier, ToolContext, ToolError
 
 MAX_BYTES = 1_000_000
+MAX_PDF_BYTES = 20_000_000
+PDF_TIMEOUT_S = 60.0
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
@@ -40,6 +44,14 @@ class AllowedFolders:
 
     def read(self, path: str) -> str:
         """Returns a text file of at most MAX_BYTES. Raises ToolError for everything else."""
+        data = self.read_bytes(path)
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ToolError(f"{path} is not text ({len(data):,} bytes).") from None
+
+    def read_bytes(self, path: str) -> bytes:
+        """Returns a file of at most MAX_BYTES. Raises ToolError for everything else."""
         spot = self._find(path)
         try:
             with _opened(spot) as folder:
@@ -50,10 +62,7 @@ class AllowedFolders:
             raise _refused(path, error) from error
         if len(data) > MAX_BYTES:
             raise ToolError(f"{path} is larger than {MAX_BYTES:,} bytes.")
-        try:
-            return data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ToolError(f"{path} is not text ({len(data):,} bytes).") from None
+        return data
 
     def write(self, path: str, text: str, *, replace: bool) -> bool:
         """Writes the whole file or nothing. Returns False when the file has this very text already.
@@ -63,12 +72,19 @@ class AllowedFolders:
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_BYTES:
             raise ToolError(f"At most {MAX_BYTES:,} bytes can be written at once.")
+        try:
+            return self.write_bytes(path, data, replace=replace)
+        except FileExistsError:
+            raise ToolError(f"{path} is there already, with another content. Use replace_file to replace it.") from None
+
+    def write_bytes(self, path: str, data: bytes, *, replace: bool) -> bool:
+        """As `write`, for any bytes. Raises FileExistsError where another file is there and none may be replaced."""
         spot = self._find(path)
         try:
             with _opened(spot) as folder:
                 return _write(folder, spot.name, data, replace=replace)
         except FileExistsError:
-            raise ToolError(f"{path} is there already, with another content. Use replace_file to replace it.") from None
+            raise
         except FileNotFoundError:
             raise ToolError(f"{path} is not there, or its folder is not.") from None
         except OSError as error:
@@ -186,6 +202,36 @@ def replace_file(context: ToolContext, path: FilePath, content: str) -> str:
     """Replaces the whole content of a text file."""
     is_new = _places(context).write(path, content, replace=True)
     return f"Replaced {path}." if is_new else f"{path} has this content already."
+
+
+@skill.tool(tier=Tier.DANGEROUS, timeout_s=PDF_TIMEOUT_S)
+def md_to_pdf(
+    context: ToolContext, path: FilePath, pdf: Annotated[str, Param("the new file", max_length=1000)] = ""
+) -> str:
+    """Makes a PDF of a Markdown file and returns its path."""
+    places, made = _places(context), pdf or pdf_path(path)
+    if PurePosixPath(made).suffix.lower() != ".pdf":
+        raise ToolError("The name of the new file has to end in .pdf.")
+
+    def load_picture(source: str) -> bytes | None:
+        try:
+            return places.read_bytes(str(PurePosixPath(path).parent / source))
+        except ToolError:
+            return None
+
+    rendered = render_pdf(places.read(path), load_picture)
+    if len(rendered.data) > MAX_PDF_BYTES:
+        raise ToolError(f"The PDF would have more than {MAX_PDF_BYTES:,} bytes. Use fewer or smaller pictures.")
+    try:
+        places.write_bytes(made, rendered.data, replace=False)
+    except FileExistsError:
+        raise ToolError(f"{made} is there already, with another content. Name another file with `pdf`.") from None
+    lines = [f"Made {made}."]
+    if rendered.missing_pictures:
+        lines.append(f"{len(rendered.missing_pictures)} pictures are not shown: only files in the allowed folders are.")
+    if rendered.missing_letters:
+        lines.append(f"No font here has these letters: {rendered.missing_letters[:40]}")
+    return " ".join(lines)
 
 
 def _places(context: ToolContext) -> AllowedFolders:

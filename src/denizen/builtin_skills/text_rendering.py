@@ -110,6 +110,16 @@ def _by_font(text: str, *, bold: bool) -> Iterator[tuple[str, str]]:
         yield path, run
 
 
+def find_font(char: str) -> str:
+    """Returns the file of a font that has the letter; DejaVu where none has it."""
+    return _find_font(char, _usual(bold=False))
+
+
+def has_letter(char: str) -> bool:
+    """Returns whether a font here has the letter."""
+    return ord(char) in _coverage(find_font(char))
+
+
 @lru_cache(maxsize=4096)
 def _find_font(char: str, usual: str) -> str:
     code = ord(char)

@@ -194,7 +194,9 @@ async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, p
     async with open_denizen(home, opening) as denizen:
         terminal = TerminalService(denizen)
         terminal.check()
-        return await _show(terminal.stream(message), terminal, message, printer)
+        code = await _show(terminal.stream(message), terminal, message, printer)
+        await terminal.finish()
+        return code
 
 
 async def _show(

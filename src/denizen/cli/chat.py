@@ -113,6 +113,7 @@ async def _open_terminal(
         terminal = TerminalService(denizen)
         terminal.check()
         yield terminal
+        await terminal.finish()
 
 
 Read = Callable[[], Awaitable[str | None]]

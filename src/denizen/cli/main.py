@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {
     "skill": "Manage your own skills: new, check, test, list, enable, disable.",
     "mcp": "List MCP servers with their state; test one.",
     "approvals": "List, approve or deny tool calls that wait for approval.",
+    "questions": "List and answer what agents asked the owner.",
+    "background": "List background tasks of agents; show or cancel one.",
     "archive": "Show what is mirrored of the community's messages; delete, opt out.",
     "memory": "Show what agents remember; add, export or forget it.",
     "audit": "List, verify or export the log of what was done, and for whom.",

@@ -97,6 +97,10 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     took = f", took {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC{took}"
     yield f"asked by {turn.principal.name} ({turn.principal.key}) in {turn.conversation_id}"
+    if turn.parent:
+        yield f"given the task by turn {turn.parent.id} of {turn.parent.agent}"
+    for task in trace.delegated:
+        yield f"gave a task to turn {task.turn_id}{' in the background' if task.is_background else ''}"
     yield _said("question", trace.question)
     if turn.result.reply:
         yield _said("reply", turn.result.reply)

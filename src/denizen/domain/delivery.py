@@ -37,7 +37,8 @@ class EmbedCard:
 @record
 class MessageButton:
     """Opens `url`, or says `value` to the agent as if the one who presses it had written that; or does `action`, which
-    only Denizen itself gives to a button, never a model or a tool. `asks_why`: with a text by the one who presses it.
+    only Denizen itself gives to a button, never a model or a tool. `asks_why` and `asks_answer`: with a text by the one
+    who presses it, a reason or an answer.
     """
 
     label: str
@@ -45,6 +46,7 @@ class MessageButton:
     value: str = ""
     action: str = ""
     asks_why: bool = False
+    asks_answer: bool = False
 
 
 @record

@@ -16,7 +16,7 @@ RESPONSE = "response"
 """The variable with the answer of the turn, for the hooks after it."""
 
 SKIPPED = "There was nothing to do: a hook of the agent skipped this."
-"""What another agent, or a program in its place, is told of a turn that was skipped."""
+"""The stock text that another agent, or a program in its place, is told of a turn that was skipped."""
 
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
@@ -24,8 +24,8 @@ _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 @record
 class Hook:
-    """One call. `{{name}}` in the texts of `args` stands for a variable. `skip_if` is a regular expression on the
-    output, empty for none: before a turn a match skips the turn, after it the hooks that follow.
+    """A call of a tool. `{{name}}` in the texts of `args` stands for a variable. `skip_if` is a regular expression on
+    the output, empty for none: before a turn a match skips the turn, after it the hooks that follow.
     """
 
     tool: str

@@ -115,6 +115,7 @@ class TurnRunner:
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
         self.approvals = services.approvals
+        self.questions = services.questions
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
         self._running: dict[TurnId, _RunningTurn] = {}
@@ -420,6 +421,10 @@ class TurnRunner:
         """Stops the turn of a message that was handed in."""
         agent = self._runtime.current.agent(request.agent)
         return self.cancel(request_turn_id(agent, request))
+
+    async def finish_hooks(self, key: TurnId) -> None:
+        """Waits until the hooks after a turn have run."""
+        await self._hooks.finish_after(key)
 
     @asynccontextmanager
     async def hold(self, agent: AgentName, conversation_id: ConversationId) -> AsyncGenerator[None]:

@@ -38,6 +38,7 @@ from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.schedules import ScheduleRepository
+from denizen.ports.questions import QuestionRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -398,6 +399,8 @@ class UnitOfWork(Protocol):
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property
+    def questions(self) -> QuestionRepository: ...
+    @property
     def delegations(self) -> DelegationRepository: ...
     @property
     def statistics(self) -> StatisticsRepository: ...
@@ -523,7 +526,7 @@ class DelegationRepository(Protocol):
         """Adds the delegation. One whose turn is known is left as it is."""
         ...
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
         ...
 

@@ -28,6 +28,7 @@ from denizen.skill.services import (
     Download,
     InstanceControl,
     MemoryAccess,
+    OwnerQuestions,
     PlatformActions,
     ReminderAccess,
     RunProgram,
@@ -146,6 +147,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenQuestions(Protocol):
+    """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
+
+    def __call__(self, scope: CallScope) -> OwnerQuestions | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -192,6 +199,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_questions: OpenQuestions = _nothing
 
 
 @record(kw_only=True)
@@ -382,6 +390,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def questions(self) -> OwnerQuestions | None:
+        """The inbox of questions to the owner."""
+        return self._services.scoped.open_questions(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

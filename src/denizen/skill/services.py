@@ -441,6 +441,19 @@ class PlannedReminder:
     is_here: bool = True
 
 
+class OwnerQuestions(Protocol):
+    """The inbox of questions to the owner, as one call may use it."""
+
+    async def ask(self, text: str) -> str:
+        """Leaves a question, which is sent to the owner, and returns its id. Nothing waits: the answer comes as a
+        message in the same conversation.
+
+        Raises InvalidInput for a text that is empty or too long, LimitExceeded when too many wait or the owner was
+        asked too often.
+        """
+        ...
+
+
 class ReminderAccess(Protocol):
     """The pending reminders of one person, as one call may see and change them.
 

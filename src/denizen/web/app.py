@@ -17,6 +17,7 @@ from denizen.web.api.account import AccountRoutes
 from denizen.web.api.activity import ActivityRoutes
 from denizen.web.api.agents import AgentConfigRoutes, AgentRoutes
 from denizen.web.api.approvals import ApprovalRoutes
+from denizen.web.api.background_tasks import BackgroundTaskRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.chats import ChatListRoutes
 from denizen.web.api.client_turns import ClientTurns
@@ -30,6 +31,7 @@ from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
+from denizen.web.api.questions import QuestionRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.schedules import ScheduleRoutes
@@ -90,6 +92,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(UploadRoutes(engine.chats.uploads).routes if deps.channels.web else ()),
         *chat.history_routes,
         *ApprovalRoutes(engine.turns).routes,
+        *QuestionRoutes(engine.turns.questions).routes,
+        *BackgroundTaskRoutes(engine.open_delegations).routes,
         *AgentRoutes(engine.queries, engine.runtime).routes,
         *(AgentConfigRoutes(engine.assistant, engine.runtime).routes if engine.assistant is not None else ()),
         *(SyncRoutes(deps.knowledge, timing).routes if deps.knowledge is not None else ()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, ImageContent, Implementation, ResourceLink
 
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.conversation import Place
+from denizen.domain.hook import SKIPPED, Hook, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
@@ -82,10 +83,12 @@ class McpFixture:
 
 
 @asynccontextmanager
-async def open_mcp(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[McpFixture]:
+async def open_mcp(
+    *models: ScriptedModel, policy: GatePolicy | None = None, agents: Sequence[Agent] = AGENTS
+) -> AsyncGenerator[McpFixture]:
     tools = RecordingToolset()
     async with (
-        open_web(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[tools]) as web,
+        open_web(*models, keys=[ANN, BEN], agents=agents, policy=policy, more=[tools]) as web,
         web.serve() as url,
     ):
         yield McpFixture(web, url, tools)
@@ -142,6 +145,13 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
     assert told[0] == "weather is running"
     assert told[1] is not None and told[1].startswith("weather is done after")
     assert (turn.principal.key, turn.agent, turn.status) == ("api_key:ann", "denizen", TurnStatus.DONE)
+
+
+async def test_a_question_that_a_hook_skips_is_answered_with_a_sentence_and_is_no_error() -> None:
+    hooks = Hooks((Hook("bash", {"query": "news"}, "found"),))
+    async with open_mcp(agents=[replace(AGENTS[0], hooks=hooks)]) as at, at.client() as client:
+        result = await client.call_tool("ask", {"question": "Any news?"})
+    assert (get_text(result), result.is_error) == (SKIPPED, False)
 
 
 async def test_pictures_that_the_model_makes_come_along() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.app.settings import find_config_problems
+from denizen.app.settings.effective import render_settings
 from denizen.domain.hook import Hook, Hooks
 from denizen.domain.ids import AgentName
 from tests.app.home_folder import Home
@@ -65,3 +66,15 @@ def test_what_is_no_hook_is_refused_with_its_place(home: Home, form: str, hook: 
     (problem,) = find_config_problems(home.path, {})
     assert str(problem).startswith(f"{home.path / 'denizen.yaml'}:3:")
     assert f"agents.helper.hooks.before_run{says}" in str(problem) and fix in problem.fix
+
+
+def test_one_hook_without_a_list_is_shown_as_it_was_written_and_without_the_values_of_the_environment(
+    home: Home,
+) -> None:
+    home.environment["TOKEN"] = "s3cret"
+    settings = home.load("agents: {helper: {hooks: {after_run: {tool: calculator, args: {a: ['${TOKEN}']}}}}}\n")
+    shown = render_settings(settings)
+    hook = shown.partition("after_run:\n")[2].partition("default_agent:")[0]
+    assert [line.split("#")[0].strip() for line in hook.splitlines()][:2] == ["- tool: calculator", "args:"]
+    assert "${TOKEN}" in hook and "calculator # default" not in hook
+    assert "s3cret" not in shown

@@ -12,11 +12,13 @@ from __future__ import annotations
 from tests.contracts.store.archive import PostContract, PostSearchContract, RoomContract
 from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
+from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
 from tests.contracts.store.schedules import ScheduleContract
+from tests.contracts.store.questions import QuestionContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract
@@ -52,7 +54,9 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    DelegationContract,
     ScheduleContract,
+    QuestionContract,
     SourceContract,
     StatisticsContract,
     UserContract,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.delegation import DELEGATE, TASK_STATUS
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, CallId
 from denizen.domain.json import Json
-from denizen.domain.message import Role, ToolResultPart
+from denizen.domain.message import Role, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -78,13 +78,17 @@ async def open_agents(
         await durable.aclose()
 
 
-def hand_on(task: str, agent: str = BOB, **more: Json) -> ScriptedReply:
+def hand_on(task: str, agent: str = BOB, *, is_async: bool = False) -> ScriptedReply:
     """ada gives a task away."""
-    return ScriptedReply(calls=[call(DELEGATE, agent=agent, task=task, **more)])
+    more: dict[str, Json] = {"async": True} if is_async else {}
+    return ScriptedReply(calls=[ToolCallPart(CallId(""), DELEGATE, {"agent": agent, "task": task, **more})])
 
 
-def ask_status(**args: Json) -> ScriptedReply:
-    return ScriptedReply(calls=[call(TASK_STATUS, **args)])
+def ask_status(task_id: str = "") -> ScriptedReply:
+    """ada lists the tasks, or looks at one."""
+    if not task_id:
+        return ScriptedReply(calls=[call(TASK_STATUS, action="list")])
+    return ScriptedReply(calls=[call(TASK_STATUS, action="status", task_id=task_id)])
 
 
 def last_result(model: ScriptedModel) -> ToolResultPart:

@@ -11,6 +11,7 @@ from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent
+from denizen.domain.hook import Hook, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.principal import Principal, PrincipalKind
@@ -20,6 +21,7 @@ from denizen.domain.tool import DataFlow, Effect, Taint, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits, ToolRule
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
@@ -70,6 +72,7 @@ async def deciders(engine: DelegationFixture, agent: AgentName) -> list[tuple[st
     return [(each.tool_call.tool, each.outcome.verdict.decided_by) for each in calls]
 
 
+@pytest.mark.proves("T-delegate")
 async def test_a_task_is_done_by_the_other_agent_in_a_session_of_its_own() -> None:
     ada = ScriptedModel(hand_on("Find the height of the tower"), ScriptedReply("It is 330 m high."))
     bob = ScriptedModel(ScriptedReply(calls=[call("look", q="tower")]), ScriptedReply("330 m"))
@@ -109,6 +112,7 @@ def _open(gate: ReplyGate, text: str) -> ScriptedReply:
     return ScriptedReply(text)
 
 
+@pytest.mark.proves("T-delegate")
 async def test_a_failure_of_the_other_agent_becomes_an_error_result() -> None:
     ada = ScriptedModel(hand_on("Find it"), ScriptedReply("It did not work."))
     bob = ScriptedModel(Unavailable("The model is away.", code="model_away", fix="Try later."))
@@ -116,6 +120,43 @@ async def test_a_failure_of_the_other_agent_becomes_an_error_result() -> None:
         assert (await engine.say("Find it")).reply == "It did not work."
         assert last_result(ada).is_error
         assert "bob did not finish the task. The model is away." in last_result(ada).text
+
+
+@pytest.mark.proves("T-delegate")
+async def test_the_hooks_of_the_other_agent_run_around_its_task_and_may_find_nothing_to_do() -> None:
+    bob_hooked = replace(
+        AGENTS[1], hooks=Hooks((Hook("look", {"q": "before"}, "nothing"),), (Hook("look", {"q": "after"}),))
+    )
+    found = ["news"]
+
+    async def run(asked: ToolCall, _: CallScope) -> ToolResult:
+        return ToolResult(found[0] if asked.args["q"] == "before" else "ok")
+
+    ada = ScriptedModel(
+        hand_on("Tell the news"), ScriptedReply("done"), hand_on("Tell the news"), ScriptedReply("done")
+    )
+    tools = ToolsetFixture(run=run)
+    async with open_agents(ada, ScriptedModel(ScriptedReply("news!")), tools, agents=(ADA, bob_hooked)) as engine:
+        await engine.say("go")
+        assert without_times(last_result(ada)) == "news!"
+        [turn] = await engine.list_turns(BOB)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(hook_run_id(turn.id))
+        assert [each.args["q"] for each in tools.calls] == ["before", "after"]
+        found[0] = "nothing new"
+        await engine.say("go")
+        assert without_times(last_result(ada)) == "bob had nothing to do: the task was skipped."
+        assert not last_result(ada).is_error
+
+
+async def test_a_delegated_turn_has_no_hooks_of_what_triggered_its_parent() -> None:
+    digest = Principal(PrincipalKind.SCHEDULE, "digest", "digest")
+    ada = ScriptedModel(hand_on("Tell the news"), ScriptedReply("done"))
+    async with open_agents(ada, ScriptedModel(ScriptedReply("news!"))) as engine:
+        hooks = {digest.key: Hooks((Hook("look", {"q": "before"}),))}
+        await engine.runtime.swap(replace(engine.runtime.current, trigger_hooks=hooks))
+        await engine.say("go", principal=digest)
+        assert [each.args["q"] for each in engine.tools.calls] == ["before"]
 
 
 async def test_only_agents_that_the_owner_listed_get_tasks_and_nobody_does_by_default() -> None:
@@ -189,6 +230,7 @@ async def test_a_skill_cannot_delegate_from_within_a_delegated_turn() -> None:
 # --- on behalf of the asker -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_people_are_asked_where_the_parent_is_watched_and_their_word_counts() -> None:
     policy = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
     ada = ScriptedModel(hand_on("Write it"), ScriptedReply("written"))
@@ -222,6 +264,7 @@ async def test_nobody_is_asked_in_a_delegated_turn_whose_asker_cannot_be() -> No
         assert await deciders(engine, BOB) == [("write", "nobody-to-ask")]
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_what_was_approved_for_an_hour_holds_for_the_delegated_turn() -> None:
     policy = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
     write = ScriptedReply(calls=[call("write", q="milk")])
@@ -236,6 +279,7 @@ async def test_what_was_approved_for_an_hour_holds_for_the_delegated_turn() -> N
         assert await deciders(engine, BOB) == [("write", "grant")]
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_rules_for_the_delegating_agent_hold_in_the_delegated_turn() -> None:
     rule = ToolRule("write", Decision.DENY, reason="ada writes nothing", agents=frozenset({NAME}))
     write = ScriptedReply(calls=[call("write", q="milk")])
@@ -248,6 +292,7 @@ async def test_rules_for_the_delegating_agent_hold_in_the_delegated_turn() -> No
         assert len(engine.tools.calls) == 1
 
 
+@pytest.mark.proves("T-delegate-gate")
 async def test_a_role_that_a_tool_demands_is_demanded_of_the_asker() -> None:
     policy = GatePolicy(roles=(("write", frozenset({"owner"})),))
     ada = ScriptedModel(hand_on("Write it"), ScriptedReply("no"), hand_on("Write it"), ScriptedReply("yes"))
@@ -301,6 +346,7 @@ async def test_an_agent_that_read_nothing_foreign_taints_nothing() -> None:
 # --- stopping and restarts --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("TW15")
 async def test_stopping_the_parent_stops_the_delegated_turn() -> None:
     gate = ReplyGate()
     ada, bob = ScriptedModel(hand_on("Think")), ScriptedModel(ScriptedReply("never", before=gate))

@@ -11,11 +11,14 @@ import pytest
 
 from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, ToolAccess, ToolPlanning
 from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.hook import Hook, Hooks
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import ImagePart, TextPart, ToolResultPart, join_text
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
 from denizen.engine.configuration.generation import Generation
+from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.replay import ReplayResult, replay_turn
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
@@ -55,6 +58,19 @@ def list_texts(request: ModelRequest) -> list[str]:
     """Texts and results, without the notes in brackets."""
     parts = [part for message in request.messages for part in message.parts]
     return [strip_date(part.text) for part in parts if isinstance(part, TextPart | ToolResultPart)]
+
+
+async def test_a_replay_of_a_schedule_s_turn_reads_what_its_hooks_put_out_then_and_runs_none() -> None:
+    first, second = ScriptedModel(ScriptedReply("Then.")), ScriptedModel(ScriptedReply("Now."))
+    hooks = Hooks((Hook("look", {"q": "news"}),), (Hook("look", {"q": "after"}),))
+    async with open_two(first, second, Agent(NAME, model="first", hooks=hooks)) as engine:
+        done = await engine.say("Tell.", principal=Principal(PrincipalKind.SCHEDULE, "digest", "digest"))
+        await engine.durable.wait(hook_run_id(done.turn_id))
+        result = await replay(engine, done.turn_id)
+        assert [each.args["q"] for each in engine.tools.calls] == ["news", "after"]
+    assert result.reply == "Now."
+    assert "found news" in str(list_texts(first.requests[0]))
+    assert list_texts(second.requests[0]) == list_texts(first.requests[0])
 
 
 @pytest.mark.proves("P4")

@@ -11,6 +11,7 @@ import pytest
 from anyio import to_thread
 from playwright.async_api import Page, expect
 
+from benchmarks.pages import open_site
 from denizen.testing.discord import DiscordServer, GatewayIntent, open_discord
 from denizen.testing.discord.fixtures import build_discord_fixture
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, model_server
@@ -119,3 +120,13 @@ async def test_an_owner_goes_from_the_first_sign_up_through_all_four_steps(tmp_p
     assert "sk-the-right-key-1234" not in server.running.err.text + home.config.read_text()
     assert sim.ada.token not in server.running.err.text + home.config.read_text()
     assert (home.folder / "agents" / "scribe" / "IDENTITY.md").read_text() == "You take notes of the harbour.\n"
+
+
+async def test_the_benchmark_of_pages_signs_up_and_comes_to_the_chat(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.configure("http://127.0.0.1:9")
+    server = await to_thread.run_sync(home.serve)
+    with server:
+        async with open_site(server.url) as site, site.page() as page:
+            await page.goto(site.url)
+            await expect(page.locator("#agent option").first).to_be_attached()

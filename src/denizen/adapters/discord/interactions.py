@@ -117,7 +117,7 @@ class DiscordInteractions:
         data = cast("dict[str, Any]", interaction.data)
         custom_id = data["custom_id"]
         doing = find_action(custom_id)
-        if doing is not None and doing.asks_why:
+        if doing is not None and doing.opens_form:
             await _open_form(interaction, custom_id)
         elif doing is not None:
             await self._hand_in(interaction, "", action=doing.action)

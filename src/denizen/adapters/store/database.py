@@ -28,6 +28,7 @@ from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
+from denizen.adapters.store.questions import SqlQuestions
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.schedules import SqlSchedules
@@ -86,6 +87,7 @@ class SqlUnitOfWork:
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
     schedules = _bind(SqlSchedules)
+    questions = _bind(SqlQuestions)
     delegations = _bind(SqlDelegations)
     statistics = _bind(SqlStatistics)
     users = _bind(SqlUsers)

@@ -54,7 +54,7 @@ class SqlDelegations(SqlRepository):
     async def add(self, delegation: Delegation) -> None:
         await self._add(delegations, write_record(delegation))
 
-    async def list_of_parent(self, parent_id: TurnId) -> Sequence[Delegation]:
+    async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         return await self._list(_read_delegation, _OF_PARENT, {"of_turn": parent_id})
 
     async def list_background(

@@ -218,7 +218,9 @@ def _write_delivery(delivery: Delivery) -> dict[str, Any]:
 
 def _write_button(button: MessageButton) -> dict[str, Any]:
     row: dict[str, Any] = {"label": button.label, "url": button.url, "value": button.value}
-    return row | {"action": button.action, "asks_why": button.asks_why} if button.action else row
+    if not button.action:
+        return row
+    return row | {"action": button.action, "asks_why": button.asks_why, "asks_answer": button.asks_answer}
 
 
 def _read_delivery(row: Row, files: tuple[OutgoingFile, ...]) -> Delivery:

@@ -26,6 +26,7 @@ from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
 from denizen.adapters.store.outbox import deliveries, delivery_files
+from denizen.adapters.store.questions import questions
 from denizen.adapters.store.reminders import reminders
 from denizen.adapters.store.repository import SqlRepository
 from denizen.adapters.store.schedules import schedule_runs
@@ -65,6 +66,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     tool_calls: tool_calls.c.turn_id.in_(_TURNS),
     steps: steps.c.turn_id.in_(_TURNS),
     approvals: sa.or_(approvals.c.requester == _KEY, approvals.c.turn_id.in_(_TURNS)),
+    questions: sa.or_(questions.c.asker == _KEY, questions.c.turn_id.in_(_TURNS)),
     grants: sa.or_(grants.c.requester == _KEY, grants.c.given_by == _KEY),
     chats: chats.c.owner == _KEY,
     message_votes: message_votes.c.message_id.in_(_MESSAGES),
@@ -91,6 +93,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
 
 MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     approvals: {approvals.c.decided_by: FORGOTTEN},
+    questions: {questions.c.answered_by: FORGOTTEN},
     proposals: {proposals.c.asker: "", proposals.c.proposer: FORGOTTEN, proposals.c.decided_by: FORGOTTEN},
     allowlist: {allowlist.c.allowed_by: FORGOTTEN},
     schedule_runs: {schedule_runs.c.asked_by: FORGOTTEN},
@@ -136,6 +139,7 @@ IMPERSONAL: Mapping[str, str] = {
 MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "memories": {memories: OWNED[memories]},
     "reminders": {reminders: OWNED[reminders]},
+    "questions to the owner": {questions: questions.c.asker == _KEY},
     "settings": {user_settings: OWNED[user_settings]},
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
     "events": {events: events.c.actor == _KEY},
@@ -243,7 +247,7 @@ def _clear_usage_reports(connection: sa.Connection) -> None:
 
 
 def _forget_votes(connection: sa.Connection, key: str) -> None:
-    """Takes the person out of the approvals that others asked for."""
+    """Takes the person out of the approvals and the answered questions of others."""
     named = sa.select(approvals.c.id, approvals.c.voices).where(
         sa.cast(approvals.c.voices, sa.Text()).contains(key, autoescape=True)
     )
@@ -251,6 +255,7 @@ def _forget_votes(connection: sa.Connection, key: str) -> None:
         voices = tuple(FORGOTTEN if each == key else each for each in row.voices)
         connection.execute(sa.update(approvals).where(approvals.c.id == row.id).values(voices=voices))
     connection.execute(sa.update(approvals).where(approvals.c.decided_by == FORGOTTEN).values(decider_name="", note=""))
+    connection.execute(sa.update(questions).where(questions.c.answered_by == FORGOTTEN).values(answerer=""))
 
 
 def _plain(value: Any) -> Json:  # noqa: ANN401 - whatever a column holds

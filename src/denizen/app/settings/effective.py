@@ -253,7 +253,8 @@ def _value(value: object, written: Json) -> object:
 
 
 def _sequence(values: list[object], written: Json) -> CommentedSeq:
-    known = written if isinstance(written, list) else []
+    # One section may stand without a list.
+    known = written if isinstance(written, list) else [written] if isinstance(written, Mapping) else []
     shown = CommentedSeq(
         _value(value, known[index] if index < len(known) else None) for index, value in enumerate(values)
     )

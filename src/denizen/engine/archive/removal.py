@@ -2,8 +2,9 @@
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
 of a user also what agents remember of them, what they told agents for all, their reminders, the events that they
-caused, their questions that no document answers, and the answers that were learned from them; and the statistics of
-usage do not name them any more. Called by commands, the web and the command line, which decide who may ask for what.
+caused, what agents asked the owner in their turns, their questions that no document answers, and the answers that were
+learned from them; and the statistics of usage do not name them any more. Called by commands, the web and the command
+line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class ArchiveRemoval:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
         async with self._mirror.changing(platform) as work:
             await work.reminders.forget_asker(_principal_key(platform, user_id))
+            await work.questions.forget_asker(_principal_key(platform, user_id))
             gone = await self._forget(work, platform, user_id)
         await self._tell(platform)
         return gone

@@ -135,6 +135,7 @@ def call_event(record: CallRecord, turn: Turn) -> AuditEvent:
         "state": outcome.state,
         "args": _digest_args(call.args),
         "result": digest_text(outcome.result.text),
+        **({"parent": turn.parent.id} if turn.parent else {}),
     }
     return AuditEvent(AuditKind.CALL, record.created_at, turn.principal.key, call.tool, details)
 
@@ -190,6 +191,7 @@ def _called(call: ToolCall, scope: CallScope, verdict: Verdict, now: datetime, m
         "decision": verdict.decision.value,
         "decided_by": verdict.decided_by,
         "args": _digest_args(call.args),
+        **({"parent": scope.delegator.turn_id} if scope.delegator else {}),
         **more,
     }
     return AuditEvent(AuditKind.CALL, now, scope.principal.key, call.tool, details)

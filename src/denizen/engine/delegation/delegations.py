@@ -37,7 +37,7 @@ from denizen.domain.taint import find_message_taint
 from denizen.domain.tool import Taint, ToolResult
 from denizen.domain.turn import Sender, Turn, TurnRequest, TurnStatus
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.intake.opening import OpenTurn, end_unwanted, load_turn, request_turn_id
+from denizen.engine.intake.opening import end_unwanted, load_turn, request_turn_id
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
 from denizen.ports.store import UnitOfWork
@@ -123,9 +123,6 @@ class Delegations:
                 code="delegation_agent",
                 fix=f"It may to: {', '.join(allowed) or 'nobody'}. The owner lists them under `delegates_to`.",
             )
-        return self._plan_request(scope, wanted, asked)
-
-    def _plan_request(self, scope: CallScope, wanted: DelegatedTask, asked: OpenTurn) -> TurnRequest:
         key, asker = scope.options.idempotency_key, scope.principal
         place, owed = delegated_place(asker.key, scope.turn_id, key), asked.owed
         reach = AskerReach(str(asked.turn.options.get("reach", "")))
@@ -194,7 +191,9 @@ class Delegations:
 
     async def _read_taint(self, key: TurnId) -> frozenset[Taint]:
         async with self._services.store.work(write=False) as work:
-            return await _find_taint(work, await work.turns.get(key))
+            turn = await work.turns.get(key)
+            messages = await work.messages.list_tail(turn.session_id, limit=READ_LIMIT)
+        return frozenset(label for message in messages for label in find_message_taint(message))
 
     # --- background tasks --------------------------------------------------------------------------------------------
 
@@ -242,11 +241,6 @@ def no_such_task(key: str) -> NotFound:
         why="tasks that have ended leave the list after an hour",
         fix="List them to see their ids.",
     )
-
-
-async def _find_taint(work: UnitOfWork, turn: Turn) -> frozenset[Taint]:
-    messages = await work.messages.list_tail(turn.session_id, limit=READ_LIMIT)
-    return frozenset(label for message in messages for label in find_message_taint(message))
 
 
 async def _read_task(work: UnitOfWork, row: Delegation, turn: Turn, parent: ParentTurn) -> BackgroundTask:

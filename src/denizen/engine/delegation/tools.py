@@ -146,7 +146,7 @@ class DelegationTools:
         return task
 
     async def _quote(self, scope: CallScope, tasks: Sequence[BackgroundTask], text: str) -> ToolResult:
-        """What a task has read, whoever is shown its words has read too."""
+        """Returns texts of tasks: whoever is shown them has read what the tasks have read."""
         for task in tasks:
             scope.trail.taint |= await self._delegations.read_result_taint(task)
         return ToolResult(quote_untrusted(text, source=SOURCE) if scope.trail.taint else text)

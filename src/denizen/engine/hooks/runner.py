@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any, cast
 
@@ -35,10 +36,10 @@ from denizen.engine.intake.opening import HOOKED, VARIABLES, OpenTurn, load_turn
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import LATEST, nested_calls_from_json, outcome_from_json, outcome_to_json
 from denizen.engine.loop.steps import MAX_INNER
-from denizen.engine.prompt.context import choose_account
+from denizen.engine.prompt.context import choose_account, load_delegator
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_all
-from denizen.ports.toolset import CallOptions, CallScope, CallTrail
+from denizen.ports.toolset import CallOptions, CallScope, CallTrail, Delegator
 from denizen.skill.context import quote_untrusted
 
 WORKFLOW = "hooks"
@@ -72,12 +73,12 @@ class HookRun:
     @property
     def output(self) -> str:
         """Its output; empty for one that failed."""
-        return self.outcome.result.text.strip() if self.outcome.state == "done" else ""
+        return _find_output(self.outcome)
 
 
 @record
 class HooksBefore:
-    """What came of the hooks before a turn. `opened` has what they cost, `preface` what stands in front of the
+    """The outcome of the hooks before a turn. `opened` has what they cost, `preface` what stands in front of the
     prompt.
     """
 
@@ -99,6 +100,7 @@ class _Stage:
     """The taint of each variable; one that has none is missing."""
     step: int
     first: int
+    delegator: Delegator | None
 
     @property
     def turn(self) -> Turn:
@@ -136,6 +138,7 @@ class HookRunner:
             taint=_find_foreign(variables),
             step=0,
             first=BEFORE,
+            delegator=await load_delegator(self._services.store, turn),
         )
         runs = await self._run(stage)
         usage = sum((run.usage for run in runs), turn.result.usage)
@@ -144,8 +147,8 @@ class HookRunner:
             about = {"turn": turn.id, "agent": turn.agent, "tool": runs[-1].hook.tool}
             _log.info("a hook skipped the turn", extra=about)
             return HooksBefore(opened, is_skipped=True)
-        is_shown = turn.principal.kind is PrincipalKind.SCHEDULE
-        return HooksBefore(opened, write_preface(runs) if is_shown else None)
+        taint = frozenset[Taint]().union(*(run.taint for run in runs if run.output))
+        return HooksBefore(opened, _write_preface(turn, [(run.hook.tool, run.output) for run in runs], taint))
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 
@@ -159,6 +162,18 @@ class HookRunner:
             await self._services.durable.submit(WORKFLOW, hook_run_id(turn.id), {"turn_id": turn.id})
         except DenizenError as error:
             _log.warning("hooks after a turn not begun: %s", error.message, extra={"turn": turn.id, **error.fields})
+
+    async def finish_after(self, turn_id: TurnId) -> None:
+        """Waits for the hooks after a turn, for a process that ends with it. What cannot be waited for goes on in
+        another one.
+        """
+        durable = self._services.durable
+        with suppress(DenizenError):
+            await durable.wait(turn_id)
+            async with self._services.store.work(write=False) as work:
+                turn = await work.turns.get(turn_id)
+            if turn.options.get(HOOKED) and turn.status is TurnStatus.DONE:
+                await durable.wait(hook_run_id(turn_id))
 
     async def _run_after(self, payload: JsonObject) -> Json:
         store = self._services.store
@@ -187,6 +202,7 @@ class HookRunner:
                 taint={**_find_foreign(variables), RESPONSE: frozenset[Taint]().union(*own) if own else FOREIGN},
                 step=step,
                 first=0,
+                delegator=await load_delegator(store, turn),
             )
             return {"status": "done", "hooks": len(await self._run(stage))}
 
@@ -241,6 +257,7 @@ class HookRunner:
             account=choose_account(stage.opened, stage.turn.agent),
             guild=stage.opened.owed.guild if stage.opened.owed else "",
             taint=frozenset[Taint]().union(*read),
+            delegator=stage.delegator,
             options=CallOptions(idempotency_key=key),
             trail=CallTrail(inner=[]),
         )
@@ -317,16 +334,27 @@ def hook_run_id(turn_id: TurnId) -> str:
     return derive("hooks", turn_id)
 
 
-def write_preface(runs: Sequence[HookRun]) -> PromptMessage | None:
-    """Returns what stands in front of a prompt: the outputs that are not empty, quoted, each with a rule below it."""
-    said = [(run, truncate(run.output, MAX_OUTPUT_CHARS)) for run in runs if run.output]
-    if not said:
+def restore_preface(turn: Turn, calls: Sequence[CallRecord]) -> PromptMessage | None:
+    """Returns what stood in front of the prompt of a turn, from the record of its calls."""
+    ran = [each for each in calls if each.tool_call.origin is Origin.HOOK and each.step == 0]
+    outputs = [(each.tool_call.tool, _find_output(each.outcome)) for each in ran]
+    return _write_preface(turn, outputs, frozenset(Taint))
+
+
+def _write_preface(turn: Turn, outputs: Sequence[tuple[str, str]], taint: frozenset[Taint]) -> PromptMessage | None:
+    """Returns the outputs by tool that are not empty, quoted, each with a rule below it. Only a schedule gets them."""
+    said = [(tool, truncate(output, MAX_OUTPUT_CHARS)) for tool, output in outputs if output]
+    if not said or turn.principal.kind is not PrincipalKind.SCHEDULE or turn.parent is not None:
         return None
-    texts = [quote_untrusted(output, source=f"the hook {run.hook.tool}") for run, output in said]
-    taint = frozenset({Taint.TOOL}).union(*(run.taint for run, _ in said))
+    texts = [quote_untrusted(output, source=f"the hook {tool}") for tool, output in said]
+    taint |= {Taint.TOOL}
     return replace(
         PromptMessage(Role.USER, (TextPart(RULE.join([*texts, ""]).removesuffix("\n")),), "hook"), taint=taint
     )
+
+
+def _find_output(outcome: CallOutcome) -> str:
+    return outcome.result.text.strip() if outcome.state == "done" else ""
 
 
 def _read_variables(turn: Turn) -> dict[str, str]:

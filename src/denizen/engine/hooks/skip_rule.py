@@ -26,13 +26,13 @@ def check_pattern(pattern: str) -> None:
         raise ValueError(str(error)) from error
 
 
-async def find_match(pattern: str, output: str, *, timeout_s: float = TIMEOUT_S) -> bool:
+async def find_match(pattern: str, output: str) -> bool:
     """Returns whether the pattern is found anywhere in the output. An expression that takes too long is not found: a
     turn that runs in doubt does less harm than one that never does.
     """
     import regex
 
-    search = partial(regex.search, pattern, output[:MAX_CHARS], timeout=timeout_s, concurrent=True)
+    search = partial(regex.search, pattern, output[:MAX_CHARS], timeout=TIMEOUT_S, concurrent=True)
     try:
         return await to_thread.run_sync(search) is not None
     except TimeoutError:

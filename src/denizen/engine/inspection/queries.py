@@ -15,6 +15,7 @@ from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
+from denizen.domain.delegation import Delegation
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import AgentName, CallId, TurnId, derive_call_key
 from denizen.domain.memory import Memory
@@ -64,6 +65,8 @@ class TurnTrace:
     """Those that came up unasked, as far as they are not forgotten; the prompts have the ids of all."""
     citations: Sequence[Citation] = ()
     """Citations of the reply, and those that were taken out since they were not proved."""
+    delegated: Sequence[Delegation] = ()
+    """The tasks that the turn gave to other agents."""
 
     @property
     def taken(self) -> Sequence[Step]:
@@ -100,6 +103,7 @@ async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
             calls=await work.turns.list_calls(turn_id),
             memories=await _memories(work, prompts),
             citations=await work.citations.list_for(turn_id),
+            delegated=await work.delegations.list_delegated(turn_id),
         )
 
 
@@ -258,7 +262,7 @@ class Queries:
             return turn.principal.kind in (PrincipalKind.LOCAL, PrincipalKind.WEB_USER)
         owed = find_reply_target(turn)
         async with self._services.store.work(write=False) as work:
-            place = (await work.conversations.get(turn.conversation_id)).place
+            place = turn.parent.place if turn.parent else (await work.conversations.get(turn.conversation_id)).place
             known = await work.archive.find_room(place.platform, place.thread or place.channel)
         channel = self._channels.find(place.platform, owed.account) if owed else None
         if owed is None or channel is None:

@@ -26,7 +26,7 @@ from denizen.domain.record import record
 from denizen.domain.room import RoomKind
 from denizen.domain.routing import FALLBACK
 from denizen.domain.taint import QUOTED
-from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, ReplyTarget, Step, TurnRequest
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
@@ -36,6 +36,7 @@ from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.hooks.runner import restore_preface
 from denizen.engine.inspection.queries import TurnTrace, load_trace
 from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
 from denizen.engine.knowledge.proof import TurnProofs
@@ -205,7 +206,10 @@ async def replay_turn(
             min((message.sequence for message in own), default=opened.trigger.sequence), services.clock.now()
         )
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
-        context, history = await build_context(services.store, opened, without_tools, past, keeper=services.memories)
+        preface = restore_preface(opened.turn, recorded.calls)
+        context, history = await build_context(
+            services.store, opened, without_tools, past, keeper=services.memories, preface=preface
+        )
         alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy()))
         if context.model.capabilities.images:
             history = await load_uploads(history, services.load_upload)
@@ -334,7 +338,8 @@ class _RecordedResults:
             read = cast("Mapping[str, Json]", message.meta.get(READ, {}))
             for call, data in (*shown.items(), *((call, {READ: places}) for call, places in read.items())):
                 self._data[call] = {**self._data.get(call, {}), **data}
-        ran = (each for each in calls if each.outcome.verdict.decision is Decision.APPROVE and not each.cached)
+        asked = (each for each in calls if each.tool_call.origin is not Origin.HOOK and not each.cached)
+        ran = (each for each in asked if each.outcome.verdict.decision is Decision.APPROVE)
         self._left = list(ran)
         self.missing: list[ToolCall] = []
 

@@ -1,7 +1,7 @@
 """Commands and buttons: what people do on a platform besides writing messages to the agent.
 
-A command comes from the platform's menu or is typed as text. A button says a value for the one who pressed it, or
-decides about a call that waits for approval.
+A command comes from the platform's menu or is typed as text. A button says a value for the one who pressed it, decides
+about a call that waits for approval, or answers a question to the owner.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
+from denizen.domain.question import read_answer_action
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
@@ -124,6 +125,10 @@ class InteractionHandler:
 
     async def press(self, press: ButtonPress) -> str:
         """Handles a pressed button. Returns what to say to the one who pressed it, and to nobody else."""
+        if question := read_answer_action(press.action):
+            voter = self._context.principal(Author(press.author_id, press.author_name), press.roles)
+            await self._context.turns.questions.answer(question, voter, press.why)
+            return ""
         if press.action:
             return await self._decide_call(press)
         await self._say_value(press)

@@ -22,6 +22,7 @@ from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.questions import QuestionInbox
 from denizen.engine.prompt.pictures import LoadPicture
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
@@ -38,6 +39,7 @@ class EngineServices:
     gate: ToolExecutor
     approvals: ApprovalQueue
     outbox: DeliveryOutbox
+    questions: QuestionInbox
     clock: Clock
     members: MemberDirectory
     guilds: GuildSettingsOverlay
@@ -81,6 +83,7 @@ def build_services(
         gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log),
         approvals=approvals,
         outbox=outbox,
+        questions=QuestionInbox(runtime, store, clock, outbox.wake, channels=channels),
         clock=clock,
         members=members,
         guilds=guilds,

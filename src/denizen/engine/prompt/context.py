@@ -220,7 +220,7 @@ async def build_context(
             guild=opened.owed.guild if opened.owed else "",
             is_administration=agent.tool_access.administration,
             question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
-            delegator=await _load_delegator(store, turn),
+            delegator=await load_delegator(store, turn),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -253,7 +253,7 @@ def _for_delegation(agent: Agent) -> Agent:
     return replace(agent, history=history, tool_access=replace(agent.tool_access, delegates_to=()))
 
 
-async def _load_delegator(store: Store, turn: Turn) -> Delegator | None:
+async def load_delegator(store: Store, turn: Turn) -> Delegator | None:
     """Returns who gave the turn its task, with what was asked there; None where somebody asked it."""
     parent = turn.parent
     if parent is None:

@@ -63,7 +63,7 @@ def insert_notes_before_question(
 
 
 def join_before_question(messages: Sequence[PromptMessage], lead: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """What leads the question becomes the beginning of it."""
+    """Returns the messages with what leads the question as the beginning of it."""
     *before, question = messages
     parts = [part for each in lead for part in each.parts]
     taint = question.taint.union(*(each.taint for each in lead))

@@ -190,6 +190,8 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         question=trace.question,
         citations=tuple(citation_to_wire(citation) for citation in trace.citations),
         trace=TraceInfo(
+            parent_id=turn.parent.id if turn.parent else "",
+            delegated=tuple(each.turn_id for each in trace.delegated),
             steps=tuple(_step_to_wire(step) for step in trace.steps),
             calls=tuple(_call_to_wire(call) for call in trace.calls),
             prompts=tuple(_prompt_to_wire(prompt, in_full=in_full) for prompt in trace.prompts),

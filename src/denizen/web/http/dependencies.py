@@ -57,6 +57,7 @@ from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
     from denizen.domain.turn import TurnRequest
+    from denizen.engine.delegation.delegations import Delegations
     from denizen.engine.inspection.replay import PlannedRequest, ReplayResult
 
 FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
@@ -91,7 +92,7 @@ class EngineEntryPoints:
     """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
     `replay` none that replay a turn, without `plan_requests`, which returns what a message would send to models, none
     that show it, without `assistant` none that change how an agent answers. `tasks` answers what programs want beside
-    conversations.
+    conversations; `open_delegations` returns the tasks that agents gave to others.
     """
 
     turns: TurnRunner
@@ -101,6 +102,7 @@ class EngineEntryPoints:
     statistics: UsageStatistics
     runtime: Runtime
     limiter: RateLimiter
+    open_delegations: Callable[[], Delegations]
     calls: DirectCalls | None = None
     replay: ReplayTurn | None = None
     assistant: AgentSettingsOverlay | None = None

@@ -42,6 +42,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Overview", "/admin"),
             _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
+            NavigationLink("Questions", "/admin/questions", for_owners=True),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Schedules", "/admin/schedules"),
             NavigationLink("Events", "/admin/events", for_owners=True),

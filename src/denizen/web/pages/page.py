@@ -7,7 +7,6 @@ import mimetypes
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
@@ -124,18 +123,24 @@ class StaticPageFiles(StaticFiles):
         self._places: dict[str, str] = {}
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        # Looking a file up resolves links, for which a thread is needed; what was found stays in its place.
-        place = self._places.get(path)
-        if place is not None and scope["method"] in ("GET", "HEAD"):
-            with suppress(OSError):
-                return self.file_response(place, os.stat(place), scope)
-        return await super().get_response(path, scope)
+        known = self._find_known(path) if scope["method"] in ("GET", "HEAD") else None
+        return self.file_response(*known, scope) if known else await super().get_response(path, scope)
 
     def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
         place, found = super().lookup_path(path)
         if found is not None and stat.S_ISREG(found.st_mode):
             self._places[path] = place
         return place, found
+
+    def _find_known(self, path: str) -> tuple[str, os.stat_result] | None:
+        """Returns a file that was looked up before. Looking it up again would resolve its links, in a thread."""
+        place = self._places.get(path)
+        if place is None:
+            return None
+        try:
+            return place, Path(place).stat()
+        except OSError:
+            return None
 
     def file_response(
         self, full_path: str | PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200

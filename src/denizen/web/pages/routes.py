@@ -30,6 +30,7 @@ from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
 from denizen.web.pages.schedules import SchedulePages
+from denizen.web.pages.questions import QuestionPages
 from denizen.web.pages.settings import SettingsPages
 from denizen.web.pages.setup import SetupPages
 from denizen.web.pages.sign_in import SignInPages
@@ -79,6 +80,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         ),
         *OverviewPages(deps).routes,
         *ApprovalPages(deps).routes,
+        *QuestionPages(deps).routes,
         *TurnPages(deps).routes,
         *AuditPages(deps).routes,
         *(EventPages(deps, deps.events.log).routes if deps.events is not None else ()),

@@ -67,13 +67,15 @@ class TurnsPage:
 @record(kw_only=True)
 class TimelineStep:
     """A request to the model with what was in its prompt, if that was new, and the calls that it asked for.
-    `prices` are what the prompt's segments would cost without the cache, as far as the price is known.
+    `prices` are what the prompt's segments would cost without the cache, as far as the price is known. `is_after`: the
+    calls are those of the hooks after the answer.
     """
 
     step: Step | None
     prompt: PromptUse | None
     prices: Sequence[Decimal | None]
     calls: Sequence[TimelineCall]
+    is_after: bool
 
 
 @record
@@ -203,6 +205,7 @@ class TurnPages:
                 prompt=prompt,
                 prices=await self._price(prompt) if prompt else (),
                 calls=[TimelineCall(call, mask_secrets(call.tool_call.args)) for call in calls],
+                is_after=any(call in trace.hooks_after for call in calls),
             )
 
     async def _price(self, prompt: PromptUse) -> list[Decimal | None]:

@@ -49,11 +49,25 @@ export class ChatList {
   draw() {
     find("no-chats").hidden = this.chats.length > 0;
     find("no-chats").textContent = this.search.value ? "No chat has these words." : "Your chats will stand here.";
+    const place = placeOf(document.activeElement, this.list);
+    const opened = this.list.querySelector("details[open]")?.closest("li").dataset.chat;
     this.list.replaceChildren(...this.chats.map((chat) => this.row(chat)));
+    const openedNow = opened && this.list.querySelector(`li[data-chat="${opened}"] details`);
+    if (openedNow) openedNow.open = true;
+    if (place) this.goTo(place);
+  }
+
+  // Somebody who was in the list by keyboard stays there: at the same control, or where its row was.
+  goTo({ chat, row, control }) {
+    const same = this.list.querySelector(`li[data-chat="${chat}"]`);
+    const target = same ?? this.list.children[Math.min(row, this.list.children.length - 1)];
+    const focusable = target?.querySelectorAll("a, summary, button")[same ? control : 0] ?? find("new");
+    focusable.focus();
   }
 
   row(chat) {
     const item = element("li", "chat-row");
+    item.dataset.chat = chat.id;
     const link = Object.assign(element("a", "", chat.title || "New chat"), { href: `/c/${chat.id}`, title: chat.title });
     if (chat.id === this.current) link.setAttribute("aria-current", "page");
     link.addEventListener("click", (event) => {
@@ -65,10 +79,21 @@ export class ChatList {
     const opener = element("summary", "icon-more");
     opener.setAttribute("aria-label", `More about ${chat.title || "New chat"}`);
     const choices = element("div", "menu");
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      event.stopPropagation(); // it closes the menu, and not the sidebar of a phone, too
+      menu.open = false;
+      opener.focus();
+    });
+    const act = (label, change, className) => button(label, () => {
+      menu.open = false;
+      opener.focus();
+      change();
+    }, className);
     choices.append(
-      button("Rename", () => this.ask(chat)),
-      button(chat.is_pinned ? "Unpin" : "Pin", () => this.change(chat, { is_pinned: !chat.is_pinned })),
-      button("Delete", () => this.remove(chat), "danger"),
+      act("Rename", () => this.ask(chat)),
+      act(chat.is_pinned ? "Unpin" : "Pin", () => this.change(chat, { is_pinned: !chat.is_pinned })),
+      act("Delete", () => this.remove(chat), "danger"),
     );
     menu.append(opener, choices);
     if (chat.is_pinned) item.append(element("span", "pin icon-pin"));
@@ -100,6 +125,14 @@ export class ChatList {
       alert(describeError(error).message);
     }
   }
+}
+
+// Where in the list an element is: its chat, the row, and the how-manieth control of the row.
+function placeOf(at, list) {
+  const item = at?.closest("li");
+  if (!item || !list.contains(item)) return null;
+  const controls = [...item.querySelectorAll("a, summary, button")];
+  return { chat: item.dataset.chat, row: [...list.children].indexOf(item), control: controls.indexOf(at) };
 }
 
 // Only one menu is open at a time, and a click elsewhere closes it.

@@ -101,8 +101,8 @@ def test_what_a_button_does_stands_in_its_id_and_no_value_can_look_like_it() -> 
         MessageButton("Approve", action="once:apr_1"),
         MessageButton("Deny", action="deny:apr_1", asks_why=True),
     )
-    assert find_action(to_custom_id(0, approve)) == ButtonAction("once:apr_1", asks_why=False)
-    assert find_action(to_custom_id(2, deny)) == ButtonAction("deny:apr_1", asks_why=True)
+    assert find_action(to_custom_id(0, approve)) == ButtonAction("once:apr_1", opens_form=False)
+    assert find_action(to_custom_id(2, deny)) == ButtonAction("deny:apr_1", opens_form=True)
     for value in ("do:once:apr_1", "x:do:once:apr_1", "why:deny:apr_1"):
         assert find_action(to_custom_id(0, MessageButton("Next", value=value))) is None
         assert find_value(to_custom_id(0, MessageButton("Next", value=value)), None) == value

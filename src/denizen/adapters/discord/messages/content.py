@@ -25,10 +25,11 @@ LABEL_LIMIT = 80
 
 # Stored in posted messages: changing the form breaks the buttons of earlier versions.
 _ID = re.compile(r"say:\d+:(?P<value>.+)|say#\d+", re.DOTALL)
-_ACTION = re.compile(r"(?P<kind>do|why):(?P<action>.+)", re.DOTALL)
+_ACTION = re.compile(r"(?P<kind>do|why|answer):(?P<action>.+)", re.DOTALL)
 WHY = "why"
 """The id of the form's field for the reason."""
 WHY_CHARS = 500
+ANSWER_CHARS = 2000
 FORM_S = 900.0
 """The time for answering a form. Discord takes no answer to an interaction after that."""
 
@@ -50,36 +51,38 @@ def to_custom_id(position: int, button: MessageButton) -> str:
     its label. Actions have ids that no value can have.
     """
     if button.action:
-        return f"{'why' if button.asks_why else 'do'}:{button.action}"
+        return f"{'why' if button.asks_why else 'answer' if button.asks_answer else 'do'}:{button.action}"
     custom_id = f"say:{position}:{button.value or button.label}"
     return custom_id if len(custom_id) <= ID_LIMIT else f"say#{position}"
 
 
 @record
 class ButtonAction:
-    """The action of a pressed button. With `asks_why` a form opens first, whose answer has the same id."""
+    """The action of a pressed button. With `opens_form` a form opens first, whose answer has the same id."""
 
     action: str
-    asks_why: bool
+    opens_form: bool
 
 
 def find_action(custom_id: str) -> ButtonAction | None:
     """Returns the action of a button; None for a button that says a value, or is not ours."""
     found = _ACTION.fullmatch(custom_id)
-    return ButtonAction(found["action"], found["kind"] == "why") if found else None
+    return ButtonAction(found["action"], found["kind"] != "do") if found else None
 
 
 def to_form(custom_id: str) -> discord.ui.Modal:
-    """Builds the form that asks why. Needs a running event loop."""
-    form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
+    """Builds the form that asks why, or for an answer. Needs a running event loop."""
+    is_answer = custom_id.startswith("answer:")
+    title = "Answer" if is_answer else "Why not?"
+    form = discord.ui.Modal(title=title, custom_id=custom_id, timeout=FORM_S)
     field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
         style=discord.TextStyle.paragraph,
         custom_id=WHY,
-        required=False,
-        max_length=WHY_CHARS,
-        placeholder="The agent is told. May stay empty.",
+        required=is_answer,
+        max_length=ANSWER_CHARS if is_answer else WHY_CHARS,
+        placeholder="The agent is told." if is_answer else "The agent is told. May stay empty.",
     )
-    form.add_item(discord.ui.Label(text="Reason", component=field))
+    form.add_item(discord.ui.Label(text="Your answer" if is_answer else "Reason", component=field))
     return form
 
 

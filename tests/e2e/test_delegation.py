@@ -1,0 +1,160 @@
+"""One agent gives tasks to another: configured as an owner does, and killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from contextlib import closing
+
+import pytest
+
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall, RecordedRequest
+from tests.e2e.home import Home
+from tests.e2e.home import get_completion_text as said
+from tests.e2e.provider import Provider
+from tests.e2e.records import read_turns
+from tests.timing import wait_until
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = """\
+models:
+  providers:
+    local: {{kind: openai-compatible, base_url: "{url}"}}
+  aliases: {{balanced: local/scripted}}
+agents:
+  denizen: {{delegates_to: [bob]}}
+  bob: {{description: Keeps notes}}
+default_agent: denizen
+"""
+NOTE = "agents/bob/notes/shopping.md"
+TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
+
+
+def hand_on(task: str, agent: str = "bob", **more: object) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, **more})])
+
+
+def list_tools(asked: RecordedRequest) -> set[str]:
+    """The tools that were offered to the model."""
+    return {tool["function"]["name"] for tool in asked.body.get("tools", ())}
+
+
+META = {"delegate", "task_status", "cancel_task"}
+
+
+@pytest.mark.proves("T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V35-sub-agent")
+def test_an_agent_runs_another_by_name_with_its_own_tools_and_that_one_runs_no_other(
+    home: Home, provider: Provider
+) -> None:
+    agents = """\
+  denizen: {delegates_to: [bob], tools: [delegate, task_status, cancel_task]}
+  bob: {delegates_to: [denizen], tools: ["*_note", delegate, task_status, cancel_task, admin]}
+"""
+    config = CONFIG.format(url=provider.server.openai_url)
+    home.write(re.sub(r"  denizen: .*\n  bob: .*\n", lambda _: agents, config))
+    provider.script(
+        hand_on("Put milk on the list"),
+        hand_on("Do it for me", agent="denizen"),
+        ModelAnswer(calls=[ModelCall("admin", {"action": "get_config"})]),
+        TAKE_NOTE,
+        ModelAnswer(text="Milk is noted."),
+        ModelAnswer(text="Done."),
+    )
+    assert home.do("ask", "--no-stream", "Milk, please").out == "Done.\n"
+    first, second, third, fourth, _, last = provider.requests
+    assert list_tools(first) == META
+    assert list_tools(second) == {"append_note", "read_note", "write_note"}
+    assert "There is no tool 'delegate'" in str(third.body["messages"][-1])
+    assert "There is no tool 'admin'" in str(fourth.body["messages"][-1])
+    assert "Milk is noted." in str(last.body["messages"][-1])
+    assert (home.folder / NOTE).read_text() == "- milk\n"
+    assert len(read_turns(home.store_url)) == 2
+
+
+@pytest.mark.proves("T6-meta")
+def test_agents_have_the_tools_to_delegate_only_where_the_configuration_lists_somebody(
+    home: Home, provider: Provider
+) -> None:
+    config = CONFIG.format(url=provider.server.openai_url)
+    home.write(config.replace("{delegates_to: [bob]}", "{}"))
+    provider.script(ModelAnswer(text="Hello."), ModelAnswer(text="Hello."))
+    assert home.do("ask", "Hello").code == 0
+    home.write(config)
+    assert home.do("ask", "Hello").code == 0
+    without, having = map(list_tools, provider.requests)
+    assert having - without == META
+    assert "admin" not in having, "it is there in chats about the administration only"
+    home.write(config.replace("[bob]", "[bop]"))
+    refused = home.do("config", "check")
+    assert "agents.denizen.delegates_to" in refused.out + refused.err
+    assert "there is no agent 'bop'" in refused.out + refused.err
+
+
+@pytest.mark.proves("TW15")
+def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url))
+    provider.script(hand_on("Put milk on the list"), TAKE_NOTE, HangingAnswer())
+    with home.serve() as first, closing(first.send("Milk, please", key="m1")):
+        provider.requests.await_count(3)
+        assert (home.folder / NOTE).read_text() == "- milk\n"
+        assert first.running.kill().code == -signal.SIGKILL
+    provider.script(ModelAnswer(text="Noted."), ModelAnswer(text="Milk is on the list."))
+    with home.serve() as second:
+        assert said(second.ask("Milk, please", key="m1")) == "Milk is on the list."
+        assert second.running.stop(signal.SIGTERM).code == 0
+    assert (home.folder / NOTE).read_text() == "- milk\n"
+    assert len(provider.requests) == 5
+    turns = {turn.agent: turn for turn, _ in read_turns(home.store_url)}
+    assert sorted(turns) == ["bob", "denizen"]
+    parent = turns["bob"].parent
+    assert parent is not None
+    assert parent.id == turns["denizen"].id
+
+
+@pytest.mark.proves("TW15")
+def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url))
+    provider.script(hand_on("Put milk on the list", **{"async": True}), *[HangingAnswer()] * 2)
+    with home.serve() as first, closing(first.send("Milk, please", key="m1")):
+        provider.requests.await_count(3)
+        assert first.running.kill().code == -signal.SIGKILL
+    provider.script(*[ModelAnswer(text="Here you are.")] * 2)
+    with home.serve() as second:
+        assert said(second.ask("Milk, please", key="m1")) == "Here you are."
+        provider.requests.await_count(5)
+        [(task_id, state)] = wait_for_tasks(home, "completed")
+        assert state == "completed"
+        shown = home.do("background", "show", task_id).out
+        assert "result: Here you are." in shown
+        assert "task: Put milk on the list" in shown
+        trace = home.do("trace", "--last", "-a", "denizen").out
+    [child] = [turn for turn, _ in read_turns(home.store_url) if turn.agent == "bob"]
+    assert f"gave a task to turn {child.id} in the background" in trace
+    assert child.parent is not None
+    assert f"given the task by turn {child.parent.id} of denizen" in home.do("trace", child.id).out
+
+
+@pytest.mark.proves("TW15")
+def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url))
+    provider.script(hand_on("Think for long", **{"async": True}))
+    provider.script(*[HangingAnswer()] * 2)
+    with home.serve() as server, closing(server.send("Think", key="m1")):
+        provider.requests.await_count(3)
+        [(task_id, _)] = wait_for_tasks(home, "running")
+        assert home.do("background", "cancel", task_id).out == f"{task_id} is stopped.\n"
+        assert [state for _, state in list_tasks(home)] == ["failed"]
+        assert home.do("background", "cancel", task_id).code != 0
+
+
+def wait_for_tasks(home: Home, state: str) -> list[tuple[str, str]]:
+    wait_until(lambda: [each for _, each in list_tasks(home)] == [state])
+    return list_tasks(home)
+
+
+def list_tasks(home: Home) -> list[tuple[str, str]]:
+    """The id and the state of each background task."""
+    rows = [json.loads(line) for line in home.do("background", "list", "--json").out.splitlines()]
+    return [(row["id"], row["state"]) for row in rows]

@@ -1,0 +1,116 @@
+"""Hooks as they are configured: the examples of their page, killed and resumed, wrong ones, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from denizen.domain.turn import TurnStatus
+from denizen.testing.model_server import HangingAnswer, ModelAnswer
+from scripts.docs.markdown import load_page
+from tests.e2e.home import Home, get_completion_text
+from tests.e2e.provider import Provider
+from tests.e2e.records import read_turns
+from tests.timing import wait_until
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/how-to/run-tools-around-turns.md"
+NOTE = "agents/denizen/notes/answers.md"
+
+
+def configure(home: Home, provider: Provider, *examples: int) -> None:
+    """Configures a provider and these examples of the page."""
+    blocks = [block.text for block in load_page(PAGE, ROOT).blocks if block.info == ("yaml", "config")]
+    home.configure(provider.server.openai_url)
+    text = home.config.read_text().replace("agents:\n  denizen: {}\n", "")
+    hooks = {}
+    for number in examples:
+        example = YAML(typ="safe").load(blocks[number])
+        hooks |= example.pop("agents")["denizen"]["hooks"]
+        text += "".join(f"{key}: {json.dumps(value)}\n" for key, value in example.items())
+    home.write(f"{text}agents: {{denizen: {{hooks: {json.dumps(hooks)}}}}}\n")
+
+
+def ask(home: Home, question: str = "Hello") -> dict[str, object]:
+    done = home.do("ask", "--json", question)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+@pytest.mark.proves("T20", "T23")
+def test_the_examples_of_the_page_do_what_it_says(home: Home, provider: Provider) -> None:
+    configure(home, provider, 0, 1)
+    duty, note = home.folder / "duty.txt", home.folder / NOTE
+    duty.write_text("nobody until noon\n")
+    skipped = ask(home)
+    assert (skipped["status"], skipped["answer"], skipped["error"]) == ("skipped", "", None)
+    assert provider.server.bodies == [] and not note.exists()
+
+    duty.write_text("Ana\n")
+    provider.script(ModelAnswer(text="Ahoy."))
+    with home.serve() as server:
+        assert get_completion_text(server.ask("Hello", key="m1")) == "Ahoy."
+        wait_until(note.exists)
+        assert server.running.stop(signal.SIGTERM).code == 0
+    assert note.read_text() == "- Ahoy.\n"
+    assert [message["role"] for message in provider.server.bodies[0]["messages"][1:]] == ["user"]
+
+    configure(home, provider, 0, 2)
+    duty.write_text("quiet, but Ana is here\n")
+    provider.script(ModelAnswer(text="Shh."))
+    asked = ask(home)
+    shown = home.do("trace", str(asked["turn"])).out
+    assert asked["answer"] == "Shh." and note.read_text() == "- Ahoy.\n"
+    before, _, after = shown.partition("hooks after the answer:\n")
+    assert "hook duty" in before and "hook duty" in after and "append_note" not in after
+
+
+def test_each_call_of_a_hook_is_in_the_audit_log_with_its_origin(home: Home, provider: Provider) -> None:
+    configure(home, provider, 0, 1)
+    (home.folder / "duty.txt").write_text("Ana\n")
+    provider.script(ModelAnswer(text="Ahoy."))
+    ask(home)
+    rows = [json.loads(line) for line in home.do("audit", "export").out.splitlines()]
+    assert {(row["subject"], row["details"]["origin"]) for row in rows} == {("duty", "hook"), ("append_note", "hook")}
+
+
+def test_hooks_after_a_turn_that_was_killed_run_once_after_the_restart(home: Home, provider: Provider) -> None:
+    configure(home, provider, 0, 1)
+    (home.folder / "duty.txt").write_text("Ana\n")
+    provider.script(HangingAnswer(), ModelAnswer(text="Ahoy."))
+    with home.serve() as first, closing(first.send("Hello", key="m1")):
+        provider.requests.await_count(1)
+        assert first.running.kill().code == -signal.SIGKILL
+    (home.folder / "duty.txt").write_text("nobody\n")  # the hook has run already
+    with home.serve() as second:
+        assert get_completion_text(second.ask("Hello", key="m1")) == "Ahoy."
+        wait_until((home.folder / NOTE).exists)
+        assert second.running.stop(signal.SIGTERM).code == 0
+    with home.serve() as third:
+        assert get_completion_text(third.ask("Hello", key="m1")) == "Ahoy."
+        assert third.running.stop(signal.SIGTERM).code == 0
+    assert (home.folder / NOTE).read_text() == "- Ahoy.\n"
+    [(turn, _)] = read_turns(home.store_url)
+    assert turn.status is TurnStatus.DONE
+
+
+@pytest.mark.parametrize(
+    ("hook", "says", "fix"),
+    [
+        ("{tool: calculater}", "there is no tool 'calculater'", "Did you mean 'calculator'?"),
+        ("{tool: exec}", "'exec' belongs to the skill system, which is off", "tools.system.enabled"),
+        ("{tool: calculator, skip_if: '(2'}", "this is not a regular expression", "Correct it"),
+    ],
+)
+def test_a_hook_that_cannot_work_is_refused_with_file_and_line(home: Home, hook: str, says: str, fix: str) -> None:
+    home.write(f"agents:\n  denizen:\n    hooks:\n      after_run: {hook}\n")
+    checked = home.do("config", "check")
+    assert checked.code == 2
+    assert checked.err.startswith(f"error: {home.config}:4:") and says in checked.err and fix in checked.err
