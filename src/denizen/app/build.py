@@ -39,7 +39,7 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
-from denizen.app.toolsets import SkillDeps
+from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
@@ -57,6 +57,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
 from denizen.engine.event_bus.log import EventLog
 from denizen.engine.events.signal import Signal
+from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -294,7 +295,7 @@ def _build_denizen(
             sandbox=adapters.sandbox,
         )
     )
-    platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
+    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, build_feed_fetcher(settings))
     restart = RestartSignal()
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
@@ -306,6 +307,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),

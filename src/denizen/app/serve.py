@@ -178,6 +178,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
     group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)

@@ -50,6 +50,7 @@ from denizen.skill.context import (
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
+    OpenFeeds,
     OpenPlatform,
     OpenQuestions,
     OpenReminders,
@@ -87,6 +88,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    open_feeds: OpenFeeds
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -141,6 +143,7 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_feeds=deps.open_feeds,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
@@ -153,6 +156,12 @@ def build_skill_services(
             administration=deps.administration,
         ),
     )
+
+
+def build_feed_fetcher(settings: Settings) -> WebFetcher:
+    """Builds what reads feeds: those of the public web, and of the server that the operator wrote for them."""
+    section = settings.tools.get("feeds", ToolSection())
+    return WebFetcher(allow_private=list_named_servers(section.options))
 
 
 def list_named_servers(options: Mapping[str, Json]) -> list[str]:

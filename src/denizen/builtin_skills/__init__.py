@@ -35,6 +35,7 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "feeds",
     "web_search",
     "admin",
     "questions",
@@ -55,6 +56,7 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "feeds",
         "questions",
     }
 )

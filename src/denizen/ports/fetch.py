@@ -39,6 +39,32 @@ class DownloadedFile:
     truncated: bool
 
 
+@record(kw_only=True)
+class FileValidators:
+    """What a server says of the version of a file (`ETag` and `Last-Modified`), for asking whether there is another."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+@record
+class FileVersion:
+    """The version of a file that there is now. Its status is 304, without data, for the one that was known."""
+
+    file: DownloadedFile
+    validators: FileValidators
+
+
+class VersionFetcher(Protocol):
+    """Fetches files that are there already only where they have changed."""
+
+    async def fetch_version(
+        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+    ) -> FileVersion:
+        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted."""
+        ...
+
+
 class Downloader(Protocol):
     """Fetches files instead of text."""
 

@@ -35,10 +35,11 @@ from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, Tr
 from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
+from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
-from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.questions import QuestionRepository
+from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
 from denizen.ports.usage import RateRepository, SpendingRepository, StatisticsRepository
 from denizen.ports.users import (
@@ -396,6 +397,8 @@ class UnitOfWork(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def feeds(self) -> FeedRepository: ...
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property

@@ -26,6 +26,7 @@ from denizen.skill.services import (
     ArchiveLookup,
     AskModel,
     Download,
+    FeedAccess,
     InstanceControl,
     MemoryAccess,
     OwnerQuestions,
@@ -153,6 +154,12 @@ class OpenQuestions(Protocol):
     def __call__(self, scope: CallScope) -> OwnerQuestions | None: ...
 
 
+class OpenFeeds(Protocol):
+    """Returns the feeds for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> FeedAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -199,6 +206,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_feeds: OpenFeeds = _nothing
     open_questions: OpenQuestions = _nothing
 
 
@@ -379,7 +387,7 @@ class ToolContext:
         """The read-only shell over what this agent may look into."""
         return self._services.scoped.open_shell(self._scope)
 
-    # Acting on the platform, reminders, and Denizen itself.
+    # Acting on the platform, reminders, feeds, and Denizen itself.
 
     @cached_property
     def platform(self) -> PlatformActions | None:
@@ -395,6 +403,11 @@ class ToolContext:
     def questions(self) -> OwnerQuestions | None:
         """The inbox of questions to the owner."""
         return self._services.scoped.open_questions(self._scope)
+
+    @cached_property
+    def feeds(self) -> FeedAccess | None:
+        """The feeds that channels of this server follow."""
+        return self._services.scoped.open_feeds(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

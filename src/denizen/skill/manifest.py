@@ -75,7 +75,12 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
     denied = _PermissionRefusal(skill)
     scoped = services.scoped if SkillPermission.HISTORY in granted else ScopedServices()
     scoped = replace(
-        scoped, open_platform=_nothing, open_reminders=_nothing, open_questions=_nothing, open_shell=_nothing
+        scoped,
+        open_platform=_nothing,
+        open_reminders=_nothing,
+        open_feeds=_nothing,
+        open_questions=_nothing,
+        open_shell=_nothing,
     )
     services = replace(services, scoped=scoped, owner=OwnerServices())
     if SkillPermission.NETWORK not in granted:

@@ -14,6 +14,7 @@ from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
+from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
@@ -54,6 +55,7 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    FeedContract,
     DelegationContract,
     ScheduleContract,
     QuestionContract,

@@ -254,6 +254,7 @@ def make_row(table: sa.Table, who: str, number: int) -> dict[str, Any]:
         "proposals.decided_by": key,
         "allowlist.allowed_by": key,
         "schedule_runs.asked_by": key,
+        "feeds.subscriber": key,
         "messages.conversation_id": f"{who} conversations.id",
     }
     row: dict[str, Any] = {}

@@ -27,7 +27,7 @@ from denizen import __version__
 from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.record import record
-from denizen.ports.fetch import NO_HEADERS, FetchedPage
+from denizen.ports.fetch import NO_HEADERS, FetchedPage, FileValidators
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -201,12 +201,13 @@ _HEADERS = {
 @record
 class FetchResponse:
     """A fetched page. `retry_after_s` is the server's Retry-After header, if it was given in seconds; `data` is the
-    body where bytes were asked for.
+    body where bytes were asked for, `validators` those of the file.
     """
 
     fetched: FetchedPage
     retry_after_s: float = 0.0
     data: bytes = b""
+    validators: FileValidators = FileValidators()
 
 
 def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
@@ -337,7 +338,10 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, r
         truncated=truncated,
     )
     wait_s = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
-    return FetchResponse(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"")
+    validators = FileValidators(
+        etag=response.headers.get("etag", ""), last_modified=response.headers.get("last-modified", "")
+    )
+    return FetchResponse(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"", validators=validators)
 
 
 def _is_tls_fault(error: BaseException) -> bool:
