@@ -69,6 +69,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "sandbox": "The read-only shell in which agents look through documents.",
         "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
+        "task_watcher": "An agent that looks at each changed task: see [projects and tasks](../how-to/keep-tasks.md).",
         "logging": "The log.",
     }
 )

@@ -55,7 +55,7 @@ from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, projects, turns, usage, users
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -214,7 +214,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
+    for module in (turns, agents, knowledge, gaps, projects, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
@@ -13,7 +13,13 @@ from denizen.app.build import Denizen
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.reload import Reloader
 from denizen.app.schedule_configuration import HomeSchedules
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.ids import AgentName, SessionId, TurnId
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Room
+from denizen.domain.schedule import DeliveryRoute, ScheduleDelivery
+from denizen.engine.schedules.own_schedules import MAX_OWN, OwnSchedules
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.web.http.dependencies import ScheduleServices
 from denizen_sdk import ApiError, DenizenClient
 from tests.app.component_web_fixture import read_words
@@ -129,6 +135,86 @@ async def test_a_form_that_cannot_run_is_refused_with_the_reason_and_keeps_what_
         assert taken.status_code == 409
         assert (await server.ada.send("/admin/schedules/news/remove")).status_code == 403
         assert server.text == TEXT
+
+
+DISCORD = """
+default_agent: denizen
+agents: {denizen: {}}
+channels: {discord: {accounts: {denizen: "${TOKEN}"}}}
+"""
+ROOM = Room("discord", "12", "general", guild="1")
+
+
+def scope_of(user: str, key: str = "") -> CallScope:
+    """A call that somebody wants in the open channel."""
+    return CallScope(
+        agent=AgentName("denizen"),
+        principal=Principal(PrincipalKind.PLATFORM_USER, f"discord:{user}", user),
+        place=ROOM.place,
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
+        account=AgentName("denizen"),
+        options=CallOptions(idempotency_key=key),
+    )
+
+
+@asynccontextmanager
+async def open_own(home: Home) -> AsyncGenerator[tuple[Served, OwnSchedules]]:
+    home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
+    async with open_schedules(home, TEXT + DISCORD) as server:
+        own = server.denizen.generation_deps.skills.schedules
+        files = HomeConfiguration(server.denizen, Reloader(server.denizen))
+        own.open_configuration(HomeSchedules(server.denizen.schedule_catalog, files))
+        async with server.denizen.services.store.work() as work:
+            await work.archive.put_room(ROOM)
+        yield server, own
+
+
+async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: Home) -> None:
+    async with open_own(home) as (server, own):
+        ana, ben = own.open(scope_of("7", "call")), own.open(scope_of("8"))
+        made = await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin")
+        assert await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin") == made
+        kept = server.denizen.runtime.current.schedules["tea"]
+        assert (kept.owner, kept.agent, kept.prompt) == ("platform_user:discord:7", "denizen", "Tell of ${TOKEN}.")
+        assert kept.conduct.delivery == ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "12")
+        assert ([each.name for each in await ana.list()], await ben.list()) == (["tea"], [])
+        for call in (ben.remove("tea"), ben.switch("tea", is_on=False), ben.run("tea"), ana.remove("news")):
+            with pytest.raises(NotFound, match="You have no schedule"):
+                await call
+        with pytest.raises(Conflict):
+            await ben.add("tea", "0 9 * * *", "Mine.")
+        assert (await ana.switch("tea", is_on=False)).next_at is None
+        await ana.run("tea")
+        await ana.run("tea")
+        assert len(await server.denizen.schedule_catalog.list_runs("tea")) == 1
+        await ana.remove("tea")
+        assert server.text == TEXT + DISCORD
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "error"),
+    [("*/10 * * * *", "", LimitExceeded), ("0 9 31 2 *", "", InvalidInput), ("0 9 * * *", "Mars/Sea", InvalidInput)],
+)
+async def test_schedules_of_people_run_neither_often_nor_at_times_that_are_none(
+    home: Home, cron: str, zone: str, error: type[Exception]
+) -> None:
+    async with open_own(home) as (server, own):
+        with pytest.raises(error):
+            await own.open(scope_of("7")).add("tea", cron, "Tea.", zone=zone)
+        assert server.text == TEXT + DISCORD
+
+
+async def test_one_person_has_ten_schedules_and_programs_none(home: Home) -> None:
+    async with open_own(home) as (_, own):
+        ana = own.open(scope_of("7"))
+        for number in range(MAX_OWN):
+            await ana.add(f"tea-{number}", "0 16 * * *", "Tea.")
+        with pytest.raises(LimitExceeded):
+            await ana.add("more", "0 16 * * *", "Tea.")
+        loop = replace(scope_of("7"), principal=Principal(PrincipalKind.SCHEDULE, "tea-1", "tea-1"))
+        with pytest.raises(NotAllowed):
+            await own.open(loop).add("loop", "0 16 * * *", "Tea.")
 
 
 @pytest.mark.proves("T27")

@@ -32,6 +32,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "feeds": {Tier.HARMLESS: "list_feeds", Tier.SENSITIVE: "subscribe_feed unsubscribe_feed"},
+    "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
@@ -94,6 +95,7 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
     "admin": 1500,
@@ -118,6 +120,10 @@ TOKENS: Mapping[str, int] = {
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
     "chart": 300,
+    "tasks": 210,
+    "task_query": 170,
+    "projects": 145,
+    "documents": 130,
     "query_logs": 190,
     "admin_create_agent": 125,
     "search_archive": 140,

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from anyio import to_thread
 
-from denizen.testing.model_server import HangingAnswer, ModelAnswer
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.deployment import wait_until_reached
 from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import Home
@@ -129,6 +129,37 @@ async def test_a_channel_without_an_id_is_an_error_in_the_log_and_the_old_schedu
         assert "a delivery into a channel needs its id" in server.log
         assert deployment.home.do("schedules", "list").code == 2  # the file is wrong, which commands say, too
     assert deployment.rows("SELECT name FROM schedules") == [("news",)]
+
+
+@pytest.mark.proves("V-skill-cron")
+async def test_an_agent_adds_lists_switches_runs_and_removes_schedules_for_people(
+    deployment: DiscordDeployment,
+) -> None:
+    rest = """\
+tools: {schedules: {enabled: true}}
+gate: {rules: [{tool: add_schedule, action: approve}, {tool: switch_schedule, action: approve}]}
+"""
+    deployment.configure(rest=rest, agents={"ada": "tools: ['*_schedule', list_schedules]"})
+
+    async def ask(tool: str, **args: object) -> str:
+        """Has Ada call a tool for Ana, and returns what it told the model."""
+        answered = len(deployment.said())
+        deployment.script(ModelAnswer(calls=(ModelCall(tool, args),)), f"{tool} it is.")
+        deployment.ask(deployment.ana, f"please {tool}")
+        await deployment.until(lambda: len(deployment.said()) > answered)
+        return str(deployment.requests[-1])
+
+    async with deployment.run():
+        added = await ask("add_schedule", name="tea", cron=NEW_YEAR, prompt="Time for tea.")
+        assert "Added. tea: 0 0 1 1 * (UTC), next" in added
+        assert f"target: '{deployment.general.id}'" in deployment.home.config.read_text()
+        assert "Prompt: Time for tea." in await ask("list_schedules")
+        assert "(UTC), off" in await ask("switch_schedule", name="tea", enabled=False)
+        deployment.script(ModelAnswer(calls=(ModelCall("run_schedule", {"name": "tea"}),)), "Tea!", "Tea!")
+        deployment.ask(deployment.ana, "run it now")  # its answer and that of the run come in any order
+        await deployment.until(lambda: deployment.said()[3:] == ["Tea!", "Tea!"])
+        assert "Removed." in await ask("remove_schedule", name="tea")
+        assert "tea" not in deployment.home.config.read_text()
 
 
 def test_schedules_are_added_switched_run_and_seen_by_commands(home: Home, provider: Provider) -> None:

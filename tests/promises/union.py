@@ -94,7 +94,7 @@ UNION: tuple[Requirement, ...] = (
         "6",
         "An agent ends a turn without delivery by a structured silent finish or an answer that is exactly the agreed "
         "word, never by a word inside other text.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -108,7 +108,7 @@ UNION: tuple[Requirement, ...] = (
         "X-internal-calls-automation",
         "6",
         "Calls from hooks and schedules pass the gate with their origin recorded.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 8 Behaviours easily missed
@@ -184,7 +184,7 @@ UNION: tuple[Requirement, ...] = (
         "8",
         "Hooks have all tools, errors go on, `skipIf` differs before and after, only schedules show outputs, a skip "
         "counts as run, and `wakeAgent` off only leaves a note.",
-        status="open",
+        status="covered",
         issue="automation",
         same_as=("T21", "T22", "T23", "T25", "T28", "T29"),
     ),

@@ -140,7 +140,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "V-skill-cron",
         "1.6",
         "An agent can add, list, remove and switch scheduled jobs.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

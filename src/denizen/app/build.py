@@ -66,7 +66,10 @@ from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.projects.board import ProjectBoards
+from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
@@ -156,6 +159,12 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def projects(self) -> ProjectBoards:
+        """Projects and tasks."""
+        assert self.services.projects is not None  # as `open_denizen` builds it
+        return self.services.projects
 
     @property
     def queries(self) -> Queries:
@@ -273,11 +282,14 @@ def _build_denizen(
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
     uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    services = build_services(
+        runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
+    )
+    projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
-        build_services(
-            runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
-        ),
+        services,
         memories=memories,
+        projects=projects,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
@@ -300,6 +312,13 @@ def _build_denizen(
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
     administration = ServerAdministration(runtime, assistant, records)
+    resources = ScheduleResources(
+        runtime=runtime,
+        store=store,
+        clock=clock,
+        times=CroniterTimes(),
+        changed=Signal(channels.added, runtime.swapped),
+    )
     skills = SkillDeps(
         clock=clock,
         recall=SessionHistorySearch(store),
@@ -308,6 +327,8 @@ def _build_denizen(
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
         open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
+        open_projects=projects.open,
+        schedules=OwnSchedules(resources),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
@@ -328,13 +349,6 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
-    )
-    resources = ScheduleResources(
-        runtime=runtime,
-        store=store,
-        clock=clock,
-        times=CroniterTimes(),
-        changed=Signal(channels.added, runtime.swapped),
     )
     bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(

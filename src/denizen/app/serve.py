@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     import uvicorn
 
 
+WATCHER_PAUSE_S = 5.0
+"""How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 
@@ -179,6 +181,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "delivering events", denizen.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
+    group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
     group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
@@ -188,6 +191,20 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
     group.start_soon(run_forever, "reading sources regularly", schedule.run)
     group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+
+
+async def watch_tasks(denizen: Denizen) -> None:
+    """Has the configured agent look at changed tasks. Until one is configured, nothing for that is loaded."""
+    while denizen.runtime.current.task_watcher is None:
+        changed = denizen.projects.changed.next
+        with anyio.move_on_after(WATCHER_PAUSE_S):
+            await changed.wait()
+    from denizen.engine.outbox.answer_target import AnswerTargets
+    from denizen.engine.projects.watcher import TaskWatcher
+
+    targets = AnswerTargets(denizen.runtime, denizen.services.store, denizen.platforms.channels)
+    watcher = TaskWatcher(denizen.projects, targets, denizen.turns.ask)
+    await watcher.run()
 
 
 async def _stop_on_signal(
@@ -258,6 +275,8 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
+    denizen.generation_deps.skills.schedules.open_configuration(schedules)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -298,6 +317,7 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            projects=denizen.projects,
             community=CommunityServices(
                 memories=denizen.memories,
                 archive=denizen.platforms.browser,
@@ -313,9 +333,7 @@ def _server(
             configuration=external.configuration,
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
-            schedules=ScheduleServices(
-                denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, external.configuration)
-            ),
+            schedules=ScheduleServices(denizen.schedule_catalog, schedules),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

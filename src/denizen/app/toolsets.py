@@ -38,10 +38,12 @@ from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
+from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
@@ -52,6 +54,7 @@ from denizen.skill.context import (
     OpenArchive,
     OpenFeeds,
     OpenPlatform,
+    OpenProjects,
     OpenQuestions,
     OpenReminders,
     OwnerServices,
@@ -89,6 +92,8 @@ class SkillDeps:
     open_platform: OpenPlatform
     open_reminders: OpenReminders
     open_feeds: OpenFeeds
+    open_projects: OpenProjects
+    schedules: OwnSchedules
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -144,6 +149,8 @@ def build_skill_services(
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
             open_feeds=deps.open_feeds,
+            open_projects=deps.open_projects,
+            open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
@@ -195,6 +202,10 @@ def explain_idle(skill: str, settings: Settings) -> str:
     prompt; a tool that an agent names is there all the same.
     """
     section = settings.tools.get(skill, ToolSection())
+    if skill == TASK_SKILL and section.enabled is None:
+        if settings.task_watcher is not None or _is_named(skill, settings):
+            return ""
+        return f"Write `tools.{skill}.enabled: true`, or name its tools in the `tools` of an agent."
     if not (skill not in OPT_IN if section.enabled is None else section.enabled):
         return f"Write `tools.{skill}.enabled: true`."
     if skill == "archive" and not (settings.discord_accounts or settings.github_accounts):

@@ -36,6 +36,8 @@ BUILTIN: tuple[str, ...] = (
     "members",
     "reminders",
     "feeds",
+    "projects",
+    "schedules",
     "web_search",
     "admin",
     "questions",
@@ -57,6 +59,8 @@ OPT_IN: frozenset[str] = frozenset(
         "server",
         "members",
         "feeds",
+        "projects",
+        "schedules",
         "questions",
     }
 )

@@ -38,6 +38,7 @@ from denizen.ports.events import EventRepository
 from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.projects import ProjectRepository, TaskChangeRepository
 from denizen.ports.questions import QuestionRepository
 from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
@@ -400,6 +401,10 @@ class UnitOfWork(Protocol):
     @property
     def feeds(self) -> FeedRepository: ...
     @property
+    def projects(self) -> ProjectRepository: ...
+    @property
+    def task_changes(self) -> TaskChangeRepository: ...
+    @property
     def schedules(self) -> ScheduleRepository: ...
     @property
     def questions(self) -> QuestionRepository: ...
@@ -531,6 +536,10 @@ class DelegationRepository(Protocol):
 
     async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         """Returns the tasks that the turn handed on, oldest first."""
+        ...
+
+    async def list_in_conversation(self, conversation_id: ConversationId) -> Sequence[Delegation]:
+        """Returns the tasks that turns of the conversation handed on, oldest first."""
         ...
 
     async def list_background(

@@ -31,9 +31,11 @@ from denizen.skill.services import (
     MemoryAccess,
     OwnerQuestions,
     PlatformActions,
+    ProjectAccess,
     ReminderAccess,
     RunProgram,
     RunShell,
+    ScheduleAccess,
     SearchDocuments,
     SkillEditor,
     ToolCallLog,
@@ -148,6 +150,18 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenProjects(Protocol):
+    """Returns projects and tasks as the call of this scope may see and change them; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ProjectAccess | None: ...
+
+
+class OpenSchedules(Protocol):
+    """Returns the schedules of the asker for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
+
+
 class OpenQuestions(Protocol):
     """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
 
@@ -207,6 +221,8 @@ class ScopedServices:
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
     open_feeds: OpenFeeds = _nothing
+    open_projects: OpenProjects = _nothing
+    open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
 
 
@@ -398,6 +414,16 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def projects(self) -> ProjectAccess | None:
+        """Projects and tasks of those who read along."""
+        return self._services.scoped.open_projects(self._scope)
+
+    @cached_property
+    def schedules(self) -> ScheduleAccess | None:
+        """The asker's schedules."""
+        return self._services.scoped.open_schedules(self._scope)
 
     @cached_property
     def questions(self) -> OwnerQuestions | None:

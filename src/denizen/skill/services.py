@@ -19,6 +19,16 @@ from typing import Literal, Protocol
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics
 from denizen.domain.principal import Principal
+from denizen.domain.project import (
+    Project,
+    ProjectDocument,
+    ProjectDraft,
+    Task,
+    TaskComment,
+    TaskDetails,
+    TaskDraft,
+    TaskQuery,
+)
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
@@ -510,6 +520,40 @@ class FeedAccess(Protocol):
         ...
 
 
+@record(kw_only=True)
+class OwnSchedule:
+    """A schedule of the asker. `next_at` is None while it is off; `last_outcome` is empty before its first run."""
+
+    name: str
+    cron: str
+    zone: str
+    prompt: str
+    next_at: datetime | None = None
+    last_outcome: str = ""
+
+
+class ScheduleAccess(Protocol):
+    """The schedules of one person, as one call may see and change them. Names of others' raise NotFound."""
+
+    async def add(self, name: str, cron: str, prompt: str, *, zone: str = "") -> OwnSchedule:
+        """Adds a schedule, which is answered where the call was made.
+
+        Raises NotAllowed where nobody would read that, InvalidInput for a time that is none, Conflict for a name that
+        is taken, LimitExceeded when it would run too often or the person has too many.
+        """
+        ...
+
+    async def list(self) -> Sequence[OwnSchedule]: ...
+
+    async def remove(self, name: str) -> None: ...
+
+    async def switch(self, name: str, *, is_on: bool) -> OwnSchedule: ...
+
+    async def run(self, name: str) -> None:
+        """Asks for a run now. Raises Conflict while one has not ended."""
+        ...
+
+
 class PlatformActions(Protocol):
     """Actions of the agent's account on the platform, each limited to what the asker and the account may both do at
     that moment.
@@ -527,3 +571,52 @@ class PlatformActions(Protocol):
     async def check(self, action: str, /, **details: Json) -> None:
         """Raises what `act` would raise before it changes anything. Changes nothing."""
         ...
+
+
+class ProjectAccess(Protocol):
+    """Projects, tasks, comments and documents as one call may see and change them.
+
+    `project` is an id or a name; empty is the project of those who read along where the call is made. Raises NotFound
+    for what does not exist or may not be read here, InvalidInput for texts that do not fit, NotAllowed for what only
+    its author or an owner may do, and for words that others would read than those who read along.
+    """
+
+    async def list_projects(self) -> Sequence[Project]: ...
+
+    async def get_project(self, wanted: str) -> Project: ...
+
+    async def create_project(self, draft: ProjectDraft, *, for_everybody: bool = False) -> Project: ...
+
+    async def change_project(self, wanted: str, draft: ProjectDraft) -> Project: ...
+
+    async def delete_project(self, wanted: str) -> Project: ...
+
+    async def find_tasks(self, wanted: TaskQuery) -> Sequence[Task]:
+        """Returns the tasks that were searched for, the one that changed last first."""
+        ...
+
+    async def get_task(self, task_id: str) -> TaskDetails: ...
+
+    async def create_task(self, draft: TaskDraft, project: str = "") -> Task: ...
+
+    async def change_task(self, task_id: str, draft: TaskDraft, project: str = "") -> Task:
+        """Changes a task; with `project` it moves there."""
+        ...
+
+    async def delete_task(self, task_id: str) -> Task: ...
+
+    async def comment(self, task_id: str, text: str) -> TaskComment: ...
+
+    async def list_documents(self, project: str = "") -> Sequence[ProjectDocument]:
+        """Returns the documents by name."""
+        ...
+
+    async def get_document(self, name: str, project: str = "") -> ProjectDocument: ...
+
+    async def create_document(self, name: str, text: str, project: str = "") -> ProjectDocument: ...
+
+    async def change_document(
+        self, name: str, project: str = "", *, text: str | None = None, new_name: str = ""
+    ) -> ProjectDocument: ...
+
+    async def delete_document(self, name: str, project: str = "") -> ProjectDocument: ...

@@ -131,6 +131,8 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
             open_shell=_end_check,
             open_reminders=_end_check,
             open_feeds=_end_check,
+            open_projects=_end_check,
+            open_schedules=_end_check,
         ),
     )
 

@@ -18,8 +18,9 @@ from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
-from tests.contracts.store.schedules import ScheduleContract
+from tests.contracts.store.projects import ProjectContract
 from tests.contracts.store.questions import QuestionContract
+from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
 from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnContract
 from tests.contracts.store.units import UnitContract
@@ -56,6 +57,7 @@ class StoreContract(
     ProposalContract,
     ReminderContract,
     FeedContract,
+    ProjectContract,
     DelegationContract,
     ScheduleContract,
     QuestionContract,

@@ -15,6 +15,7 @@ from denizen.domain.approval import ApprovalChoice
 from denizen.domain.audit import AuditKind
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.hook import Hook, Hooks
+from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
 from denizen.domain.tool import Tier
@@ -362,7 +363,7 @@ async def test_without_schedules_nothing_is_looked_for() -> None:
 
 @pytest.mark.proves("T24")
 async def test_the_hooks_of_a_run_know_the_last_run_the_last_answer_and_the_next_task() -> None:
-    told = {"q": "{{last_run}}, {{last_run_epoch}}, {{last_response}}, {{next_task}}"}
+    told: JsonObject = {"q": "{{last_run}}, {{last_run_epoch}}, {{last_response}}, {{next_task}}"}
     hooks = Hooks((Hook("look", told),), (Hook("write", {"q": "{{response}} after {{last_run}}"}),))
     async with open_process(replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), next_task="Water.") as server:
         for _ in range(2):
@@ -408,10 +409,10 @@ async def test_the_calls_of_a_run_and_of_its_hooks_pass_the_gate_in_the_name_of_
         replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), model=model, tools=ToolsetFixture([LOOK, wipe])
     ) as server:
         await server.pass_time(hours=1)
-        for _ in ("hook", "run"):
-            [asked] = await wait_for_approvals(server.engine.store)
-            assert asked.request.requester == "schedule:news"
-            await server.engine.turns.approvals.decide(asked.id, owner, ApprovalChoice.DENY)
+        # Nobody is asked about what a hook wants where nobody asked for the run.
+        [asked] = await wait_for_approvals(server.engine.store)
+        assert (asked.request.requester, asked.request.args) == ("schedule:news", {"q": "run"})
+        await server.engine.turns.approvals.decide(asked.id, owner, ApprovalChoice.DENY)
         assert await server.outcomes() == ["done"]
         assert [each.args["q"] for each in server.engine.tools.calls] == ["hook", "run"]
         events = [each.event async for each in read_log(server.engine.store) if each.event.kind is AuditKind.CALL]

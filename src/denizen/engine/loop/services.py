@@ -23,6 +23,7 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.questions import QuestionInbox
+from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.prompt.pictures import LoadPicture
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
@@ -49,6 +50,8 @@ class EngineServices:
     prover: AnswerProver | None = None
     """Proves citations; None where there are no documents."""
     assistant: AgentSettingsOverlay | None = None
+    projects: ProjectBoards | None = None
+    """Projects and tasks; None where there are none."""
     load_upload: LoadPicture | None = None
     """Loads pictures that were uploaded; None where there are none."""
 

@@ -1,0 +1,65 @@
+"""The places of answers that nobody asked for: of schedules and of the task watcher, into a channel or to a person."""
+
+from __future__ import annotations
+
+from denizen.domain.approval import AskerReach
+from denizen.domain.conversation import Place
+from denizen.domain.errors import NeedsAttention, NotFound, Unavailable
+from denizen.domain.ids import AgentName
+from denizen.domain.record import record
+from denizen.domain.schedule import DeliveryRoute, ScheduleDelivery
+from denizen.domain.turn import ReplyTarget
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Runtime
+from denizen.ports.store import Store
+
+
+@record
+class AnswerTarget:
+    """Where a turn is answered: the place, what is owed there, and how people can be asked about calls."""
+
+    place: Place
+    owed: ReplyTarget | None = None
+    reach: AskerReach = AskerReach.ELSEWHERE
+
+
+@record
+class AnswerTargets:
+    """Finds targets on the accounts that are connected now."""
+
+    runtime: Runtime
+    store: Store
+    channels: ConnectedAccounts
+
+    async def find(self, delivery: ScheduleDelivery, agent: AgentName) -> AnswerTarget:
+        """Returns the target of a delivery that is not into the log. Raises Unavailable (`account_away`) while the
+        account is not connected, and what keeps it from ever writing there.
+        """
+        channel = self.channels.find(delivery.platform, agent)
+        if channel is None:
+            raise Unavailable(
+                f"The account of {agent} is not connected to {delivery.platform}.",
+                code="account_away",
+                fix="Look at its token, or deliver to the log.",
+            )
+        owed = ReplyTarget(agent, may_be_silent=True)
+        if delivery.to is DeliveryRoute.DIRECT:
+            owners = self.runtime.current.account_policy_for(delivery.platform, agent).staff.owners
+            person = delivery.target or min(owners, default="")
+            if not person:
+                raise NeedsAttention(
+                    "Nobody is the owner of this account.",
+                    code="owner_unknown",
+                    fix="Name a person as the target of the delivery, or the owners of the account.",
+                )
+            return AnswerTarget(await channel.open_direct(person), owed, AskerReach.OTHERS)
+        async with self.store.work(write=False) as work:
+            room = await work.archive.find_room(delivery.platform, delivery.target)
+        if room is None:
+            raise NotFound(
+                f"The account of {agent} sees no channel {delivery.target}.",
+                code="channel_unknown",
+                fix="Name a channel that it may read and write in.",
+            )
+        owed = ReplyTarget(agent, may_be_silent=True, guild=room.guild)
+        return AnswerTarget(room.place, owed, AskerReach.OTHERS)
