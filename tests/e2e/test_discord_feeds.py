@@ -27,7 +27,7 @@ class Feed:
         self.titles = ["old"]
 
     def answer(self, exchange: Exchange) -> None:
-        items = "".join(f"<item><title>{each} @everyone</title><guid>{each}</guid></item>" for each in self.titles)
+        items = "".join(f'<item><title>{each} @everyone</title><guid isPermaLink="false">{each}</guid></item>' for each in self.titles)
         exchange.say(f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>')
 
 
@@ -79,7 +79,7 @@ async def test_followed_by_approval_and_killed_while_it_posts_each_new_item_come
         listed = await to_thread.run_sync(lambda: deployment.home.do("feeds", "list"))
         assert f"News  {server.url('/feed')}  discord {deployment.general.id}  compact" in listed.out
         key = listed.out.split()[0]
-        assert (await to_thread.run_sync(lambda: deployment.home.do("feeds", "remove", key))).stdout == "Ended.\n"
+        assert (await to_thread.run_sync(lambda: deployment.home.do("feeds", "remove", key))).out == "Ended.\n"
     ping = "@\N{ZERO WIDTH SPACE}everyone"
     assert sorted(news(deployment)) == [f"one {ping}", f"two {ping}"]
     assert not any(post.mentioned.everyone for post in deployment.posts())
@@ -96,7 +96,7 @@ async def test_the_operator_follows_a_feed_from_the_command_line_and_is_told_wha
 
             def add(path: str, *options: str) -> str:
                 done = deployment.home.do("feeds", "add", server.url(path), *(options or where))
-                return done.stdout + done.stderr
+                return done.out + done.err
 
             assert "neither RSS nor Atom" in await to_thread.run_sync(lambda: add("/page"))
             assert "answered 404" in await to_thread.run_sync(lambda: add("/none"))
@@ -118,6 +118,6 @@ async def test_a_feed_of_this_machine_is_refused_unless_the_operator_named_its_s
             refused = await to_thread.run_sync(
                 lambda: deployment.home.do("feeds", "add", url, "--channel", str(deployment.general.id))
             )
-        assert refused.returncode
-        assert "its address is loopback" in refused.stderr
+        assert refused.code
+        assert "its address is loopback" in refused.err
         assert not server.requests
