@@ -27,7 +27,10 @@ class Feed:
         self.titles = ["old"]
 
     def answer(self, exchange: Exchange) -> None:
-        items = "".join(f'<item><title>{each} @everyone</title><guid isPermaLink="false">{each}</guid></item>' for each in self.titles)
+        items = "".join(
+            f'<item><title>{each} @everyone</title><guid isPermaLink="false">{each}</guid></item>'
+            for each in self.titles
+        )
         exchange.say(f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>')
 
 

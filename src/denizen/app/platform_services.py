@@ -99,5 +99,7 @@ def build_platform_services(
         ),
         reminders=ReminderService(runtime, store, clock, channels, services.outbox),
         feeds=FeedCatalog(store, clock, reader, changed),
-        feed_poller=FeedPoller(store, clock, reader, channels, services.outbox, changed),
+        feed_poller=FeedPoller(
+            store=store, clock=clock, reader=reader, channels=channels, outbox=services.outbox, changed=changed
+        ),
     )

@@ -60,7 +60,7 @@ class FeedDocument:
 
 @record(kw_only=True)
 class FeedVersion:
-    """What the server said about the version that was read last, so that it need not send the same once more."""
+    """The marks of the version that was read last, by which its server need not send the same once more."""
 
     etag: str = ""
     last_modified: str = ""

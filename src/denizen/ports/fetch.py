@@ -41,7 +41,7 @@ class DownloadedFile:
 
 @record(kw_only=True)
 class FileValidators:
-    """What a server says of the version of a file (`ETag` and `Last-Modified`), for asking whether there is another."""
+    """The marks of a version of a file (`ETag` and `Last-Modified`), for asking its server whether there is another."""
 
     etag: str = ""
     last_modified: str = ""

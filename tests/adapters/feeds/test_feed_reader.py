@@ -12,7 +12,7 @@ from denizen.adapters.feeds.reader import MAX_BYTES
 from denizen.adapters.fetch import WebFetcher
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
 from denizen.domain.feed import FeedItem, FeedVersion
-from tests.local_server import Exchange, LocalServer, serve
+from tests.local_server import Answer, Exchange, LocalServer, serve
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,8 @@ RSS = """<?xml version="1.0"?><rss version="2.0"><channel><title>News &amp; more
 <description>&lt;p&gt;Hello &lt;b&gt;you&lt;/b&gt;&lt;/p&gt;&lt;script&gt;x()&lt;/script&gt;</description></item>
 <item><title>One</title><link>/1</link><description>plain</description></item></channel></rss>"""
 ATOM = """<?xml version="1.0" encoding="windows-1251"?><feed xmlns="http://www.w3.org/2005/Atom"><title>Вести</title>
-<entry><id>tag:1</id><title>Да</title><link href="https://a.b/x"/><content type="html">&lt;i&gt;ж&lt;/i&gt;</content></entry>
+<entry><id>tag:1</id><title>Да</title><link href="https://a.b/x"/>
+<content type="html">&lt;i&gt;ж&lt;/i&gt;</content></entry>
 </feed>"""
 BOMB = (
     '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "lol">'
@@ -130,6 +131,9 @@ async def test_a_feed_at_a_private_address_is_refused_also_where_a_redirect_lead
 
 
 async def test_a_redirect_to_another_public_address_is_followed() -> None:
-    routes = {"/old": lambda exchange: exchange.redirect("/new"), "/new": lambda exchange: exchange.say(RSS)}
+    routes: dict[str, Answer] = {
+        "/old": lambda exchange: exchange.redirect("/new"),
+        "/new": lambda exchange: exchange.say(RSS),
+    }
     with serve(routes) as server:
         assert (await reader_of(server).read(server.url("/old"), FeedVersion())).document is not None

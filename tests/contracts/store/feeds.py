@@ -12,7 +12,9 @@ from denizen.domain.feed import FeedFormat, FeedPoll, FeedSubscription, FeedVers
 from denizen.domain.statistics import FORGOTTEN
 from denizen.ports.store import Store
 from tests.clock import NOON
-from tests.contracts.store.records import AGENT, ANA, BOB, PLACE
+from tests.contracts.store.records import AGENT, PLACE
+
+ANA, BOB = "platform_user:discord:1", "platform_user:discord:2"
 
 
 def make_feed(key: str, *, subscriber: str = ANA) -> FeedSubscription:

@@ -49,6 +49,7 @@ class FeedServer:
     """Feeds in memory, of which the newest item stands on top. A version that is known is not sent again."""
 
     items: list[str] = field(default_factory=lambda: ["old"])
+    text: str = ""
     is_down: bool = False
     asked: list[FeedVersion] = field(default_factory=list[FeedVersion])
 
@@ -60,7 +61,9 @@ class FeedServer:
         version = FeedVersion(etag=str(len(self.items)))
         if known == version:
             return FeedReading(None, known)
-        items = tuple(FeedItem(key=each, title=each, url=f"https://example.org/{each}") for each in self.items)
+        items = tuple(
+            FeedItem(key=each, title=each, url=f"https://example.org/{each}", text=self.text) for each in self.items
+        )
         return FeedReading(FeedDocument("News", items), version)
 
     def publish(self, *names: str) -> None:
@@ -99,7 +102,7 @@ class FeedsFixture:
 
     async def follow(self, url: str = URL, **args: Json) -> str:
         """Returns the id."""
-        result = await self.call("subscribe_feed", url=url, **args)
+        result = await self.call("subscribe_feed", None, url=url, **args)
         assert not result.is_error, result.text
         return (await self.catalog.list_subscriptions())[-1].id
 
@@ -143,7 +146,9 @@ async def open_fixture(
             world,
             server,
             FeedCatalog(world.store, world.clock, server, changed),
-            FeedPoller(world.store, world.clock, server, channels, outbox, changed),
+            FeedPoller(
+                store=world.store, clock=world.clock, reader=server, channels=channels, outbox=outbox, changed=changed
+            ),
             channels,
             account,
             root,
@@ -172,6 +177,25 @@ async def test_a_feed_is_followed_listed_and_dropped_by_tools_and_posts_only_wha
 
 
 @pytest.mark.proves("V33")
+async def test_items_appear_in_the_format_that_was_asked_for_and_none_is_longer_than_2000_characters(
+    tmp_path: Path,
+) -> None:
+    for shape in ("embed", "compact", "full"):
+        async with open_fixture(tmp_path) as kit:
+            kit.server.text = "word " * 1000
+            await kit.follow(format=shape)
+            kit.server.publish("news")
+            await kit.pass_time()
+            [content] = [sent.content for sent in kit.account.sent]
+            shown = content.text + "".join(card.title + card.text for card in content.embeds)
+            assert "news" in shown
+            assert len(shown) <= 2000
+            assert [card.url for card in content.embeds] == ["https://example.org/news"] * (shape == "embed")
+            assert ("<https://example.org/news>" in content.text) == (shape != "embed")
+            assert (len(shown) > 1900, "word" in shown) == (shape == "full", shape != "compact")
+
+
+@pytest.mark.proves("V33")
 async def test_a_feed_is_never_read_sooner_than_five_minutes_after_it_was_read_for_anybody(tmp_path: Path) -> None:
     async with open_fixture(tmp_path) as kit:
         other = kit.world.platform.add_room("other")
@@ -192,7 +216,10 @@ async def test_a_feed_is_never_read_sooner_than_five_minutes_after_it_was_read_f
 
 async def test_what_two_processes_read_and_a_later_one_reads_again_is_posted_once(tmp_path: Path) -> None:
     world, server = World(), FeedServer()
-    async with open_fixture(tmp_path, world, server) as kit, open_fixture(tmp_path, world, server, connected=False) as two:
+    async with (
+        open_fixture(tmp_path, world, server) as kit,
+        open_fixture(tmp_path, world, server, connected=False) as two,
+    ):
         two.channels.add(kit.account)
         await kit.follow(format="compact")
         server.publish("news")
@@ -265,7 +292,8 @@ async def test_feeds_are_for_those_who_may_write_in_their_channel(tmp_path: Path
         bob = kit.scope(who="bob")
         assert (await kit.call("list_feeds", bob)).text == "No feed is followed here."
         assert f"No feed '{key}'" in (await kit.call("unsubscribe_feed", bob, feed=key)).text
-        assert "both the asker and the account" in (await kit.call("subscribe_feed", bob, url=URL, channel="secret")).text
+        refused = await kit.call("subscribe_feed", bob, url=URL, channel="secret")
+        assert "both the asker and the account" in refused.text
         assert "no channel" in (await kit.call("subscribe_feed", url=URL, channel="elsewhere")).text
         elsewhere = kit.scope(guild="2")
         assert (await kit.call("list_feeds", elsewhere)).text == "No feed is followed here."

@@ -99,5 +99,10 @@ class ScopedFeeds:
 def show_feed(feed: FeedSubscription) -> FollowedFeed:
     """Returns the subscription as tools and people see it."""
     return FollowedFeed(
-        feed.id, feed.title, feed.url, feed.place.thread or feed.place.channel, feed.format.value, feed.poll.failure
+        id=feed.id,
+        title=feed.title,
+        url=feed.url,
+        channel=feed.place.thread or feed.place.channel,
+        format=feed.format.value,
+        problem=feed.poll.failure,
     )

@@ -20,8 +20,8 @@ URL_CHARS = 2000
 
 @record(kw_only=True)
 class FeedRequest:
-    """What somebody wants followed: a feed, the place and server where its items are posted, the account that posts
-    them, and the key of who asks.
+    """A wish to follow a feed: the place and server where its items are posted, the account that posts them, and the
+    key of who asks.
     """
 
     url: str

@@ -44,6 +44,7 @@ class FeedPoller:
 
     def __init__(
         self,
+        *,
         store: Store,
         clock: Clock,
         reader: FeedReader,
@@ -80,13 +81,13 @@ class FeedPoller:
                 if any(now - follower.poll.polled_at < POLL_EVERY for follower in followers):
                     continue
                 due = [
-                    follower for follower in followers if follower.poll.next_at <= now and self._is_connected(follower)
+                    follower
+                    for follower in followers
+                    if follower.poll.next_at <= now
+                    and self._channels.find(follower.place.platform, follower.account) is not None
                 ]
                 if due:
                     group.start_soon(self._poll, due, limiter)
-
-    def _is_connected(self, follower: FeedSubscription) -> bool:
-        return self._channels.find(follower.place.platform, follower.account) is not None
 
     async def _poll(self, due: Sequence[FeedSubscription], limiter: anyio.CapacityLimiter) -> None:
         async with limiter:
