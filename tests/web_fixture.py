@@ -31,7 +31,6 @@ from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -72,6 +71,7 @@ from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
@@ -305,7 +305,7 @@ async def open_web(
     if any(agent.tool_access.delegates_to for agent in known):
         tools = DelegationTools(open_delegations(runtime, services, turns), {agent.name: agent for agent in known})
         await runtime.swap(replace(runtime.current, toolsets=(*toolsets, tools)))
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
+    bus = EventBus(runtime, services, turns, channels)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
     limiter = RateLimiter(store, clock)

@@ -55,6 +55,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
         "schedules": "Prompts that agents get at set times, by name: see "
         "[run agents at set times](../how-to/run-agents-at-set-times.md).",
+        "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
+        "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "listeners": "What is done about events.",
@@ -137,7 +139,8 @@ def _type(each: Schema, definitions: Schema) -> str:
         return ", ".join(f"`{value}`" for value in target.get("enum", [target.get("const")]))
     if "anyOf" in target:
         kinds = [option for option in target["anyOf"] if option.get("type") != "null"]
-        numbers = [option for option in kinds if option.get("type") == "number"]
+        has_text = any(option.get("type") == "string" for option in kinds)
+        numbers = [option for option in kinds if option.get("type") == "number" and not has_text]
         return " or ".join(_type(option, definitions) for option in numbers or kinds)
     match target.get("type"):
         case "array":

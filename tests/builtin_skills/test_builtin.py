@@ -35,6 +35,8 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
+    "browser": {Tier.SENSITIVE: "browser"},
+    "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -114,11 +116,14 @@ TOKENS: Mapping[str, int] = {
     "components": 300,
     "feeds": 250,
     "questions": 75,
+    "browser": 135,
+    "mail": 450,
 }
 """What each of the others may cost."""
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "browser": 135,
     "chart": 300,
     "tasks": 210,
     "task_query": 170,

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.log_files import LogFiles
+from denizen.adapters.mail import ImapMailbox
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_sql_reader, open_store
@@ -30,6 +33,7 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.administration import ServerAdministration, ServerRecords
 from denizen.app.embeddings import EmbedderPool, build_memories
+from denizen.app.events import EventSystem, build_event_system
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
@@ -54,15 +58,12 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.bus import EventBus
-from denizen.engine.event_bus.log import EventLog
 from denizen.engine.events.signal import Signal
 from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
-from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
@@ -134,14 +135,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
-    bus: EventBus
-    events: EventLog
-    community_events: CommunityEvents
+    events: EventSystem
     restart: RestartSignal
 
     @property
@@ -156,9 +154,8 @@ class Denizen:
         return self.generation_deps.open_delegations()
 
     @property
-    def memories(self) -> MemoryBrowser:
-        """The memories of all agents, for people."""
-        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+    def statistics(self) -> UsageStatistics:
+        return UsageStatistics(self.services.store, self.services.clock, self.runtime)
 
     @property
     def projects(self) -> ProjectBoards:
@@ -169,6 +166,11 @@ class Denizen:
     @property
     def queries(self) -> Queries:
         return Queries(self.runtime, self.services, self.platforms.channels)
+
+    @property
+    def memories(self) -> MemoryBrowser:
+        """The memories of all agents, for people."""
+        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
 
     @property
     def schedule_catalog(self) -> ScheduleCatalog:
@@ -216,6 +218,7 @@ class _Adapters:
     embedders: EmbedderPool
     mcp: McpPool
     sandbox: Sandbox
+    browser: ChromiumBrowser
 
 
 @asynccontextmanager
@@ -262,6 +265,8 @@ async def _open_adapters(
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
     stack.push_async_callback(embedders.aclose)
+    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named).check)
+    stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
         durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
@@ -269,6 +274,7 @@ async def _open_adapters(
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
+        browser=browser,
     )
 
 
@@ -293,6 +299,7 @@ def _build_denizen(
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        free_turn=adapters.browser.close,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
@@ -337,6 +344,8 @@ def _build_denizen(
         library=knowledge.library,
         search=knowledge.search,
         sandbox=adapters.sandbox,
+        browser=adapters.browser,
+        mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
@@ -350,7 +359,6 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -358,14 +366,11 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        bus=bus,
-        events=EventLog(runtime, store, clock, bus),
-        community_events=CommunityEvents(bus, clock, mirror, channels),
+        events=build_event_system(runtime, services, turns, channels, mirror),
         restart=restart,
     )
 

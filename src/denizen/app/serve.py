@@ -37,7 +37,6 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.commands.chat_commands import ChatCommands
-from denizen.engine.event_bus.webhooks import WebhookIntake
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
@@ -178,7 +177,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
-    group.start_soon(run_forever, "delivering events", denizen.bus.run)
+    group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
@@ -337,7 +336,7 @@ def _server(
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
-            events=EventServices(denizen.events, WebhookIntake(denizen.runtime, clock, denizen.bus)),
+            events=EventServices(denizen.events.log, denizen.events.webhooks),
             instance=external.instance,
         )
     )

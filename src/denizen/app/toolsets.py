@@ -45,6 +45,8 @@ from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.ports.browser import PageBrowser
+from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -102,6 +104,8 @@ class SkillDeps:
     library: Library
     search: SearchDocuments
     sandbox: Sandbox
+    browser: PageBrowser
+    mailbox: Mailbox
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -156,6 +160,8 @@ def build_skill_services(
         search_documents=deps.search,
         download=fetcher.download,
         run_program=ProgramRunner(home=home, environ=read_environment()),
+        browser=deps.browser,
+        mailbox=deps.mailbox,
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

@@ -41,6 +41,8 @@ BUILTIN: tuple[str, ...] = (
     "web_search",
     "admin",
     "questions",
+    "browser",
+    "mail",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -62,6 +64,8 @@ OPT_IN: frozenset[str] = frozenset(
         "projects",
         "schedules",
         "questions",
+        "browser",
+        "mail",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

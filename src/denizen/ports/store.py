@@ -123,7 +123,8 @@ class SessionRepository(Protocol):
         self, *, platform: str = "", channel: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
     ) -> Sequence[RecentSession]:
         """Returns open sessions that have messages, by their last message, newest first; those of a platform, a channel
-        or an agent where one is given, and without those whose thread begins with `except_prefix`.
+        or an agent where one is given, and without those whose thread begins with `except_prefix`. Those of tasks that
+        agents gave to others, which nobody goes on with, only where their platform is named.
         """
         ...
 

@@ -39,9 +39,12 @@ from denizen.domain.project import (
 )
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
+from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
+from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
+from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
@@ -99,6 +102,10 @@ __all__ = [
     "ArchivedEdits",
     "ArchivedPost",
     "ArchivedTalk",
+    "BrowserAction",
+    "BrowserActionKind",
+    "BrowserRules",
+    "BrowserView",
     "CacheUsage",
     "ConversationHistory",
     "DocumentRef",
@@ -118,13 +125,18 @@ __all__ = [
     "LogEntry",
     "LogFilter",
     "LogStatistics",
+    "MailAccount",
+    "MailServer",
+    "Mailbox",
     "MemoryAccess",
     "MemoryItem",
     "NotAllowed",
     "NotFound",
+    "OutgoingMail",
     "OwnSchedule",
     "OwnerQuestions",
     "OwnerServices",
+    "PageBrowser",
     "Param",
     "Passage",
     "PastToolCall",
@@ -139,6 +151,7 @@ __all__ = [
     "ProjectDocument",
     "ProjectDraft",
     "ProjectStatus",
+    "ReceivedMail",
     "ReminderAccess",
     "ScheduleAccess",
     "ScopedServices",
@@ -167,8 +180,10 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "UserOrder",
+    "WebOrigin",
     "covers_question",
     "describe_reading",
+    "parse_origin",
     "parse_period",
     "quote_untrusted",
     "rank_by_words",

@@ -18,8 +18,10 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
+from denizen.ports.browser import PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
+from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import (
     AdministrationAccess,
@@ -249,6 +251,8 @@ class SkillServices:
     search_documents: SearchDocuments = no_documents
     download: Download | None = None
     run_program: RunProgram | None = None
+    browser: PageBrowser | None = None
+    mailbox: Mailbox | None = None
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -360,6 +364,16 @@ class ToolContext:
     def run_program(self) -> RunProgram | None:
         """Runs programs of this machine."""
         return self._services.run_program
+
+    @property
+    def browser(self) -> PageBrowser | None:
+        """Pages of the web, one for each turn; for built-in skills only."""
+        return self._services.browser
+
+    @property
+    def mailbox(self) -> Mailbox | None:
+        """Mail by IMAP and SMTP; for built-in skills only."""
+        return self._services.mailbox
 
     @property
     def call_tool(self) -> CallTool:

@@ -14,6 +14,7 @@ from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
+from tests.contracts.store.events import EventContract
 from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
@@ -58,6 +59,7 @@ class StoreContract(
     ReminderContract,
     FeedContract,
     ProjectContract,
+    EventContract,
     DelegationContract,
     ScheduleContract,
     QuestionContract,

@@ -253,6 +253,7 @@ def make_row(table: sa.Table, who: str, number: int) -> dict[str, Any]:
         "proposals.proposer": key,
         "proposals.decided_by": key,
         "allowlist.allowed_by": key,
+        "events.actor": key,
         "schedule_runs.asked_by": key,
         "feeds.subscriber": key,
         "messages.conversation_id": f"{who} conversations.id",

@@ -34,12 +34,12 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
+from denizen.ports.events import EventSettings
 
 DATABASE_FILE = "denizen.db"
 

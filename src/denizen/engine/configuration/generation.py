@@ -19,7 +19,6 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
@@ -34,6 +33,7 @@ from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
 

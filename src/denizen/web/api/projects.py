@@ -68,14 +68,19 @@ _PROJECT_FIELDS = ("name", "description", "status", "due_on")
 _TASK_FIELDS = ("title", "description", "status", "tags", "assignee", "due_on", "project")
 _PROJECT_STATUS: Schema = {"type": "string", "enum": [*ProjectStatus]}
 _TASK_STATUS: Schema = {"type": "string", "enum": [*TaskStatus]}
-_PROJECT_BODY: Mapping[str, Schema] = {"name": TEXT, "description": TEXT, "status": _PROJECT_STATUS, "due_on": TEXT}
+_LINE: Schema = {"type": "string", "pattern": r"\S"}
+"""A text that is not blank."""
+_DAY: Schema = {"type": "string", "pattern": r"^(\d{4}-\d{2}-\d{2})?$"}
+"""A day such as 2026-12-24, or nothing."""
+_TAGS_BODY: Schema = {**list_schema({"type": "string", "pattern": "^[a-z0-9_-]{1,40}$"}), "maxItems": 10}
+_PROJECT_BODY: Mapping[str, Schema] = {"name": _LINE, "description": TEXT, "status": _PROJECT_STATUS, "due_on": _DAY}
 _TASK_BODY: Mapping[str, Schema] = {
-    "title": TEXT,
+    "title": _LINE,
     "description": TEXT,
     "status": _TASK_STATUS,
-    "tags": list_schema(TEXT),
+    "tags": _TAGS_BODY,
     "assignee": TEXT,
-    "due_on": TEXT,
+    "due_on": _DAY,
     "project": TEXT,
 }
 _STATUS = QueryParameter(
@@ -161,7 +166,7 @@ class ProjectRoutes:
                 self.create_document,
                 Operation(
                     "Write a document",
-                    object_schema("name", name=TEXT, text=TEXT),
+                    object_schema("name", name=_LINE, text=TEXT),
                     ProjectDocumentInfo,
                     201,
                     headers=_ONCE,
@@ -208,7 +213,7 @@ class ProjectRoutes:
                 f"{_ONE_TASK}/comments",
                 self.comment,
                 Operation(
-                    "Say something about a task", object_schema("text", text=TEXT), TaskCommentInfo, 201, headers=_ONCE
+                    "Say something about a task", object_schema("text", text=_LINE), TaskCommentInfo, 201, headers=_ONCE
                 ),
             ),
         ]

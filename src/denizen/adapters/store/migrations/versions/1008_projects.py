@@ -5,6 +5,8 @@ Revision ID: 1008
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -89,5 +91,5 @@ def _texts(*names: str) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.Text(), nullable=False) for name in names]
 
 
-def _times(*names: str) -> list[sa.Column[str]]:
+def _times(*names: str) -> list[sa.Column[datetime]]:
     return [sa.Column(name, TIME, nullable=False) for name in names]
