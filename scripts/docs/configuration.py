@@ -59,8 +59,6 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
-        "listeners": "What is done about events.",
-        "webhooks": "Webhooks that come in.",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
         "custom_tools": "Programs as tools of agents, by the name of the tool.",
         "mcp.servers": "Servers whose tools agents may use: see [MCP servers](../how-to/use-mcp-servers.md).",
