@@ -139,7 +139,11 @@ def build_skill_services(
         fetcher=fetcher,
         folders=SkillFolders(
             own=lambda agent, skill: home / "agents" / agent / skill,
-            shared={"knowledge": settings.folders.knowledge, "moderation": home / "moderation"}.get,
+            shared={
+                "knowledge": settings.folders.knowledge,
+                "moderation": home / "moderation",
+                "apis": home / "apis",
+            }.get,
             snapshot=deps.library.current_folder,
         ),
         search_history=deps.recall,
@@ -159,6 +163,7 @@ def build_skill_services(
         ),
         search_documents=deps.search,
         download=fetcher.download,
+        send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
         mailbox=deps.mailbox,

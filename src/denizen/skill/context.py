@@ -39,6 +39,7 @@ from denizen.skill.services import (
     RunShell,
     ScheduleAccess,
     SearchDocuments,
+    SendRequest,
     SkillEditor,
     ToolCallLog,
 )
@@ -250,6 +251,7 @@ class SkillServices:
     scoped: ScopedServices = ScopedServices()
     search_documents: SearchDocuments = no_documents
     download: Download | None = None
+    send_request: SendRequest | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
     mailbox: Mailbox | None = None
@@ -359,6 +361,11 @@ class ToolContext:
     def download(self) -> Download | None:
         """Downloads files of the web."""
         return self._services.download
+
+    @property
+    def send_request(self) -> SendRequest | None:
+        """Sends requests to APIs; for built-in skills only."""
+        return self._services.send_request
 
     @property
     def run_program(self) -> RunProgram | None:

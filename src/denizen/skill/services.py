@@ -31,7 +31,7 @@ from denizen.domain.project import (
 )
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import DownloadedFile
+from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 
@@ -43,6 +43,14 @@ class Download(Protocol):
         """Returns the file. Raises NotAllowed, InvalidInput, NotFound or Unavailable; a tool that does not catch them
         returns them as its error.
         """
+        ...
+
+
+class SendRequest(Protocol):
+    """Sends one request of any method to an API (`ports/fetch`): private addresses are out of reach."""
+
+    async def __call__(self, request: WebRequest, *, timeout_s: float = 30.0, max_bytes: int = 500_000) -> FetchedPage:
+        """Returns the answer; redirects are not followed. Raises as `Fetch` does."""
         ...
 
 

@@ -121,6 +121,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
         search_documents=_end_check,
         call_tool=_end_check,
         download=_end_check,
+        send_request=_end_check,
         run_program=_end_check,
         ask_model=_end_check,
         scoped=ScopedServices(

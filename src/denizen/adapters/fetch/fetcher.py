@@ -12,7 +12,7 @@ import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
-from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage, FileValidators, FileVersion
+from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage, FileValidators, FileVersion, WebRequest
 
 if TYPE_CHECKING:
     import httpcore2
@@ -82,6 +82,19 @@ class WebFetcher:
             return FileVersion(file, answer.validators)
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
+    async def send(self, request: WebRequest, *, timeout_s: float = 30.0, max_bytes: int = 500_000) -> FetchedPage:
+        """Implements `ports.fetch.RequestSender`. Nothing is tried again: the server may have done it."""
+        import httpcore2
+
+        from denizen.adapters.fetch.http import CheckedNetwork, resolve_with_system, send_once
+
+        _check_form(request.headers)
+        plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
+        with anyio.move_on_after(timeout_s):
+            return await send_once(request, network, self._ssl_context or system_tls_context(), max_bytes=max_bytes)
+        raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
+
     async def check(self, host: str, port: int) -> tuple[str, ...]:
         """Returns the addresses of the host, for a program that connects itself. Raises what `fetch` would raise about
         them.
@@ -109,12 +122,7 @@ class WebFetcher:
                 code="headers_refused",
                 fix="headers go only to a server whose address is in the settings of the skill",
             )
-        if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
-            raise InvalidInput(
-                "a header has a plain name and one line of plain characters",
-                code="bad_header",
-                fix="look for a line break or a space at the end of a key",
-            )
+        _check_form(headers)
 
     async def _fetch(
         self, url: str, max_bytes: int, *, raw: bool = False, headers: Mapping[str, str] = NO_HEADERS
@@ -142,6 +150,16 @@ class WebFetcher:
                     return answer
             await anyio.sleep(wait_s)
         return await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+
+
+def _check_form(headers: Mapping[str, str]) -> None:
+    """Raises InvalidInput for what would not be one header."""
+    if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
+        raise InvalidInput(
+            "a header has a plain name and one line of plain characters",
+            code="bad_header",
+            fix="look for a line break or a space at the end of a key",
+        )
 
 
 @cache
