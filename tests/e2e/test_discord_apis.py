@@ -1,4 +1,4 @@
-"""An API is registered and called on Discord; what changes something waits for an owner, and the key is shown nowhere."""
+"""An API is registered and called on Discord; what changes something waits for an owner, and nothing shows the key."""
 
 from __future__ import annotations
 

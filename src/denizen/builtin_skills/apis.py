@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
+class HostKey:
     """`host` is the only one that gets the key, over https or at the named `server`. `value` is the whole value of
     `header`, such as `Bearer ${TRACKER_TOKEN}`.
     """
@@ -67,7 +67,7 @@ class ApiSettings:
     `http://nas.lan:8080`, whose API may be called besides those of the public web.
     """
 
-    keys: dict[str, ApiKey] = field(default_factory=dict[str, ApiKey])
+    keys: dict[str, HostKey] = field(default_factory=dict[str, HostKey])
     server: str = ""
 
 
