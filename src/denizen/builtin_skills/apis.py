@@ -134,7 +134,7 @@ async def send_to_api(
     context: ToolContext,
     name: str,
     method: Literal["POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-    path: Annotated[str, Param("below its base", max_length=1000)] = "",
+    path: Annotated[str, Param(max_length=1000)] = "",
     query: dict[str, str] = {},  # noqa: B006
     body: Annotated[str, Param("JSON", max_length=20_000)] = "",
 ) -> str:
