@@ -37,6 +37,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.SENSITIVE: "register_api delete_api send_to_api",
     },
     "feeds": {Tier.HARMLESS: "list_feeds", Tier.SENSITIVE: "subscribe_feed unsubscribe_feed"},
+    "schedules": {
+        Tier.HARMLESS: "list_schedules",
+        Tier.LIMITED: "remove_schedule run_schedule",
+        Tier.SENSITIVE: "add_schedule switch_schedule",
+    },
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -102,6 +107,7 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "schedules": 400,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -129,6 +135,7 @@ TOKENS: Mapping[str, int] = {
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "add_schedule": 140,
     "browser": 135,
     "chart": 300,
     "tasks": 210,
