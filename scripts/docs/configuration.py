@@ -53,9 +53,13 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "`failure_text` may stand at an account too, for that account alone."
         ),
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
-        "schedules": "Prompts that agents get at set times, by name: see "
-        "[run agents at set times](../how-to/run-agents-at-set-times.md).",
+        "schedules": (
+            "Prompts that agents get at set times, by name: see "
+            "[run agents at set times](../how-to/run-agents-at-set-times.md)."
+        ),
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
+        "listeners": "What is done about events, by name.",
+        "webhooks": "Requests from outside that are events.",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
         "custom_tools": "Programs as tools of agents, by the name of the tool.",
