@@ -149,6 +149,35 @@ def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home:
         assert home.do("background", "cancel", task_id).code != 0
 
 
+LISTED = """\
+commands: {tldr: {description: Sums it up, prompt: Sum it up.}}
+schedules: {digest: {cron: "0 5 * * *", agent: denizen, prompt: What is new?}}
+gate: {modes: {append_note: ask}}
+"""
+
+
+@pytest.mark.proves("T-http-listings")
+def test_what_a_server_has_and_does_can_be_read_over_http(home: Home, provider: Provider) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url) + LISTED)
+    (home.folder / "agents" / "denizen").mkdir(parents=True)
+    (home.folder / "agents" / "denizen" / "IDENTITY.md").write_text("You are kind.", encoding="utf-8")
+    provider.script(hand_on("Note milk", **{"async": True}))
+    provider.server.aside = lambda body: None if "Milk, please" in str(body["messages"]) else TAKE_NOTE
+    provider.script(ModelAnswer(text="It is under way."))
+    with home.serve() as server, closing(server.send("Milk, please", key="m1", waits=True)):
+        wait_until(lambda: bool(server.get("/api/approvals?status=pending").body))
+        [approval] = server.get("/api/approvals").body
+        assert (approval["agent"], approval["call"]["tool"], approval["status"]) == ("bob", "append_note", "pending")
+        [task] = server.get("/api/background-tasks").body
+        assert (task["agent"], task["task"], task["state"]) == ("bob", "Note milk", "running")
+        assert {row["name"] for row in server.get("/api/tools").body} >= {*META, "append_note"}
+        assert [row["name"] for row in server.get("/api/agents").body] == ["denizen", "bob"]
+        assert [row["name"] for row in server.get("/api/schedules").body] == ["digest"]
+        assert {row["subject"] for row in server.get("/api/activity").body} >= {"denizen", "bob"}
+        assert "tldr" in {row["name"] for row in server.get("/api/commands").body}
+        assert [row["name"] for row in server.get("/api/context-files?agent=denizen").body] == ["IDENTITY.md"]
+
+
 def wait_for_tasks(home: Home, state: str) -> list[tuple[str, str]]:
     wait_until(lambda: [each for _, each in list_tasks(home)] == [state])
     return list_tasks(home)

@@ -24,6 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/run-tools-around-turns.md"
 NOTE = "agents/denizen/notes/answers.md"
 
+SCHEDULED = """\
+  denizen: {hooks: {before_run: {tool: calculator, args: {expression: 1 + 1}}}}
+schedules:
+  digest:
+    cron: "0 0 1 1 *"
+    prompt: Write the digest.
+    hooks: {before_run: [{tool: read_note, args: {name: no-such-note}}, {tool: calculator, args: {expression: 2 + 2}}]}
+"""
+
 
 def configure(home: Home, provider: Provider, *examples: int) -> None:
     """Configures a provider and these examples of the page."""
@@ -99,6 +108,25 @@ def test_hooks_after_a_turn_that_was_killed_run_once_after_the_restart(home: Hom
     assert (home.folder / NOTE).read_text() == "- Ahoy.\n"
     [(turn, _)] = read_turns(home.store_url)
     assert turn.status is TurnStatus.DONE
+
+
+@pytest.mark.proves("T5", "T25")
+def test_a_schedule_reads_what_the_hooks_of_its_agent_and_its_own_put_out_and_a_question_does_not(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url)
+    text = home.config.read_text().replace("  denizen: {}\n", "")
+    home.write(f"{text}{SCHEDULED}")
+    provider.script(ModelAnswer(text="Done."), ModelAnswer(text="Hello."))
+    with home.serve() as server:
+        assert home.do("schedules", "run", "digest").code == 0
+        provider.requests.await_count(1)
+        assert get_completion_text(server.ask("Hello", key="m1")) == "Hello."
+        assert server.running.stop(signal.SIGTERM).code == 0
+    told, asked = (json.dumps(body["messages"][1:]) for body in provider.server.bodies)
+    places = [told.find(each) for each in (">\\n2\\n<", "---", ">\\n4\\n<", "---", "Write the digest.")]
+    assert -1 not in places and places[0] < places[1] < places[2] < places[4], told
+    assert told.rindex("---") > places[2] and "untrusted" not in asked and "---" not in asked
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ PAGES: dict[str, object] = {
         frame=FRAME,
         trace=TRACE,
         route="route: simple",
-        timeline=[TimelineStep(step=None, prompt=None, prices=(), calls=())],
+        timeline=[TimelineStep(step=None, prompt=None, prices=(), calls=(), is_after=True)],
         models=["m1"],
         problem=ProblemDetails("bad", "It is bad.", 400),
     ),

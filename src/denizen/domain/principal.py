@@ -23,6 +23,11 @@ class PrincipalKind(StrEnum):
     LISTENER = "listener"
     WEBHOOK = "webhook"
 
+    @property
+    def asks(self) -> bool:
+        """Whether somebody asked, themselves or with a program, rather than a time or an event."""
+        return self in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL)
+
 
 class RoleName(StrEnum):
     """The roles that Denizen itself knows. A platform's own roles are checked by their ids."""

@@ -530,6 +530,10 @@ class DelegationRepository(Protocol):
         """Returns the tasks that the turn handed on, oldest first."""
         ...
 
+    async def list_in_conversation(self, conversation_id: ConversationId) -> Sequence[Delegation]:
+        """Returns the tasks that turns of the conversation handed on, oldest first."""
+        ...
+
     async def list_background(
         self, *, asker: str | None = None, ended_after: datetime, limit: int
     ) -> Sequence[Delegation]:

@@ -10,6 +10,7 @@ import pytest
 
 from denizen.domain.chat import Chat, ChatId, ChatMode, MessageVote, Vote, VoteCount
 from denizen.domain.conversation import Place, Session
+from denizen.domain.delegation import Delegation
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import MessageId, SessionId, TurnId
 from denizen.domain.message import Role
@@ -17,7 +18,7 @@ from denizen.domain.summary import Summary
 from denizen.domain.turn import TurnResult, TurnStatus
 from denizen.ports.chats import ChatChanges
 from denizen.ports.store import Fork, Store
-from tests.contracts.store.records import AGENT, at, make_message, make_step, make_turn, open_conversation
+from tests.contracts.store.records import AGENT, NOON, at, make_message, make_step, make_turn, open_conversation
 
 ANN, BEN = "web_user:\x00ann", "web_user:ben"
 
@@ -194,6 +195,36 @@ class ChatContract:
             assert (await work.sessions.get(session.id)).closed_at == at(2)
         again, renewed = await open_chat(store, ANN, "one")
         assert again.conversation_id == chat.conversation_id and renewed.id != session.id
+
+    async def test_what_agents_were_given_in_a_chat_goes_with_it(self, store: Store) -> None:
+        chat, session = await open_chat(store, ANN, "one")
+        _, given = await open_conversation(store, Place("delegate", ANN, "delegate:t1:a"))
+        _, other = await open_conversation(store, Place("delegate", ANN, "delegate:t9:a"))
+        async with store.work() as work:
+            for place, key, parent in ((session, "t1", ""), (given, "t2", "t1"), (other, "t3", "t9")):
+                turn = make_turn(place, key)
+                await work.turns.open(turn)
+                await work.messages.add(replace(make_message(place, f"m-{key}"), turn_id=turn.id))
+                if parent:
+                    await work.delegations.add(
+                        Delegation(
+                            turn_id=turn.id,
+                            task_id=f"task_{key}",
+                            parent_id=TurnId(parent),
+                            asker=ANN,
+                            is_background=True,
+                            created_at=NOON,
+                        )
+                    )
+        async with store.work() as work:
+            found = await work.delegations.list_in_conversation(chat.conversation_id)
+            assert [each.turn_id for each in found] == ["t2"]
+            await work.chats.remove(chat.conversation_id, now=at(2))
+        async with store.work(write=False) as work:
+            assert await work.messages.list_tail(given.id, limit=10) == []
+            assert (await work.turns.get(TurnId("t2"))).status is TurnStatus.CANCELLED
+            assert len(await work.messages.list_tail(other.id, limit=10)) == 1
+            assert (await work.turns.get(TurnId("t3"))).status is TurnStatus.OPEN
 
     async def test_many_turns_and_their_citations_are_read_at_once(self, store: Store) -> None:
         _, session = await open_chat(store, ANN, "one")

@@ -41,6 +41,7 @@ class DelegationContract:
             listed = work.delegations
             assert await listed.list_delegated(TurnId("parent")) == rows
             assert await listed.list_delegated(TurnId("other")) == []
+            assert await listed.list_in_conversation(session.conversation_id) == []
             assert await listed.list_background(ended_after=NOON, limit=10) == rows[:0:-1]
             assert await listed.list_background(ended_after=at(5), limit=10) == [rows[3], rows[1]]
             assert await listed.list_background(asker=ANA.key, ended_after=NOON, limit=10) == [rows[3], rows[2]]

@@ -25,7 +25,7 @@ from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.delegation.delegation_fixture import (
     ADA,
@@ -157,6 +157,22 @@ async def test_a_delegated_turn_has_no_hooks_of_what_triggered_its_parent() -> N
         await engine.runtime.swap(replace(engine.runtime.current, trigger_hooks=hooks))
         await engine.say("go", principal=digest)
         assert [each.args["q"] for each in engine.tools.calls] == ["before"]
+
+
+@pytest.mark.proves("T1-automation")
+async def test_a_task_is_done_with_the_configuration_of_the_moment_in_which_its_turn_starts() -> None:
+    gate = ReplyGate()
+    ada = ScriptedModel(replace(hand_on("Find it"), before=gate), ScriptedReply("done"))
+    old, new = ScriptedModel(), ScriptedModel(ScriptedReply("found with the new model"))
+    async with open_agents(ada, old) as engine:
+        turn = await engine.turns.submit(message("go"))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+            models = ScriptedModels({"ada": ScriptedModel(), "bob": new})
+            await engine.runtime.swap(replace(engine.runtime.current, number=2, models=models))
+            gate.open.set()
+            await engine.durable.wait(turn.id)
+        assert without_times(last_result(ada)) == "found with the new model"
 
 
 async def test_only_agents_that_the_owner_listed_get_tasks_and_nobody_does_by_default() -> None:

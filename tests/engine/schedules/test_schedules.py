@@ -409,10 +409,10 @@ async def test_the_calls_of_a_run_and_of_its_hooks_pass_the_gate_in_the_name_of_
         replace(HOURLY, conduct=ScheduleConduct(hooks=hooks)), model=model, tools=ToolsetFixture([LOOK, wipe])
     ) as server:
         await server.pass_time(hours=1)
-        for _ in ("hook", "run"):
-            [asked] = await wait_for_approvals(server.engine.store)
-            assert asked.request.requester == "schedule:news"
-            await server.engine.turns.approvals.decide(asked.id, owner, ApprovalChoice.DENY)
+        # Nobody is asked about what a hook wants where nobody asked for the run.
+        [asked] = await wait_for_approvals(server.engine.store)
+        assert (asked.request.requester, asked.request.args) == ("schedule:news", {"q": "run"})
+        await server.engine.turns.approvals.decide(asked.id, owner, ApprovalChoice.DENY)
         assert await server.outcomes() == ["done"]
         assert [each.args["q"] for each in server.engine.tools.calls] == ["hook", "run"]
         events = [each.event async for each in read_log(server.engine.store) if each.event.kind is AuditKind.CALL]

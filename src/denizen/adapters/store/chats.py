@@ -14,6 +14,7 @@ from denizen.adapters.store.answers import citations, gaps
 from denizen.adapters.store.approvals import approvals, grants
 from denizen.adapters.store.columns import EnumValue, EscapedText, JsonText, UtcTime, metadata, texts, times
 from denizen.adapters.store.conversations import conversations, sessions
+from denizen.adapters.store.delegations import delegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.messages import messages, summaries
 from denizen.adapters.store.outbox import deliveries
@@ -92,17 +93,30 @@ _REMOVE_VOTE = sa.delete(message_votes).where(message_votes.c.message_id == _WHI
 
 
 def _removal() -> list[sa.Executable]:
-    """Returns the statements that remove a chat, in an order that keeps all references. The last two take the time."""
-    here = {table: table.c.conversation_id == _WHICH for table in (messages, approvals, grants, chats)}
-    its_turns = sa.select(turns.c.id).where(turns.c.conversation_id == _WHICH)
-    its_sessions = sa.select(sessions.c.id).where(sessions.c.conversation_id == _WHICH)
+    """Returns the statements that remove a chat with the tasks that agents gave to others in it, in an order that keeps
+    all references. The last two take the time.
+    """
+    parent = turns.alias("parent")
+    given = (
+        sa.select(turns.c.conversation_id)
+        .join(delegations, delegations.c.turn_id == turns.c.id)
+        .join(parent, parent.c.id == delegations.c.parent_id)
+        .where(parent.c.conversation_id == _WHICH)
+    )
+
+    def is_here(column: sa.Column[str]) -> sa.ColumnElement[bool]:
+        return sa.or_(column == _WHICH, column.in_(given))
+
+    here = {table: is_here(table.c.conversation_id) for table in (messages, approvals, grants, chats)}
+    its_turns = sa.select(turns.c.id).where(is_here(turns.c.conversation_id))
+    its_sessions = sa.select(sessions.c.id).where(is_here(sessions.c.conversation_id))
     of_turns = (tool_calls, prompts, citations, gaps, deliveries)
     return [
         sa.delete(summaries).where(summaries.c.session_id.in_(its_sessions)),
         *(sa.delete(table).where(table.c.turn_id.in_(its_turns)) for table in of_turns),
         *(sa.delete(table).where(condition) for table, condition in here.items()),
         sa.update(turns)
-        .where(turns.c.conversation_id == _WHICH)
+        .where(is_here(turns.c.conversation_id))
         .values(
             reply="",
             failure="",
@@ -111,10 +125,10 @@ def _removal() -> list[sa.Executable]:
             route=sa.bindparam("no_route", None, type_=JsonText()),
         ),
         sa.update(turns)
-        .where(turns.c.conversation_id == _WHICH, turns.c.status == TurnStatus.OPEN)
+        .where(is_here(turns.c.conversation_id), turns.c.status == TurnStatus.OPEN)
         .values(status=TurnStatus.CANCELLED, closed_at=sa.bindparam("now", type_=UtcTime())),
         sa.update(sessions)
-        .where(sessions.c.conversation_id == _WHICH, sessions.c.closed_at.is_(None))
+        .where(is_here(sessions.c.conversation_id), sessions.c.closed_at.is_(None))
         .values(closed_at=sa.bindparam("now", type_=UtcTime())),
     ]
 

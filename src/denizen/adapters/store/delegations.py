@@ -12,7 +12,7 @@ from denizen.adapters.store.columns import EscapedText, UtcTime, metadata, texts
 from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.adapters.store.turns import turns
 from denizen.domain.delegation import Delegation
-from denizen.domain.ids import TurnId
+from denizen.domain.ids import ConversationId, TurnId
 from denizen.domain.turn import TurnStatus
 
 delegations = sa.Table(
@@ -31,6 +31,12 @@ delegations = sa.Table(
 _OF_PARENT = (
     sa.select(delegations)
     .where(delegations.c.parent_id == sa.bindparam("of_turn"))
+    .order_by(delegations.c.created_at, delegations.c.turn_id)
+)
+_IN_CONVERSATION = (
+    sa.select(delegations)
+    .join(turns, turns.c.id == delegations.c.parent_id)
+    .where(turns.c.conversation_id == sa.bindparam("where"))
     .order_by(delegations.c.created_at, delegations.c.turn_id)
 )
 _LISTED = (
@@ -56,6 +62,9 @@ class SqlDelegations(SqlRepository):
 
     async def list_delegated(self, parent_id: TurnId) -> Sequence[Delegation]:
         return await self._list(_read_delegation, _OF_PARENT, {"of_turn": parent_id})
+
+    async def list_in_conversation(self, conversation_id: ConversationId) -> Sequence[Delegation]:
+        return await self._list(_read_delegation, _IN_CONVERSATION, {"where": conversation_id})
 
     async def list_background(
         self, *, asker: str | None = None, ended_after: datetime, limit: int

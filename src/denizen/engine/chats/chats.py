@@ -260,14 +260,18 @@ class Chats:
     async def _remove(self, chat: Chat) -> None:
         now, place = self._services.clock.now(), chat.conversation_id
         async with self._services.store.work() as work:
-            turns = await work.turns.list_turns(conversation_id=place, limit=MAX_TURNS)
+            turns = [*await work.turns.list_turns(conversation_id=place, limit=MAX_TURNS)]
+            given = [each.turn_id for each in await work.delegations.list_in_conversation(place)]
+            tasks = await work.turns.find_many(given)
+            turns += tasks
             sessions = await work.sessions.list_all(place)
             await work.chats.remove(place, now=now)
         for turn in turns:
             if turn.status is TurnStatus.OPEN:
                 self._turns.cancel(turn.id)
-        for agent in {session.agent for session in sessions}:
-            async with self._turns.hold(agent, place):
+        queues = {(session.agent, place) for session in sessions}
+        for agent, at in queues | {(task.agent, task.conversation_id) for task in tasks}:
+            async with self._turns.hold(agent, at):
                 pass
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)

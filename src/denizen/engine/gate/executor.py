@@ -291,8 +291,10 @@ class ToolExecutor:
         if refusal := await self._find_refusal(tool, asked, policy.results.mask):
             why = f"{verdict.reason}. People were not asked, since it would be refused all the same: {refusal}"
             return replace(verdict, decision=Decision.DENY, reason=why.rstrip("."), decided_by=REFUSED), ""
+        # A hook of what runs by itself asks nobody: it would come again and again, and its turn would wait for days.
+        may_ask = asked.wanted.origin is not Origin.HOOK or asked.scope.principal.kind.asks
         try:
-            found = await self._approvals.ask(asked) if self._approvals else None
+            found = await self._approvals.ask(asked) if self._approvals and may_ask else None
         except LimitExceeded as error:
             why = f"{verdict.reason}. {error.message.removesuffix('.')}"
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="approvals-full"), ""

@@ -33,8 +33,6 @@ from denizen.ports.store import UnitOfWork
 
 _log = logging.getLogger("denizen.turn")
 
-PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
-
 
 def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequence[PromptMessage]) -> TurnProofs:
     """Returns what proves the citations in the texts of a turn. Without a prover the texts stay as they are."""
@@ -94,7 +92,7 @@ async def keep_answer(
     if kind is None and evidence.searches and not evidence.found and not is_proved:
         kind = GapKind.NOT_FOUND
     question = " ".join(context.question.split())[:MAX_CHARS]
-    if kind is None or not question or turn.principal.kind not in PEOPLE:
+    if kind is None or not question or not turn.principal.kind.asks:
         return
     private = turn.principal.kind is not PrincipalKind.PLATFORM_USER or await is_private(work, context.scope)
     await work.gaps.add(
