@@ -43,6 +43,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType(
         "src/denizen/engine/listener/interactions.py::TypedCommands._run": "command: a fault is a reply with a reference",
         "src/denizen/engine/listener/messages.py::MessageHandler._answer": "message: a fault is a reply with a reference",
         "src/denizen/engine/listener/background.py::_attempt": "job: a fault in it ends neither account nor neighbours",
+        "src/denizen/engine/event_bus/bus.py::EventBus._deliver": "event: a fault fails its delivery to one listener only",
         "src/denizen/engine/outbox/outbox.py::DeliveryOutbox._send": "delivery: a fault fails this piece only",
         "src/denizen/app/skill_loading/registry.py::load_skill": "skill: a fault in its code leaves out this skill only",
         "src/denizen/app/accounts.py::AccountSupervisor._run_once": "account: a fault ends its connection only",

@@ -31,7 +31,6 @@ from denizen.app.users import assemble_users
 from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.clock import Clock
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
@@ -63,6 +62,8 @@ from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.projects.board import ProjectBoards
+from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import PersonalChats
 from denizen.engine.users.credentials import UserPolicy
@@ -70,6 +71,7 @@ from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.passwords import HashCost, PasswordHasher
 from denizen.ports.configuration import ConfigurationFiles
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.setup import ServerSetup
 from denizen.ports.store import Store
@@ -296,12 +298,14 @@ async def open_web(
     services = build_services(
         runtime, store, durable, clock, channels=channels, observer=observer, member_platform="discord"
     )
-    services = replace(services, assistant=assistant, load_upload=uploads.load_picture)
+    keeper = MemoryKeeper(store, channels, clock)
+    projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, keeper))
+    services = replace(services, assistant=assistant, load_upload=uploads.load_picture, projects=projects)
     turns = TurnRunner(runtime, services)
     if any(agent.tool_access.delegates_to for agent in known):
         tools = DelegationTools(open_delegations(runtime, services, turns), {agent.name: agent for agent in known})
         await runtime.swap(replace(runtime.current, toolsets=(*toolsets, tools)))
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
+    bus = EventBus(runtime, services, turns, channels)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
     limiter = RateLimiter(store, clock)
@@ -341,8 +345,9 @@ async def open_web(
         if knowledge is not None
         else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
+        projects=projects,
         community=CommunityServices(
-            memories=MemoryBrowser(store, clock, MemoryKeeper(store, channels, clock)),
+            memories=MemoryBrowser(store, clock, keeper),
             archive=ArchiveBrowser(store, clock, archive, members, ArchiveRemoval(mirror, clock)),
             policy=lambda: runtime.current.archive,
             guilds=ManagedGuilds(store, clock, runtime, members, services.guilds),

@@ -53,13 +53,11 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
             "`failure_text` may stand at an account too, for that account alone."
         ),
         "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
-        "schedules": (
-            "Prompts that agents get at set times, by name: see "
-            "[run agents at set times](../how-to/run-agents-at-set-times.md)."
-        ),
+        "schedules": "Prompts that agents get at set times, by name: see "
+        "[run agents at set times](../how-to/run-agents-at-set-times.md).",
+        "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
+        "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
-        "listeners": "What is done about events, by name.",
-        "webhooks": "Requests from outside that are events.",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
         "custom_tools": "Programs as tools of agents, by the name of the tool.",
@@ -73,6 +71,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "sandbox": "The read-only shell in which agents look through documents.",
         "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
+        "task_watcher": "An agent that looks at each changed task: see [projects and tasks](../how-to/keep-tasks.md).",
         "logging": "The log.",
     }
 )
@@ -138,7 +137,8 @@ def _type(each: Schema, definitions: Schema) -> str:
         return ", ".join(f"`{value}`" for value in target.get("enum", [target.get("const")]))
     if "anyOf" in target:
         kinds = [option for option in target["anyOf"] if option.get("type") != "null"]
-        numbers = [option for option in kinds if option.get("type") == "number"]
+        has_text = any(option.get("type") == "string" for option in kinds)
+        numbers = [option for option in kinds if option.get("type") == "number" and not has_text]
         return " or ".join(_type(option, definitions) for option in numbers or kinds)
     match target.get("type"):
         case "array":

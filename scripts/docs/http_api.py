@@ -37,6 +37,9 @@ from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.bus import EventBus
+from denizen.engine.event_bus.log import EventLog
+from denizen.engine.event_bus.webhooks import WebhookIntake
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.replay import plan_requests
@@ -52,10 +55,17 @@ from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http import problems
 from denizen.web.http.auth import AccessRules
-from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.dependencies import (
+    EngineEntryPoints,
+    EventServices,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+)
 from denizen.web.http.openapi import build_openapi
 from denizen.web.http.routing import AccessRoute
-from denizen_sdk import agents, configuration, gaps, knowledge, turns, usage, users
+from denizen_sdk import agents, configuration, gaps, knowledge, projects, turns, usage, users
+from denizen_sdk import events as event_records
 from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
@@ -114,6 +124,7 @@ def _open_dependencies() -> WebDependencies:
     store = TemporaryStore()
     services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
+    bus = EventBus(runtime, services, turns, ConnectedAccounts())
     uploads = ChatUploads(store, UploadFolder(Path()), encode_image, read_pdf)
     chats = Chats(runtime, services, turns, uploads, titles_by_model=lambda: False)
     people = assemble_users(store, clock, UserPolicy, chats=chats)
@@ -161,6 +172,7 @@ def _open_dependencies() -> WebDependencies:
         gaps=GapServices(knowledge.gaps, knowledge.learning),
         importer=SourceImporter(runtime, knowledge.catalog, BilledCompletion(runtime, store, clock), json.loads),
         configuration=cast("ConfigurationFiles", object()),
+        events=EventServices(EventLog(runtime, store, clock, bus), WebhookIntake(runtime, clock, bus)),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
 
@@ -214,7 +226,7 @@ def _describe_records() -> Iterator[str]:
     yield format_table(
         ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    for module in (turns, agents, knowledge, gaps, usage, configuration, users):
+    for module in (turns, agents, knowledge, gaps, event_records, projects, usage, configuration, users):
         yield f"## Records of `{module.__name__}`"
         records = [
             kind

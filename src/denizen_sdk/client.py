@@ -26,6 +26,7 @@ from denizen_sdk.events import EventCalls
 from denizen_sdk.gaps import GapCalls
 from denizen_sdk.inspection import InspectionCalls
 from denizen_sdk.knowledge import KnowledgeCalls
+from denizen_sdk.projects import ProjectCalls
 from denizen_sdk.questions import QuestionCalls
 from denizen_sdk.schedules import ScheduleCalls
 from denizen_sdk.shell import ShellCalls
@@ -43,6 +44,7 @@ class DenizenClient(
     ShellCalls,
     KnowledgeCalls,
     GapCalls,
+    ProjectCalls,
     QuestionCalls,
     EventCalls,
     UsageCalls,

@@ -13,6 +13,7 @@ from denizen.app import build, generation
 from denizen.app.accounts import AccountSupervisor
 from denizen.app.serve import serve
 from denizen.app.settings.gate import GateSection
+from denizen.engine.event_bus.bus import EventBus
 from tests.app.home_folder import Home, open_home
 from tests.timing import HANG_LIMIT_S
 
@@ -24,12 +25,13 @@ STEPS: list[tuple[Any, str, str]] = [
     (generation, "build_catalog", "models"),
     (GateSection, "policy", "gate"),
     (McpPool, "open", "integrations"),
+    (EventBus, "run", "event system"),
     (AccountSupervisor, "run", "accounts"),
 ]
 
 
 @pytest.mark.anyio
-@pytest.mark.proves("V2")
+@pytest.mark.proves("V2", "V2-events")
 async def test_the_parts_are_opened_in_one_fixed_order_with_accounts_last(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,8 +31,16 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
+    "schedules": {
+        Tier.HARMLESS: "list_schedules",
+        Tier.LIMITED: "remove_schedule run_schedule",
+        Tier.SENSITIVE: "add_schedule switch_schedule",
+    },
+    "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
+    "browser": {Tier.SENSITIVE: "browser"},
+    "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -93,6 +101,8 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "schedules": 400,
+    "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
     "admin": 1500,
@@ -110,12 +120,20 @@ TOKENS: Mapping[str, int] = {
     "members": 450,
     "components": 300,
     "questions": 75,
+    "browser": 135,
+    "mail": 450,
 }
 """What each of the others may cost."""
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "add_schedule": 140,
+    "browser": 135,
     "chart": 300,
+    "tasks": 210,
+    "task_query": 170,
+    "projects": 145,
+    "documents": 130,
     "query_logs": 190,
     "admin_create_agent": 125,
     "search_archive": 140,

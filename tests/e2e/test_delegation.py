@@ -9,7 +9,9 @@ from contextlib import closing
 
 import pytest
 
+from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall, RecordedRequest
+from denizen.testing.model_wire import JsonBody
 from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
 from tests.e2e.provider import Provider
@@ -32,8 +34,8 @@ NOTE = "agents/bob/notes/shopping.md"
 TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
-def hand_on(task: str, agent: str = "bob", **more: object) -> ModelAnswer:
-    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, **more})])
+def hand_on(task: str, agent: str = "bob", *, is_async: bool = False) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("delegate", {"agent": agent, "task": task, "async": is_async})])
 
 
 def list_tools(asked: RecordedRequest) -> set[str]:
@@ -106,7 +108,7 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
         assert second.running.stop(signal.SIGTERM).code == 0
     assert (home.folder / NOTE).read_text() == "- milk\n"
     assert len(provider.requests) == 5
-    turns = {turn.agent: turn for turn, _ in read_turns(home.store_url)}
+    turns = {str(turn.agent): turn for turn, _ in read_turns(home.store_url)}
     assert sorted(turns) == ["bob", "denizen"]
     parent = turns["bob"].parent
     assert parent is not None
@@ -116,7 +118,7 @@ def test_a_delegating_turn_killed_while_the_other_agent_works_is_finished_once(h
 @pytest.mark.proves("TW15")
 def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
-    provider.script(hand_on("Put milk on the list", **{"async": True}), *[HangingAnswer()] * 2)
+    provider.script(hand_on("Put milk on the list", is_async=True), *[HangingAnswer()] * 2)
     with home.serve() as first, closing(first.send("Milk, please", key="m1")):
         provider.requests.await_count(3)
         assert first.running.kill().code == -signal.SIGKILL
@@ -139,7 +141,7 @@ def test_a_task_in_the_background_survives_a_kill_and_is_listed_and_shown(home: 
 @pytest.mark.proves("TW15")
 def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home: Home, provider: Provider) -> None:
     home.write(CONFIG.format(url=provider.server.openai_url))
-    provider.script(hand_on("Think for long", **{"async": True}))
+    provider.script(hand_on("Think for long", is_async=True))
     provider.script(*[HangingAnswer()] * 2)
     with home.serve() as server, closing(server.send("Think", key="m1")):
         provider.requests.await_count(3)
@@ -149,6 +151,41 @@ def test_a_task_that_runs_in_the_server_is_cancelled_from_the_command_line(home:
         assert home.do("background", "cancel", task_id).code != 0
 
 
+@pytest.mark.proves("V-skill-sub-agents")
+def test_an_agent_starts_looks_at_and_cancels_background_work_and_reads_the_board(
+    home: Home, provider: Provider
+) -> None:
+    home.write(CONFIG.format(url=provider.server.openai_url) + BOARD)
+
+    def answer(body: JsonBody) -> ModelAnswer | HangingAnswer:
+        said = str(body["messages"])
+        if "Look after the milk" not in said:  # the other agent
+            return HangingAnswer()
+        results = [str(message["content"]) for message in body["messages"] if message["role"] == "tool"]
+        task = re.search(r"task_[0-9a-f]{8}", said)
+        asked = [
+            ("tasks", {"action": "create", "title": "Buy milk"}),
+            ("delegate", {"agent": "bob", "task": "Find milk", "async": True}),
+            ("task_status", {"action": "list"}),
+            ("cancel_task", {"task_id": task[0] if task else ""}),
+            ("task_query", {}),
+        ]
+        if len(results) == len(asked):
+            return ModelAnswer(text=" / ".join(result.partition("\n[")[0] for result in results))
+        return ModelAnswer(calls=[ModelCall(*asked[len(results)])])
+
+    provider.server.aside = answer
+    done = home.do("ask", "--no-stream", "Look after the milk")
+    assert done.code == 0, done.err
+    assert re.search(r"task_\w+, bob, running: Find milk", done.out)
+    assert re.search(r"task_\w+ is stopped", done.out)
+    assert "Buy milk" in done.out.rpartition("is stopped")[2]
+    assert [turn.status for turn, _ in read_turns(home.store_url) if turn.agent == "bob"] == [TurnStatus.CANCELLED]
+
+
+BOARD = """\
+tools: {projects: {enabled: true}}
+"""
 LISTED = """\
 commands: {tldr: {description: Sums it up, prompt: Sum it up.}}
 schedules: {digest: {cron: "0 5 * * *", agent: denizen, prompt: What is new?}}
@@ -161,7 +198,7 @@ def test_what_a_server_has_and_does_can_be_read_over_http(home: Home, provider: 
     home.write(CONFIG.format(url=provider.server.openai_url) + LISTED)
     (home.folder / "agents" / "denizen").mkdir(parents=True)
     (home.folder / "agents" / "denizen" / "IDENTITY.md").write_text("You are kind.", encoding="utf-8")
-    provider.script(hand_on("Note milk", **{"async": True}))
+    provider.script(hand_on("Note milk", is_async=True))
     provider.server.aside = lambda body: None if "Milk, please" in str(body["messages"]) else TAKE_NOTE
     provider.script(ModelAnswer(text="It is under way."))
     with home.serve() as server, closing(server.send("Milk, please", key="m1", waits=True)):

@@ -114,3 +114,66 @@ async def test_whoever_joins_on_discord_is_welcomed_with_a_post_that_calls_them(
     assert not deployment.requests
     kinds = deployment.rows("SELECT type, status FROM events JOIN event_deliveries ON event = key ORDER BY listener")
     assert kinds == [("discord.member.join", "done"), ("discord.member.join", "done")]
+
+
+HEAR = """\
+listeners:
+  hear: {on: "discord.*", action: log}
+"""
+HEARD = "SELECT type, subject FROM events ORDER BY position"
+
+
+@pytest.mark.proves("V30-discord")
+async def test_messages_reactions_and_changes_on_discord_are_each_an_event(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=HEAR)
+    async with deployment.run():
+        guild, world = deployment.guild, deployment.world
+
+        async def until(kind: str) -> None:
+            await deployment.until(lambda: [each for each in deployment.rows(HEARD) if each[0] == f"discord.{kind}"])
+
+        said = world.say(deployment.ben, deployment.general, "The kettle is on fire")
+        await until("message")
+        world.react(deployment.ana, said, "🔥")
+        await until("reaction")
+        cem = world.add_person("Cem")
+        guild.join(cem)
+        await until("member.join")
+        role = guild.add_role("Sailor")
+        await until("role.change")
+        channel = guild.add_channel("harbour")
+        await until("channel.change")
+        thread = world.open_thread(deployment.ana, deployment.general, "Moorings")
+        await until("thread.change")
+        guild.leave(cem)
+        await until("member.leave")
+    assert [each for each in deployment.rows(HEARD) if each[0] != "discord.message"] == [
+        ("discord.reaction", str(said.id)),
+        ("discord.member.join", str(cem.id)),
+        ("discord.role.change", str(role.id)),
+        ("discord.channel.change", str(channel.id)),
+        ("discord.thread.change", str(thread.id)),
+        ("discord.member.leave", str(cem.id)),
+    ]
+
+
+async def test_what_a_command_emits_reaches_the_server_that_runs(deployment: DiscordDeployment) -> None:
+    where = deployment.general.id
+    post = f"""\
+listeners:
+  site: {{on: "denizen.emitted.site.*", action: post, message: "{{{{host}}}} is down.", channel: "{where}"}}
+"""
+    deployment.configure(rest=post)
+    async with deployment.run():
+        await deployment.settle()
+        emitted = await to_thread.run_sync(
+            partial(deployment.home.do, "events", "emit", "site.down", "--data", '{"host": "db1"}')
+        )
+        assert "for 1 listener" in emitted.out
+        await deployment.until(lambda: "db1 is down." in deployment.said())
+    listed = await to_thread.run_sync(partial(deployment.home.do, "events", "list"))
+    assert "denizen.emitted.site.down  /denizen" in listed.out and "listener:site  done" in listed.out
+    shown = await to_thread.run_sync(partial(deployment.home.do, "listeners", "list"))
+    assert f"listener:site  on denizen.emitted.site.*  post ada in {where}" in shown.out
+    failed = await to_thread.run_sync(partial(deployment.home.do, "events", "failed"))
+    assert failed.out.strip() == "No delivery has failed."

@@ -13,7 +13,7 @@ from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.delivery import DeliveryState
-from denizen.domain.event_listener import EventListener, EventSettings
+from denizen.domain.event_listener import EventListener
 from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
@@ -40,6 +40,7 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -229,7 +230,7 @@ async def open_platform(
         proposals=ProposalReactions(mirror, on_withdrawn=withdraw),
     )
     bot_replies = BotReplyCounter(world.store)
-    bus = EventBus(runtime, world.store, clock, turns, channels, outbox)
+    bus = EventBus(runtime, services, turns, channels)
     community_events = CommunityEvents(bus, clock, mirror, channels)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())

@@ -100,14 +100,14 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "4.2",
         "The task watcher is off by default and has agent, prompt, debounce (5000 ms), triggers (created and "
         "updated), delivery and hooks.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T-config-webhooks",
         "4.2",
         "Inbound webhooks are off by default and have a secret and routes.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

@@ -89,7 +89,9 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         status="open",
         issue="automation",
     ),
-    Requirement("V-skill-email", "1.6", "An agent can list, read and answer mail.", status="open", issue="automation"),
+    Requirement(
+        "V-skill-email", "1.6", "An agent can list, read and answer mail.", status="covered", issue="automation"
+    ),
     Requirement(
         "V-skill-voice",
         "1.6",
@@ -110,7 +112,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "V-skill-sub-agents",
         "1.6",
         "An agent can start background work by another agent, see its status, cancel it, and read the task board.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

@@ -117,7 +117,13 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
         ann.user.principal(RoleName.OWNER), role=RoleName.MEMBER, email=f"{SECRET}@example.org"
     )
     await add_memory_and_approval(web, ann.user, turn)
+    project = (await client.post("/api/projects", json={"name": SECRET})).json()["id"]
+    task = (await client.post("/api/tasks", json={"title": SECRET, "project": project})).json()["id"]
+    document = (await client.post(f"/api/projects/{project}/documents", json={"name": SECRET})).json()["id"]
     return {
+        "project": project,
+        "task": task,
+        "document": document,
         "chat_id": chat,
         "message_id": answer,
         "session_id": details["session_id"],

@@ -63,6 +63,7 @@ from tests.timing import HANG_LIMIT_S
 from tests.web.community_page_samples import list_community_pages
 from tests.web.component_page_samples import list_component_pages
 from tests.web.knowledge_page_samples import list_knowledge_pages
+from tests.web.project_page_samples import list_project_pages
 from tests.web.question_fixture import QUESTION
 from tests.web.setup_page_samples import STEPS, list_setup_pages
 from tests.web_fixture import ANN, open_web
@@ -296,6 +297,7 @@ PAGES: dict[str, object] = {
     **list_knowledge_pages(FRAME),
     **list_setup_pages(FRAME),
     **list_community_pages(FRAME),
+    **list_project_pages(FRAME),
     **list_component_pages(FRAME),
     "login.html": LoginPage(
         frame=Frame(version="1.2.3", path="/login"),

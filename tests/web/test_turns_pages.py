@@ -7,7 +7,7 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.errors import Unavailable
 from denizen.domain.hook import Hook, Hooks
 from denizen.domain.ids import AgentName
@@ -17,6 +17,7 @@ from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.queries import Queries
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.web.pages.turns import PATH, SHOWN
+from tests.engine.delegation.delegation_fixture import hand_on
 from tests.web.admin_pages_fixture import KEYS, PageText, ask, read
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web_fixture import ADA, ANN, BEN, WebFixture, make_hello_model, open_web
@@ -40,6 +41,18 @@ async def make_private(web: WebFixture, monkeypatch: pytest.MonkeyPatch) -> None
         return True
 
     monkeypatch.setattr(Queries, "is_private", is_private)
+
+
+async def test_a_turn_leads_to_the_tasks_that_it_gave_away_and_these_lead_back() -> None:
+    names = AgentName("denizen"), AgentName("scribe")
+    agents = (Agent(names[0], tool_access=ToolAccess(delegates_to=names[1:])), Agent(names[1]))
+    model = ScriptedModel(hand_on("Note it", "scribe"), ScriptedReply("noted"), ScriptedReply("Done."))
+    async with open_web(model, keys=[OWNER, ANN], agents=agents) as web:
+        await chat(web, "ann", "Note it")
+        turns = {turn.agent: turn for turn in await web.turns()}
+        for agent, other in (names, names[::-1]):
+            page = await read(web, "olga", f"{PATH}/{turns[agent].id}")
+            assert f"{PATH}/{turns[other].id}" in [attrs.get("href") for attrs in page.all("a")]
 
 
 async def test_a_turn_that_runs_is_shown_as_far_as_it_is_and_its_page_loads_itself_until_it_ends() -> None:

@@ -168,7 +168,7 @@ class AccountSupervisor:
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
             guilds=denizen.services.guilds,
-            events=denizen.community_events,
+            events=denizen.events.community,
         )
         running = _RunningAccount(login, anyio.CancelScope(), account)
         self._running[key] = running

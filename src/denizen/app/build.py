@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
+from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.log_files import LogFiles
+from denizen.adapters.mail import ImapMailbox
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_sql_reader, open_store
@@ -30,6 +33,7 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.app.administration import ServerAdministration, ServerRecords
 from denizen.app.embeddings import EmbedderPool, build_memories
+from denizen.app.events import EventSystem, build_event_system
 from denizen.app.generation import GenerationDeps, build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
@@ -54,17 +58,16 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.bus import EventBus
-from denizen.engine.event_bus.log import EventLog
 from denizen.engine.events.signal import Signal
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
-from denizen.engine.listener.community_events import CommunityEvents
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.projects.board import ProjectBoards
+from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
@@ -131,14 +134,11 @@ class Denizen:
     services: EngineServices
     turns: TurnRunner
     chats: Chats
-    statistics: UsageStatistics
     generation_deps: GenerationDeps
     platforms: PlatformServices
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
-    bus: EventBus
-    events: EventLog
-    community_events: CommunityEvents
+    events: EventSystem
     restart: RestartSignal
 
     @property
@@ -153,13 +153,23 @@ class Denizen:
         return self.generation_deps.open_delegations()
 
     @property
-    def memories(self) -> MemoryBrowser:
-        """The memories of all agents, for people."""
-        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+    def statistics(self) -> UsageStatistics:
+        return UsageStatistics(self.services.store, self.services.clock, self.runtime)
+
+    @property
+    def projects(self) -> ProjectBoards:
+        """Projects and tasks."""
+        assert self.services.projects is not None  # as `open_denizen` builds it
+        return self.services.projects
 
     @property
     def queries(self) -> Queries:
         return Queries(self.runtime, self.services, self.platforms.channels)
+
+    @property
+    def memories(self) -> MemoryBrowser:
+        """The memories of all agents, for people."""
+        return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
 
     @property
     def schedule_catalog(self) -> ScheduleCatalog:
@@ -207,6 +217,7 @@ class _Adapters:
     embedders: EmbedderPool
     mcp: McpPool
     sandbox: Sandbox
+    browser: ChromiumBrowser
 
 
 @asynccontextmanager
@@ -253,6 +264,8 @@ async def _open_adapters(
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
     stack.push_async_callback(embedders.aclose)
+    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named).check)
+    stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
         durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
@@ -260,6 +273,7 @@ async def _open_adapters(
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
+        browser=browser,
     )
 
 
@@ -273,14 +287,18 @@ def _build_denizen(
     assistant = AgentSettingsOverlay(store, clock)
     observer = Observer(store, clock, consult)
     uploads = ChatUploads(store, UploadFolder(home / UPLOADS), encode_image, read_pdf)
+    services = build_services(
+        runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
+    )
+    projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
-        build_services(
-            runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
-        ),
+        services,
         memories=memories,
+        projects=projects,
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        free_turn=adapters.browser.close,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
     knowledge = build_knowledge(
@@ -314,6 +332,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        open_projects=projects.open,
         schedules=OwnSchedules(resources),
         open_questions=services.questions.open,
         memories=memories,
@@ -323,6 +342,8 @@ def _build_denizen(
         library=knowledge.library,
         search=knowledge.search,
         sandbox=adapters.sandbox,
+        browser=adapters.browser,
+        mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
     generation_deps = GenerationDeps(
@@ -336,7 +357,6 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
     )
-    bus = EventBus(runtime, store, clock, turns, channels, services.outbox)
     return Denizen(
         home=home,
         settings=settings,
@@ -344,14 +364,11 @@ def _build_denizen(
         services=services,
         turns=turns,
         chats=Chats(runtime, services, turns, uploads, titles_by_model=lambda: runtime.current.makes_titles),
-        statistics=statistics,
         generation_deps=generation_deps,
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        bus=bus,
-        events=EventLog(runtime, store, clock, bus),
-        community_events=CommunityEvents(bus, clock, mirror, channels),
+        events=build_event_system(runtime, services, turns, channels, mirror),
         restart=restart,
     )
 

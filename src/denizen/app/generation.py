@@ -40,7 +40,9 @@ from denizen.app.toolsets import (
 )
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
+from denizen.domain.hook import Hooks
 from denizen.domain.ids import AgentName
+from denizen.domain.project import WATCHER
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
@@ -119,8 +121,9 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         ),
         makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
+        task_watcher=settings.task_watcher,
         schedules=settings.schedules,
-        trigger_hooks={each.principal.key: each.conduct.hooks for each in settings.schedules.values()},
+        trigger_hooks=_read_trigger_hooks(settings),
         events=settings.events,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
@@ -132,6 +135,13 @@ def _read_policy(settings: Settings, number: int) -> GatePolicy:
     policy, daily = settings.gate.policy(number, settings.secrets.mask), settings.server.limits.messages_per_day
     per_member = (RateLimit(daily, DAY_S),) if daily else ()
     return replace(policy, rate_limits=replace(policy.rate_limits, per_member=per_member))
+
+
+def _read_trigger_hooks(settings: Settings) -> Mapping[str, Hooks]:
+    """Returns the hooks of schedules and of the task watcher, by the keys of their principals."""
+    hooks = {each.principal.key: each.conduct.hooks for each in settings.schedules.values()}
+    watcher = settings.task_watcher
+    return hooks if watcher is None else hooks | {WATCHER.key: watcher.hooks}
 
 
 def _read_account_policies(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:

@@ -37,7 +37,6 @@ from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.commands.chat_commands import ChatCommands
-from denizen.engine.event_bus.webhooks import WebhookIntake
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.rate_limiter import RateLimiter
@@ -65,6 +64,8 @@ if TYPE_CHECKING:
     import uvicorn
 
 
+WATCHER_PAUSE_S = 5.0
+"""How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 
@@ -176,8 +177,9 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
     group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
-    group.start_soon(run_forever, "delivering events", denizen.bus.run)
+    group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
     group.start_soon(run_forever, "passing on questions to the owner", asking)
     group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
@@ -187,6 +189,20 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
     group.start_soon(run_forever, "reading sources regularly", schedule.run)
     group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+
+
+async def watch_tasks(denizen: Denizen) -> None:
+    """Has the configured agent look at changed tasks. Until one is configured, nothing for that is loaded."""
+    while denizen.runtime.current.task_watcher is None:
+        changed = denizen.projects.changed.next
+        with anyio.move_on_after(WATCHER_PAUSE_S):
+            await changed.wait()
+    from denizen.engine.outbox.answer_target import AnswerTargets
+    from denizen.engine.projects.watcher import TaskWatcher
+
+    targets = AnswerTargets(denizen.runtime, denizen.services.store, denizen.platforms.channels)
+    watcher = TaskWatcher(denizen.projects, targets, denizen.turns.ask)
+    await watcher.run()
 
 
 async def _stop_on_signal(
@@ -299,6 +315,7 @@ def _server(
                 embedding=denizen.knowledge.indexing.find_embedding_progress,
             ),
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            projects=denizen.projects,
             community=CommunityServices(
                 memories=denizen.memories,
                 archive=denizen.platforms.browser,
@@ -318,7 +335,7 @@ def _server(
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
-            events=EventServices(denizen.events, WebhookIntake(denizen.runtime, clock, denizen.bus)),
+            events=EventServices(denizen.events.log, denizen.events.webhooks),
             instance=external.instance,
         )
     )

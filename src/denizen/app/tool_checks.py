@@ -150,6 +150,7 @@ def _list_hook_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
     """Yields the tool of each hook of agents and schedules, with where it is written."""
     owners: list[tuple[KeyPath, Hooks]] = [(("agents", name), each.hooks) for name, each in settings.agents.items()]
     owners += [(("schedules", name), each.conduct.hooks) for name, each in settings.schedules.items()]
+    owners += [(("task_watcher",), settings.task_watcher.hooks)] if settings.task_watcher is not None else []
     for owner, found in owners:
         for side, hooks in (("before_run", found.before), ("after_run", found.after)):
             own, common = (*owner, "hooks", side), ("agent_defaults", "hooks", side)

@@ -38,12 +38,15 @@ from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
+from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.ports.browser import PageBrowser
+from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -52,6 +55,7 @@ from denizen.skill.context import (
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
+    OpenProjects,
     OpenQuestions,
     OpenReminders,
     OwnerServices,
@@ -88,6 +92,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    open_projects: OpenProjects
     schedules: OwnSchedules
     open_questions: OpenQuestions
     memories: MemoryKeeper
@@ -97,6 +102,8 @@ class SkillDeps:
     library: Library
     search: SearchDocuments
     sandbox: Sandbox
+    browser: PageBrowser
+    mailbox: Mailbox
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -143,12 +150,15 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
         download=fetcher.download,
         run_program=ProgramRunner(home=home, environ=read_environment()),
+        browser=deps.browser,
+        mailbox=deps.mailbox,
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),
@@ -189,6 +199,10 @@ def explain_idle(skill: str, settings: Settings) -> str:
     prompt; a tool that an agent names is there all the same.
     """
     section = settings.tools.get(skill, ToolSection())
+    if skill == TASK_SKILL and section.enabled is None:
+        if settings.task_watcher is not None or _is_named(skill, settings):
+            return ""
+        return f"Write `tools.{skill}.enabled: true`, or name its tools in the `tools` of an agent."
     if not (skill not in OPT_IN if section.enabled is None else section.enabled):
         return f"Write `tools.{skill}.enabled: true`."
     if skill == "archive" and not (settings.discord_accounts or settings.github_accounts):

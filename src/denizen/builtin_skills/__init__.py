@@ -35,10 +35,13 @@ BUILTIN: tuple[str, ...] = (
     "server",
     "members",
     "reminders",
+    "projects",
     "schedules",
     "web_search",
     "admin",
     "questions",
+    "browser",
+    "mail",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -56,8 +59,11 @@ OPT_IN: frozenset[str] = frozenset(
         "moderation",
         "server",
         "members",
+        "projects",
         "schedules",
         "questions",
+        "browser",
+        "mail",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,18 +9,16 @@ import click
 
 from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
-from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.cloud_event import CloudEvent
     from denizen.domain.event_listener import EventDelivery
-    from denizen.domain.json import JsonObject
 
 
 @click.group()
 def command() -> None:
-    """What happened: webhooks, Discord, emitted events; and what listeners did about it."""
+    """The log of events: webhooks, Discord, emitted events; and what listeners did about it."""
 
 
 @command.command("list")
@@ -35,7 +32,7 @@ async def list_events(denizen: Denizen, kind: str, words: str, count: int, *, as
     from denizen.ports.events import EventSearch
     from denizen.web.api.events import event_to_wire
 
-    found = await denizen.events.search(EventSearch(type=kind, words=words, limit=count))
+    found = await denizen.events.log.search(EventSearch(type=kind, words=words, limit=count))
     for entry in found:
         if as_json:
             echo(printable_json(asdict(event_to_wire(entry.event, entry.deliveries, position=entry.position))))
@@ -54,7 +51,7 @@ async def show(denizen: Denizen, key: str) -> None:
     """Show an event with its data, as JSON."""
     from denizen.web.api.events import event_to_wire
 
-    echo(printable_json(asdict(event_to_wire(*await denizen.events.get(key)))))
+    echo(printable_json(asdict(event_to_wire(*await denizen.events.log.get(key)))))
 
 
 @command.command()
@@ -65,11 +62,12 @@ async def show(denizen: Denizen, key: str) -> None:
 @with_denizen
 async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -> None:
     """Emit an event of the type denizen.emitted.NAME. A server that runs delivers it."""
+    from denizen.adapters.webhooks import read_body
     from denizen.engine.event_bus.log import Emission
 
-    emission = Emission(name=name, subject=subject, data=_read_data(data), key=key)
-    event = await denizen.events.emit(denizen.operator, emission)
-    _, deliveries = await denizen.events.get(event.key)
+    emission = Emission(name=name, subject=subject, data=read_body(data.encode(errors="surrogatepass")), key=key)
+    event = await denizen.events.log.emit(denizen.operator, emission)
+    _, deliveries = await denizen.events.log.get(event.key)
     echo(f"Emitted {event.key} ({event.type}) for {len(deliveries)} listener{'' if len(deliveries) == 1 else 's'}.")
 
 
@@ -77,7 +75,7 @@ async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -
 @with_denizen
 async def failed(denizen: Denizen) -> None:
     """List the deliveries that have failed, the newest first."""
-    found = await denizen.events.list_failed()
+    found = await denizen.events.log.list_failed()
     for delivery in found:
         echo(f"{_format_delivery(delivery)}\n    event {delivery.event}")
     if not found:
@@ -89,7 +87,7 @@ async def failed(denizen: Denizen) -> None:
 @with_denizen
 async def replay(denizen: Denizen, delivery: str) -> None:
     """Try a delivery that failed or was skipped once more. A server that runs does it."""
-    await denizen.events.replay(delivery)
+    await denizen.events.log.replay(delivery)
     echo(f"Waiting to be tried: {delivery}.")
 
 
@@ -102,13 +100,3 @@ def _format_delivery(delivery: EventDelivery) -> str:
     note = f": {delivery.note.replace(chr(10), ' ')}" if delivery.note else ""
     turn = f"  turn {delivery.turn_id}" if delivery.turn_id else ""
     return f"{delivery.id}  {delivery.listener}  {delivery.status.value}{note}{turn}"
-
-
-def _read_data(text: str) -> JsonObject:
-    try:
-        data: object = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput("The data is not JSON.", why=str(error), fix="""Write it like '{"a": 1}'.""") from error
-    if not isinstance(data, dict):
-        raise InvalidInput("The data is not a JSON object.", fix="""Write it like '{"a": 1}'.""")
-    return data  # pyright: ignore[reportUnknownVariableType] - as JSON reads it

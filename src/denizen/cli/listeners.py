@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """What is done about events: the listeners and the routes of webhooks in the configuration."""
+    """The listeners and the routes of webhooks in the configuration, with what they do."""
 
 
 @command.command("list")
@@ -26,7 +26,7 @@ async def list_listeners(denizen: Denizen, *, as_json: bool) -> None:
     """List the listeners in force."""
     from denizen.web.api.events import listener_to_wire
 
-    found = denizen.events.list_listeners()
+    found = denizen.events.log.list_listeners()
     for each in found:
         action = each.action
         if as_json:

@@ -40,6 +40,8 @@ COMMANDS: dict[str, str] = {
     "schedules": "Prompts that agents get at set times: list, run, switch, add, history.",
     "docs": "Search documents as agents do; update the index.",
     "gaps": "List questions that no document answers; review proposed answers.",
+    "tasks": "List, add and change tasks; say something about one.",
+    "projects": "List, add and change projects and their documents.",
     "events": "List what happened; emit an event; replay what failed.",
     "listeners": "List what is done about events.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",

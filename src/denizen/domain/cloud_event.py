@@ -22,7 +22,7 @@ MAX_DEPTH = 5
 EMITTED = "denizen.emitted."
 """Begins the types of events that are emitted here."""
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
-"""What may stand behind `EMITTED`."""
+"""The names that may stand behind `EMITTED`."""
 
 _PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 _ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")

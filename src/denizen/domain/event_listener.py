@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -13,7 +12,6 @@ from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.json import Json, JsonScalar
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
-from denizen.domain.webhook import WebhookRoute
 
 HOURLY_ACTIONS = 60
 """So often an hour a listener acts, unless it says otherwise: whoever causes events must not cause any costs."""
@@ -66,7 +64,7 @@ def _contains(value: Json, part: str) -> bool:
 
 
 class ActionKind(StrEnum):
-    """What a listener does: an agent answers, a text is posted, or the event is only kept in the log."""
+    """The kind of an action: an agent answers, a text is posted, or the event is only kept in the log."""
 
     AGENT = "agent"
     POST = "post"
@@ -75,14 +73,16 @@ class ActionKind(StrEnum):
 
 @record(kw_only=True)
 class EventAction:
-    """What is done with an event. `agent` answers, or its account posts. `message` is the template of what the agent
-    is told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by Discord's id;
-    without one, an answer stays in the session. `session` is its name, which begins anew where `new_session` says so.
+    """The action of a listener. `agent` answers, or its account posts. `message` is the template of what the agent is
+    told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by the id of
+    `platform`; without one, an answer stays in the session. `session` is its name, which begins anew where
+    `new_session` says so.
     """
 
     kind: ActionKind
     agent: AgentName
     message: str = ""
+    platform: str = ""
     channel: str = ""
     session: str = ""
     new_session: bool = False
@@ -173,17 +173,3 @@ def find_listeners(event: CloudEvent, listeners: Mapping[str, EventListener]) ->
 def plan_retry(attempts: int) -> timedelta | None:
     """Returns how long to wait after so many failures; None where there were enough of them."""
     return RETRY_AFTER[attempts - 1] if attempts <= len(RETRY_AFTER) else None
-
-
-@record(kw_only=True)
-class EventSettings:
-    """The listeners by their keys, those of the routes of webhooks among them, and these routes by name; None while
-    webhooks are off.
-    """
-
-    listeners: Mapping[str, EventListener] = field(default_factory=dict[str, EventListener])
-    routes: Mapping[str, WebhookRoute] | None = None
-
-    def awaits(self, kind: str) -> bool:
-        """Tells whether any listener waits for events of that type. Nothing else is kept, or even looked at."""
-        return any(matches_type(pattern, kind) for each in self.listeners.values() for pattern in each.on)

@@ -29,7 +29,7 @@ class Hook:
     """
 
     tool: str
-    args: JsonObject = field(default_factory=dict[str, Json])
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
     skip_if: str = ""
 
 
@@ -50,7 +50,7 @@ class Hooks:
 NO_HOOKS = Hooks()
 
 
-def fill_args(args: JsonObject, variables: Mapping[str, str]) -> JsonObject:
+def fill_args(args: Mapping[str, Json], variables: Mapping[str, str]) -> JsonObject:
     """Returns the arguments with the variables filled in, at any depth; the names of arguments stay. In one pass: what
     is filled in is not searched for places again. A name that is no variable stays as it is written.
     """

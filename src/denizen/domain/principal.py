@@ -9,8 +9,8 @@ from denizen.domain.record import record
 
 
 class PrincipalKind(StrEnum):
-    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule or hook, or a
-    listener or webhook, whose turns events cause.
+    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule, hook or the
+    task watcher, or a listener or webhook, whose turns events cause.
     """
 
     PLATFORM_USER = "platform_user"
@@ -20,6 +20,7 @@ class PrincipalKind(StrEnum):
     """Somebody with a shell on the machine: the operator."""
     SCHEDULE = "schedule"
     HOOK = "hook"
+    TASK_WATCHER = "task_watcher"
     LISTENER = "listener"
     WEBHOOK = "webhook"
 

@@ -191,6 +191,7 @@ class TurnRunner:
                         return {"status": closed.status}
             finally:
                 del self._running[key]
+                await self._services.free_turn(key)
         if running.steps is not None:
             running.steps.keep_said()
         stopped = TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped."))

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.cloud_event import CloudEvent
-from denizen.domain.event_listener import EventDelivery
+from denizen.domain.cloud_event import CloudEvent, matches_type
+from denizen.domain.event_listener import EventDelivery, EventListener
 from denizen.domain.ids import TurnId
 from denizen.domain.record import record
+from denizen.ports.webhooks import WebhookRoute
+
+
+@record(kw_only=True)
+class EventSettings:
+    """The listeners by their keys, those of the routes of webhooks among them, and these routes by name; None while
+    webhooks are off.
+    """
+
+    listeners: Mapping[str, EventListener] = field(default_factory=dict[str, EventListener])
+    routes: Mapping[str, WebhookRoute] | None = None
+
+    def awaits(self, kind: str) -> bool:
+        """Tells whether any listener waits for events of that type. Nothing else is kept, or even looked at."""
+        return any(matches_type(pattern, kind) for each in self.listeners.values() for pattern in each.on)
 
 
 @record(kw_only=True)
 class EventSearch:
-    """Which events are looked for, the newest first. `type` may have `*`; `words` are a part of source, subject, actor
+    """A search in the log, the newest first. `type` may have `*`; `words` are a part of source, subject, actor
     or data; `before` is a position in the log.
     """
 
@@ -62,7 +78,7 @@ class EventRepository(Protocol):
 
     async def find_delivery(self, key: str) -> EventDelivery | None: ...
 
-    async def find_delivery_of(self, turn_id: TurnId) -> EventDelivery | None:
+    async def find_by_turn(self, turn_id: TurnId) -> EventDelivery | None:
         """Returns the delivery whose turn that is."""
         ...
 
@@ -82,4 +98,4 @@ class EventRepository(Protocol):
         """Returns those whose turns have begun and were not seen to end, the oldest first."""
         ...
 
-    async def find_next_due(self, *, after: datetime) -> datetime | None: ...
+    async def find_upcoming(self, *, after: datetime) -> datetime | None: ...

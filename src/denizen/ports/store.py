@@ -37,6 +37,7 @@ from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.projects import ProjectRepository, TaskChangeRepository
 from denizen.ports.questions import QuestionRepository
 from denizen.ports.schedules import ScheduleRepository
 from denizen.ports.source import SourceRepository
@@ -121,7 +122,8 @@ class SessionRepository(Protocol):
         self, *, platform: str = "", channel: str = "", agent: str = "", except_prefix: str = "", limit: int = 50
     ) -> Sequence[RecentSession]:
         """Returns open sessions that have messages, by their last message, newest first; those of a platform, a channel
-        or an agent where one is given, and without those whose thread begins with `except_prefix`.
+        or an agent where one is given, and without those whose thread begins with `except_prefix`. Those of tasks that
+        agents gave to others, which nobody goes on with, only where their platform is named.
         """
         ...
 
@@ -396,6 +398,10 @@ class UnitOfWork(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def projects(self) -> ProjectRepository: ...
+    @property
+    def task_changes(self) -> TaskChangeRepository: ...
     @property
     def schedules(self) -> ScheduleRepository: ...
     @property

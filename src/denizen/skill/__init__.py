@@ -24,11 +24,27 @@ from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.project import (
+    Project,
+    ProjectDocument,
+    ProjectDraft,
+    ProjectStatus,
+    Task,
+    TaskDetails,
+    TaskDraft,
+    TaskQuery,
+    TaskStatus,
+    read_project_status,
+    read_task_status,
+)
 from denizen.domain.ranking import covers_question, rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
+from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
+from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
+from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
@@ -62,6 +78,7 @@ from denizen.skill.services import (
     PlannedReminder,
     PlatformActions,
     ProgramResult,
+    ProjectAccess,
     ReminderAccess,
     ScheduleAccess,
     SkillEditor,
@@ -83,6 +100,10 @@ __all__ = [
     "ArchivedEdits",
     "ArchivedPost",
     "ArchivedTalk",
+    "BrowserAction",
+    "BrowserActionKind",
+    "BrowserRules",
+    "BrowserView",
     "CacheUsage",
     "ConversationHistory",
     "DocumentRef",
@@ -100,13 +121,18 @@ __all__ = [
     "LogEntry",
     "LogFilter",
     "LogStatistics",
+    "MailAccount",
+    "MailServer",
+    "Mailbox",
     "MemoryAccess",
     "MemoryItem",
     "NotAllowed",
     "NotFound",
+    "OutgoingMail",
     "OwnSchedule",
     "OwnerQuestions",
     "OwnerServices",
+    "PageBrowser",
     "Param",
     "Passage",
     "PastToolCall",
@@ -116,6 +142,12 @@ __all__ = [
     "Principal",
     "PrincipalKind",
     "ProgramResult",
+    "Project",
+    "ProjectAccess",
+    "ProjectDocument",
+    "ProjectDraft",
+    "ProjectStatus",
+    "ReceivedMail",
     "ReminderAccess",
     "ScheduleAccess",
     "ScopedServices",
@@ -130,6 +162,11 @@ __all__ = [
     "SqlRows",
     "Taint",
     "TalkFilters",
+    "Task",
+    "TaskDetails",
+    "TaskDraft",
+    "TaskQuery",
+    "TaskStatus",
     "Tier",
     "Tool",
     "ToolCallLog",
@@ -139,11 +176,15 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "UserOrder",
+    "WebOrigin",
     "covers_question",
     "describe_reading",
+    "parse_origin",
     "parse_period",
     "quote_untrusted",
     "rank_by_words",
+    "read_project_status",
+    "read_task_status",
     "run_in_thread",
     "split_passages",
     "truncate",

@@ -18,8 +18,10 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
+from denizen.ports.browser import PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
+from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import (
     AdministrationAccess,
@@ -30,6 +32,7 @@ from denizen.skill.services import (
     MemoryAccess,
     OwnerQuestions,
     PlatformActions,
+    ProjectAccess,
     ReminderAccess,
     RunProgram,
     RunShell,
@@ -148,6 +151,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenProjects(Protocol):
+    """Returns projects and tasks as the call of this scope may see and change them; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> ProjectAccess | None: ...
+
+
 class OpenSchedules(Protocol):
     """Returns the schedules of the asker for the call of this scope; None where there are none."""
 
@@ -206,6 +215,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
 
@@ -233,6 +243,8 @@ class SkillServices:
     search_documents: SearchDocuments = no_documents
     download: Download | None = None
     run_program: RunProgram | None = None
+    browser: PageBrowser | None = None
+    mailbox: Mailbox | None = None
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -346,6 +358,16 @@ class ToolContext:
         return self._services.run_program
 
     @property
+    def browser(self) -> PageBrowser | None:
+        """Pages of the web, one for each turn; for built-in skills only."""
+        return self._services.browser
+
+    @property
+    def mailbox(self) -> Mailbox | None:
+        """Mail by IMAP and SMTP; for built-in skills only."""
+        return self._services.mailbox
+
+    @property
     def call_tool(self) -> CallTool:
         """Calls other tools through the gate."""
         return partial(self._services.call_tool, self._scope)
@@ -398,6 +420,11 @@ class ToolContext:
     def reminders(self) -> ReminderAccess | None:
         """The asker's reminders."""
         return self._services.scoped.open_reminders(self._scope)
+
+    @cached_property
+    def projects(self) -> ProjectAccess | None:
+        """Projects and tasks of those who read along."""
+        return self._services.scoped.open_projects(self._scope)
 
     @cached_property
     def schedules(self) -> ScheduleAccess | None:

@@ -19,6 +19,16 @@ from typing import Literal, Protocol
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics
 from denizen.domain.principal import Principal
+from denizen.domain.project import (
+    Project,
+    ProjectDocument,
+    ProjectDraft,
+    Task,
+    TaskComment,
+    TaskDetails,
+    TaskDraft,
+    TaskQuery,
+)
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
@@ -531,3 +541,52 @@ class PlatformActions(Protocol):
     async def check(self, action: str, /, **details: Json) -> None:
         """Raises what `act` would raise before it changes anything. Changes nothing."""
         ...
+
+
+class ProjectAccess(Protocol):
+    """Projects, tasks, comments and documents as one call may see and change them.
+
+    `project` is an id or a name; empty is the project of those who read along where the call is made. Raises NotFound
+    for what does not exist or may not be read here, InvalidInput for texts that do not fit, NotAllowed for what only
+    its author or an owner may do, and for words that others would read than those who read along.
+    """
+
+    async def list_projects(self) -> Sequence[Project]: ...
+
+    async def get_project(self, wanted: str) -> Project: ...
+
+    async def create_project(self, draft: ProjectDraft, *, for_everybody: bool = False) -> Project: ...
+
+    async def change_project(self, wanted: str, draft: ProjectDraft) -> Project: ...
+
+    async def delete_project(self, wanted: str) -> Project: ...
+
+    async def find_tasks(self, wanted: TaskQuery) -> Sequence[Task]:
+        """Returns the tasks that were searched for, the one that changed last first."""
+        ...
+
+    async def get_task(self, task_id: str) -> TaskDetails: ...
+
+    async def create_task(self, draft: TaskDraft, project: str = "") -> Task: ...
+
+    async def change_task(self, task_id: str, draft: TaskDraft, project: str = "") -> Task:
+        """Changes a task; with `project` it moves there."""
+        ...
+
+    async def delete_task(self, task_id: str) -> Task: ...
+
+    async def comment(self, task_id: str, text: str) -> TaskComment: ...
+
+    async def list_documents(self, project: str = "") -> Sequence[ProjectDocument]:
+        """Returns the documents by name."""
+        ...
+
+    async def get_document(self, name: str, project: str = "") -> ProjectDocument: ...
+
+    async def create_document(self, name: str, text: str, project: str = "") -> ProjectDocument: ...
+
+    async def change_document(
+        self, name: str, project: str = "", *, text: str | None = None, new_name: str = ""
+    ) -> ProjectDocument: ...
+
+    async def delete_document(self, name: str, project: str = "") -> ProjectDocument: ...

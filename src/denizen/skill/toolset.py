@@ -130,6 +130,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
             open_call_log=_end_check,
             open_shell=_end_check,
             open_reminders=_end_check,
+            open_projects=_end_check,
             open_schedules=_end_check,
         ),
     )

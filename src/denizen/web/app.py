@@ -31,6 +31,7 @@ from denizen.web.api.gaps import GapRoutes
 from denizen.web.api.hooks import HookRoutes
 from denizen.web.api.inspection import InspectionRoutes
 from denizen.web.api.logs import LogRoutes
+from denizen.web.api.projects import ProjectRoutes
 from denizen.web.api.questions import QuestionRoutes
 from denizen.web.api.responses import ResponseRoutes
 from denizen.web.api.sandbox import SandboxRoutes
@@ -110,6 +111,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),
         *StatisticsRoutes(engine.statistics, engine.queries, clock).routes,
+        *(ProjectRoutes(deps.projects, clock, timing).routes if deps.projects is not None else ()),
         *ActivityRoutes(engine.queries).routes,
         *InspectionRoutes(deps).routes,
         *WebhookRoutes(deps.hosting).routes,

@@ -14,9 +14,11 @@ from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
+from tests.contracts.store.events import EventContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
+from tests.contracts.store.projects import ProjectContract
 from tests.contracts.store.questions import QuestionContract
 from tests.contracts.store.schedules import ScheduleContract
 from tests.contracts.store.settings import AssistantContract, SettingsContract, TextContract
@@ -54,6 +56,8 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    ProjectContract,
+    EventContract,
     DelegationContract,
     ScheduleContract,
     QuestionContract,

@@ -112,8 +112,10 @@ class ConversationContract:
     async def test_recent_sessions_come_by_their_last_message_without_empty_and_closed_ones(self, store: Store) -> None:
         _, talk = await open_conversation(store)
         _, web = await open_conversation(store, Place("web", "\ufdd0", "1"))
+        _, given = await open_conversation(store, Place("delegate", "local:ana", "delegate:t1:a"))
         await open_conversation(store, Place("web", "empty"))
         async with store.work() as work:
+            await work.messages.add(make_message(given, "e", hours=1))
             scribe = await work.sessions.current(talk.conversation_id, AgentName("scribe"), now=NOON)
             for message in (
                 make_message(talk, "a", hours=1),
@@ -127,6 +129,7 @@ class ConversationContract:
             recent = await work.sessions.list_recent()
             of_discord = await work.sessions.list_recent(platform="discord", agent="denizen")
             assert await work.sessions.list_recent(agent="scribe") == []
+            assert [row.session for row in await work.sessions.list_recent(platform="delegate")] == [given]
             assert await work.sessions.list_recent(limit=1) == recent[:1]
             for prefix, left in (("on", [talk, web]), ("1", [talk]), ("1 ", [talk, web]), ("%", [talk, web])):
                 others = await work.sessions.list_recent(except_prefix=prefix)

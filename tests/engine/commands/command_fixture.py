@@ -17,6 +17,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.routing import Route
 from denizen.domain.turn import Turn, TurnResult, TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
@@ -25,6 +26,9 @@ from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.observer import Observer
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.projects.board import ProjectBoards
+from denizen.engine.projects.reader import ReaderDirectory
 from denizen.ports.channel import CommandCall, CommandReply, MentionNames
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -240,7 +244,11 @@ async def open_commands(
 ) -> AsyncGenerator[CommandFixture]:
     store, clock, runtime, queues = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
-    services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, observer=observer)
+    channels = ConnectedAccounts()
+    services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, channels=channels, observer=observer)
+    keeper = MemoryKeeper(store, channels, clock)
+    readers = ReaderDirectory(store, channels, services.members, keeper)
+    services = replace(services, projects=ProjectBoards(runtime, store, clock, readers))
     opened: list[OpenedTurn] = []
     user_data = RecordingUserData()
 

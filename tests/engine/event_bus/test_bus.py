@@ -36,12 +36,16 @@ pytestmark = pytest.mark.anyio
 POST = EventListener(
     name="greet",
     on=("site.*",),
-    action=EventAction(kind=ActionKind.POST, agent=ADA, message="Site {{name}} is {{state}}.", channel="general"),
+    action=EventAction(
+        kind=ActionKind.POST, agent=ADA, message="Site {{name}} is {{state}}.", platform="discord", channel="general"
+    ),
 )
 ANSWER = EventListener(
     name="explain",
     on=("site.*",),
-    action=EventAction(kind=ActionKind.AGENT, agent=ADA, message="Explain: {{state}}", channel="general"),
+    action=EventAction(
+        kind=ActionKind.AGENT, agent=ADA, message="Explain: {{state}}", platform="discord", channel="general"
+    ),
 )
 QUIET = replace(ANSWER, action=replace(ANSWER.action, channel=""))
 

@@ -53,7 +53,21 @@ async def test_each_caller_is_offered_the_commands_that_the_caller_may_give() ->
         assert "/deploy is for admins only" in refused["text"]
         assert await web.turns() == []
     assert list(for_ann) == [
-        *("new", "reset", "agent", "model", "mode", "context", "compact", "why", "usage", "memory", "reminders", "help")
+        *(
+            "new",
+            "reset",
+            "agent",
+            "model",
+            "mode",
+            "context",
+            "compact",
+            "why",
+            "usage",
+            "memory",
+            "reminders",
+            "tasks",
+            "help",
+        )
     ]
     assert set(for_ada) - set(for_ann) == {"deploy"}
     assert set(for_owen) - set(for_ada) == {"observer"}

@@ -9,11 +9,13 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from denizen.domain.event_listener import ActionKind, EventAction, EventListener, EventSettings
+from denizen.adapters.webhooks import SchemeName, find_scheme
+from denizen.domain.event_listener import ActionKind, EventAction, EventListener, FieldCondition
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.turn import TurnStatus
-from denizen.domain.webhook import WebhookRoute, WebhookScheme
+from denizen.ports.events import EventSettings
+from denizen.ports.webhooks import WebhookRoute
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.api.hooks import MAX_HOOK_BYTES
 from tests.web_fixture import ANN, WebFixture, open_web
@@ -21,9 +23,10 @@ from tests.web_fixture import ANN, WebFixture, open_web
 pytestmark = pytest.mark.anyio
 
 SECRET = "the-secret-of-the-route"
-ALERTS = WebhookRoute(name="alerts", secret=SECRET)
-HUB = WebhookRoute(name="hub", scheme=WebhookScheme.GITHUB, secret=SECRET)
-SLACK = WebhookRoute(name="slack", scheme=WebhookScheme.SLACK, secret=SECRET)
+ALERTS = WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret=SECRET)
+HUB = WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret=SECRET)
+LAB = WebhookRoute(name="lab", scheme=find_scheme(SchemeName.GITLAB), secret=SECRET)
+SLACK = WebhookRoute(name="slack", scheme=find_scheme(SchemeName.SLACK), secret=SECRET)
 ANSWER = EventAction(kind=ActionKind.AGENT, agent=AgentName("denizen"), message="Alert on {{host.name}}: {{text}}")
 LOG = replace(ANSWER, kind=ActionKind.LOG)
 
@@ -34,7 +37,7 @@ def listen(route: WebhookRoute, action: EventAction = LOG) -> EventListener:
 
 def settings(*listeners: EventListener) -> EventSettings:
     found = listeners or (listen(ALERTS), listen(HUB), listen(SLACK))
-    routes = {route.name: route for route in (ALERTS, HUB, SLACK)}
+    routes = {route.name: route for route in (ALERTS, HUB, SLACK, LAB)}
     return EventSettings(listeners={each.key: each for each in found}, routes=routes)
 
 
@@ -104,6 +107,30 @@ async def test_a_route_fills_its_template_and_starts_its_agent_in_its_session_or
         async with web.store.work(write=False) as work:
             event = await work.events.find(logged.json()["event"])
             assert event is not None and (event.type, event.subject) == ("github.push", "club/site")
+
+
+@pytest.mark.proves("V30-webhooks")
+async def test_github_and_gitlab_are_told_apart_by_type_and_other_json_by_conditions_on_its_fields() -> None:
+    full = FieldCondition(path="disk.percent", at_least=90)
+    host = FieldCondition(path="host", not_any=("test-*",))
+    kinds = ("github.push", "github.pull_request", "gitlab.push", "gitlab.merge_request")
+    listeners = [EventListener(name=kind.replace(".", "-"), on=(kind,), action=LOG) for kind in kinds]
+    listeners += [EventListener(name="disk", on=("webhook.alerts",), action=LOG, conditions=(full, host))]
+    async with open_web(events=settings(*listeners)) as web:
+
+        async def heard(answer: httpx2.Response) -> list[str]:
+            async with web.store.work(write=False) as work:
+                found = await work.events.list_deliveries([answer.json()["event"]])
+            return [each.listener.partition(":")[2] for each in found]
+
+        for name in ("push", "pull_request", "issues", "release", "workflow_run"):
+            sent = await send(web, "hub", x_hub_signature_256=sign("{}"), x_github_event=name)
+            assert await heard(sent) == [f"github-{name}"] * (name in ("push", "pull_request"))
+        for name in ("push", "merge_request", "pipeline", "issue"):
+            sent = await send(web, "lab", json.dumps({"object_kind": name}), x_gitlab_token=SECRET)
+            assert await heard(sent) == [f"gitlab-{name}"] * (name in ("push", "merge_request"))
+        for host, percent, found in (("db1", 95, ["disk"]), ("db1", 80, []), ("test-1", 95, [])):
+            assert await heard(await send_alert(web, {"host": host, "disk": {"percent": percent}})) == found
 
 
 async def test_the_same_delivery_is_one_event_and_a_try_of_the_sender_is_none() -> None:

@@ -17,6 +17,7 @@ from denizen.adapters.store.columns import EscapedText, UtcTime, id_columns, met
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, write_record
 from denizen.domain.conversation import Conversation, Place, Session
+from denizen.domain.delegation import PLATFORM as DELEGATED
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, SessionId, fresh
 from denizen.ports.store import Fork, RecentSession
@@ -161,6 +162,8 @@ def _recent_sessions(*, of_platform: bool, of_channel: bool, of_agent: bool, but
     )
     if of_platform:
         found = found.where(conversations.c.platform == sa.bindparam("where"))
+    else:
+        found = found.where(conversations.c.platform != DELEGATED)
     if of_channel:
         found = found.where(conversations.c.channel == sa.bindparam("which"))
     if of_agent:

@@ -28,6 +28,7 @@ from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.personal_data import SqlPersonalData
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
+from denizen.adapters.store.projects import SqlProjects, SqlTaskChanges
 from denizen.adapters.store.questions import SqlQuestions
 from denizen.adapters.store.rates import SqlRates
 from denizen.adapters.store.reminders import SqlReminders
@@ -86,6 +87,8 @@ class SqlUnitOfWork:
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
+    projects = _bind(SqlProjects)
+    task_changes = _bind(SqlTaskChanges)
     schedules = _bind(SqlSchedules)
     questions = _bind(SqlQuestions)
     delegations = _bind(SqlDelegations)

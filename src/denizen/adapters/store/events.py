@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
@@ -27,7 +27,8 @@ from denizen.domain.ids import TurnId
 from denizen.ports.events import EventSearch, LoggedEvent
 
 MAX_EVENTS = 20_000
-"""So many events are kept. Those with a delivery that is not over stay longer."""
+MAX_AGE = timedelta(days=30)
+"""So many events are kept, for so long. Those with a delivery that is not over stay longer."""
 
 events = sa.Table(
     "events",
@@ -62,7 +63,10 @@ _OPEN = (EventDeliveryStatus.WAITING, EventDeliveryStatus.STARTED)
 _OLD = (
     sa.select(events.c.key)
     .where(
-        events.c.position <= sa.select(sa.func.max(events.c.position)).scalar_subquery() - MAX_EVENTS,
+        sa.or_(
+            events.c.position <= sa.select(sa.func.max(events.c.position)).scalar_subquery() - MAX_EVENTS,
+            events.c.time < sa.bindparam("before", type_=UtcTime()),
+        ),
         events.c.key.not_in(sa.select(event_deliveries.c.event).where(event_deliveries.c.status.in_(_OPEN))),
     )
     .order_by(events.c.position)
@@ -134,7 +138,7 @@ class SqlEvents(SqlRepository):
     async def append(self, event: CloudEvent) -> bool:
         is_new = await self._add(events, write_record(event) | {"key": event.key})
         if is_new:
-            await self._remove(_OLD, {})
+            await self._remove(_OLD, {"before": event.time - MAX_AGE})
         return is_new
 
     async def find(self, key: str) -> CloudEvent | None:
@@ -174,7 +178,7 @@ class SqlEvents(SqlRepository):
     async def find_delivery(self, key: str) -> EventDelivery | None:
         return await self._find(_read_delivery, _DELIVERY, {"which": key})
 
-    async def find_delivery_of(self, turn_id: TurnId) -> EventDelivery | None:
+    async def find_by_turn(self, turn_id: TurnId) -> EventDelivery | None:
         return await self._find(_read_delivery, _OF_TURN, {"which": turn_id})
 
     async def list_deliveries(self, events: Sequence[str]) -> Sequence[EventDelivery]:
@@ -189,7 +193,7 @@ class SqlEvents(SqlRepository):
     async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
         return await self._list(_read_delivery, _STARTED, {"most": max(limit, 0)})
 
-    async def find_next_due(self, *, after: datetime) -> datetime | None:
+    async def find_upcoming(self, *, after: datetime) -> datetime | None:
         return await self._transaction.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())
 
     async def _remove(self, which: sa.Select[Any], bounds: dict[str, Any]) -> int:

@@ -26,6 +26,7 @@ from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
 from denizen.adapters.store.outbox import deliveries, delivery_files
+from denizen.adapters.store.projects import SqlProjects, project_documents, projects, task_comments, tasks
 from denizen.adapters.store.questions import questions
 from denizen.adapters.store.reminders import reminders
 from denizen.adapters.store.repository import SqlRepository
@@ -39,6 +40,7 @@ from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.project import PERSON
 from denizen.domain.statistics import FORGOTTEN
 
 _USER = sa.bindparam("of_id", type_=EscapedText())
@@ -78,6 +80,7 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     conversations: conversations.c.id.in_(_CONVERSATIONS),
     memories: sa.or_(memories.c.owner == _KEY, memories.c.told_by == _KEY),
     reminders: reminders.c.asker == _KEY,
+    projects: projects.c.audience == sa.literal(PERSON).concat(_KEY),
     user_settings: user_settings.c.principal == _KEY,
     gaps: sa.or_(gaps.c.asker == _KEY, gaps.c.turn_id.in_(_TURNS)),
     spend: sa.and_(spend.c.kind == BudgetScopeKind.USER.value, spend.c.key == _KEY),
@@ -96,6 +99,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     questions: {questions.c.answered_by: FORGOTTEN},
     proposals: {proposals.c.asker: "", proposals.c.proposer: FORGOTTEN, proposals.c.decided_by: FORGOTTEN},
     allowlist: {allowlist.c.allowed_by: FORGOTTEN},
+    **{table: {table.c.author: FORGOTTEN} for table in (projects, tasks, task_comments, project_documents)},
     schedule_runs: {schedule_runs.c.asked_by: FORGOTTEN},
     events: {events.c.actor: FORGOTTEN},
     side_requests: {side_requests.c.principal: FORGOTTEN},
@@ -129,6 +133,7 @@ IMPERSONAL: Mapping[str, str] = {
     "sources": "of sources",
     "stale_embeddings": "platforms only",
     "syncs": "of sources",
+    "task_changes": "ids of tasks, with which they go",
     "transcript_blocks": "platforms only",
     "usage_computed": "days",
     "usage_hours": "sums of everybody",
@@ -144,6 +149,9 @@ MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
     "events": {events: events.c.actor == _KEY},
     "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
+    "projects and tasks": {
+        table: table.c.author == _KEY for table in (projects, tasks, task_comments, project_documents)
+    },
     "records of usage": {
         usage_days: usage_days.c.principal == _KEY,
         usage_reports: usage_reports.c.principal == _KEY,
@@ -195,6 +203,7 @@ class SqlPersonalData(SqlRepository):
         bounds = _bounds(user_id)
         await SqlMemories(self._transaction).forget_teller(bounds["of_key"])
         await SqlStatistics(self._transaction).forget_user(bounds["of_key"])
+        await SqlProjects(self._transaction).forget_author(bounds["of_key"])
 
         def job(connection: sa.Connection) -> None:
             _drop_prompt_texts(connection, bounds)

@@ -219,7 +219,7 @@ def _schedule_models(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     """Yields the places where agents are named: whom they give tasks to, accounts, what they may switch to, commands,
-    schedules, budgets, rules of the gate.
+    schedules, the task watcher, listeners, budgets, rules of the gate.
     """
     yield from _list_names(("agent_defaults",), _group(tree, "agent_defaults"), "delegates_to")
     for name, agent in _group(tree, "agents").items():
@@ -232,6 +232,9 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         yield from _list_names(path, account, "switchable")
     for name in _group(_group(_group(tree, "channels"), "github"), "accounts"):
         yield ("channels", "github", "accounts", name), name
+    watcher = _group(tree, "task_watcher").get("agent")
+    if isinstance(watcher, str) and watcher:
+        yield ("task_watcher", "agent"), watcher
     for section in (("commands",), ("schedules",), ("listeners",), ("webhooks", "routes")):
         group = tree if len(section) == 1 else _group(tree, section[0])
         for name, named in _group(group, section[-1]).items():

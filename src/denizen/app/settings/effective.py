@@ -34,11 +34,12 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
+from denizen.ports.events import EventSettings
 
 DATABASE_FILE = "denizen.db"
 
@@ -129,6 +130,12 @@ class Settings:
         """The commands that the operator added, in the order of the file."""
         sections = self.config.commands.items()
         return tuple(copy_fields(section, CustomCommand, name=name) for name, section in sections)
+
+    @property
+    def task_watcher(self) -> TaskWatcherPolicy | None:
+        """None where it is off."""
+        section = self.config.task_watcher
+        return section.build_policy(self.default_agent) if section.enabled else None
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:

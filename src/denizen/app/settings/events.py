@@ -9,6 +9,8 @@ from typing import Annotated, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
+from denizen.adapters.discord.client.settings import PLATFORM
+from denizen.adapters.webhooks import SchemeName, find_scheme
 from denizen.app.home.secrets import FileSecrets
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
@@ -26,17 +28,11 @@ from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.event_listener import (
-    HOURLY_ACTIONS,
-    ActionKind,
-    EventAction,
-    EventListener,
-    EventSettings,
-    FieldCondition,
-)
+from denizen.domain.event_listener import HOURLY_ACTIONS, ActionKind, EventAction, EventListener, FieldCondition
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.webhook import WebhookRoute, WebhookScheme
+from denizen.ports.events import EventSettings
+from denizen.ports.webhooks import WebhookRoute
 
 MESSAGE_CHARS = 8000
 MIN_SECRET_CHARS = 16
@@ -102,7 +98,7 @@ Conditions = dict[Annotated[str, at_most(200)], Annotated[ConditionSection, Befo
 
 
 class ActionSection(Section):
-    """What listeners and routes have in common."""
+    """The keys that listeners and routes have in common."""
 
     agent: Text = Field(default="", description="The agent that answers, or whose account posts; empty: the default.")
     message: MessageTemplate = Field(
@@ -127,7 +123,7 @@ class ActionSection(Section):
 
 
 class ListenerSection(ActionSection):
-    """What is done about some events."""
+    """A listener: types of events, conditions, and what is done then."""
 
     on: EventTypes = Field(
         min_length=1, description="Types of events, one or a list, such as `discord.member.join` or `github.*`."
@@ -157,8 +153,8 @@ class ListenerSection(ActionSection):
 class RouteSection(ActionSection):
     """A route: `POST /api/hooks/NAME` takes webhooks that are signed with its secret."""
 
-    scheme: WebhookScheme = Field(
-        default=WebhookScheme.BEARER,
+    scheme: SchemeName = Field(
+        default=SchemeName.BEARER,
         description="How senders sign: as `github`, `gitlab`, `stripe` or `slack` do, or `bearer`: the secret in the "
         "header `X-Webhook-Token`.",
     )
@@ -229,6 +225,7 @@ def _build_action(section: ActionSection, kind: ActionKind, default_agent: Agent
         kind=kind,
         agent=AgentName(section.agent) or default_agent,
         message=section.message,
+        platform=PLATFORM,
         channel=section.channel,
         session=section.session,
         new_session=section.new_session,
@@ -260,7 +257,7 @@ def _build_route(name: str, section: RouteSection, webhooks: WebhooksSection, se
             why=f"A secret of less than {MIN_SECRET_CHARS} characters could be guessed.",
             fix=f"Write webhooks.routes.{name}.secret: ${{NAME}}, and a long NAME into secrets.env.",
         )
-    return WebhookRoute(name=name, scheme=section.scheme, secret=secret)
+    return WebhookRoute(name=name, scheme=find_scheme(section.scheme), secret=secret)
 
 
 def find_event_problems(

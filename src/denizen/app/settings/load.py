@@ -55,6 +55,7 @@ from denizen.app.settings.interpolation import ExpandedTree, expand_tree
 from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
+from denizen.app.settings.projects import find_watcher_problems
 from denizen.app.settings.schedules import find_schedule_problems
 from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
@@ -179,6 +180,9 @@ def examine(
         *find_account_problems(document, config.channels.discord, secrets),
         *find_github_problems(document, config.channels.github),
         *find_schedule_problems(document, config.schedules, config.default_agent, config.channels.discord),
+        *find_watcher_problems(
+            document, config.task_watcher, config.default_agent, config.channels.discord, config.tools
+        ),
         *find_event_problems(
             document, config.listeners, config.webhooks, config.default_agent, config.channels.discord
         ),

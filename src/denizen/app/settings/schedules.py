@@ -24,7 +24,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.hooks import HooksSection
-from denizen.app.settings.problem import ConfigProblem, suggest
+from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import MAX_NAME_CHARS
@@ -59,7 +59,7 @@ def _target(value: str) -> str:
     return value
 
 
-def _read_short_delivery(value: object) -> object:
+def read_short_delivery(value: object) -> object:
     return {"to": value} if isinstance(value, str) else value
 
 
@@ -109,7 +109,7 @@ class ScheduleSection(Section):
     wake_agent: bool = Field(
         default=True, description="Whether the agent answers. If not, the prompt is left in the session for later."
     )
-    delivery: Annotated[DeliverySection, BeforeValidator(_read_short_delivery)] = default_section()
+    delivery: Annotated[DeliverySection, BeforeValidator(read_short_delivery)] = default_section()
     catch_up: CatchUp = Field(
         default=CatchUp.SKIP,
         description="What becomes of times at which the server was not there: `skip`, or `once`: one run for all.",
@@ -149,13 +149,20 @@ def find_schedule_problems(
 ) -> Iterator[ConfigProblem]:
     """Yields a problem for each delivery that can never arrive."""
     for name, section in schedules.items():
-        agent, delivery = section.agent or default_agent, section.delivery
-        if delivery.to == LOG:
-            continue
-        path, account = ("schedules", name, "delivery"), discord.accounts.get(agent)
-        if account is None:
-            fix = suggest(agent, discord.accounts, noun="accounts")
-            yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
-        elif delivery.to == DIRECT and not delivery.target and not account.owners:
-            fix = "Write the person's id as target, or channels.discord.owners."
-            yield document.problem(path, f"nobody is the owner of the account of '{agent}'.", fix)
+        path, agent = ("schedules", name, "delivery"), section.agent or default_agent
+        yield from find_delivery_problems(document, path, section.delivery, agent, discord)
+
+
+def find_delivery_problems(
+    document: ConfigDocument, path: KeyPath, delivery: DeliverySection, agent: str, discord: DiscordSection
+) -> Iterator[ConfigProblem]:
+    """Yields a problem where that agent can never deliver."""
+    if delivery.to == LOG:
+        return
+    account = discord.accounts.get(agent)
+    if account is None:
+        fix = suggest(agent, discord.accounts, noun="accounts")
+        yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
+    elif delivery.to == DIRECT and not delivery.target and not account.owners:
+        fix = "Write the person's id as target, or channels.discord.owners."
+        yield document.problem(path, f"nobody is the owner of the account of '{agent}'.", fix)

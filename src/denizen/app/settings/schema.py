@@ -41,6 +41,7 @@ from denizen.app.settings.knowledge import (
     SandboxSection,
 )
 from denizen.app.settings.models import ModelsSection
+from denizen.app.settings.projects import TaskWatcherSection
 from denizen.app.settings.schedules import ScheduleName, ScheduleSection
 from denizen.app.settings.tools import (
     CommandName,
@@ -250,6 +251,7 @@ class Config(Section):
     channels: ChannelsSection = default_section()
     archive: ArchiveSection = default_section()
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
+    task_watcher: TaskWatcherSection = default_section()
     schedules: dict[ScheduleName, ScheduleSection] = Field(
         default_factory=dict[str, ScheduleSection],
         description="Prompts that agents get at set times, by name. `denizen schedules add` writes here.",

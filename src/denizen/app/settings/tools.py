@@ -252,6 +252,7 @@ BUILT_IN_COMMANDS = frozenset(
         "reset",
         "observer",
         "reminders",
+        "tasks",
     }
 )
 

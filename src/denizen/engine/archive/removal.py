@@ -44,13 +44,14 @@ class ArchiveRemoval:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
         async with self._mirror.changing(platform) as work:
             await work.reminders.forget_asker(_principal_key(platform, user_id))
+            await work.projects.forget_author(_principal_key(platform, user_id))
             await work.questions.forget_asker(_principal_key(platform, user_id))
             gone = await self._forget(work, platform, user_id)
         await self._tell(platform)
         return gone
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
-        """As `forget_user`, and nothing is archived from now on. Pending reminders stay: they were asked for."""
+        """As `forget_user`, and nothing is archived from now on. Reminders and tasks stay: they were asked for."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             gone = await self._forget(work, platform, user_id)

@@ -24,6 +24,7 @@ from denizen.engine.commands.insight import USAGE, WHY
 from denizen.engine.commands.models import AGENT, MODE_COMMAND, MODEL_COMMAND
 from denizen.engine.commands.personal_data import MEMORY, REMINDERS
 from denizen.engine.commands.session import ASK, COMPACT, CONTEXT, NEW, RESET
+from denizen.engine.commands.tasks import TASKS
 from denizen.engine.commands.text import (
     MAX_SUGGESTIONS,
     ParsedCommand,
@@ -73,6 +74,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "usage": PermissionLevel.ANYBODY,  # their own spending; `insight.py` shows the rest to admins
         "memory": PermissionLevel.ANYBODY,
         "reminders": PermissionLevel.ANYBODY,
+        "tasks": PermissionLevel.TALKER,
         "help": PermissionLevel.ANYBODY,
     }
 )
@@ -214,6 +216,7 @@ _IN_ORDER = (
     USAGE,
     MEMORY,
     REMINDERS,
+    TASKS,
     ALLOW,
     OBSERVER,
     HELP,

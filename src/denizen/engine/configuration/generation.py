@@ -19,12 +19,12 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
-from denizen.domain.event_listener import EventSettings
 from denizen.domain.guild_settings import NARROWING, GuildField
 from denizen.domain.hook import NO_HOOKS, Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.principal import Principal
+from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
@@ -33,6 +33,7 @@ from denizen.domain.video import VideoAccess
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
+from denizen.ports.events import EventSettings
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
 
@@ -86,7 +87,8 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
-    `schedules` are by name, `events` the listeners and the routes of webhooks.
+    `schedules` are by name, `events` the listeners and the routes of webhooks. Without `task_watcher`, nobody looks at
+    changed tasks.
     """
 
     number: int
@@ -107,6 +109,7 @@ class Generation:
     is_model_chosen: bool = False
     schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
+    task_watcher: TaskWatcherPolicy | None = None
     events: EventSettings = field(default_factory=EventSettings)
 
     def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:

@@ -244,8 +244,10 @@ def no_such_task(key: str) -> NotFound:
 
 
 async def _read_task(work: UnitOfWork, row: Delegation, turn: Turn, parent: ParentTurn) -> BackgroundTask:
-    messages = await work.messages.list_tail(turn.session_id, limit=READ_LIMIT)
-    said = next((message.text for message in messages if message.id == turn.trigger_id), "")
+    try:
+        said = (await work.messages.get(turn.trigger_id)).text
+    except NotFound:  # its session keeps fewer messages
+        said = ""
     failure = turn.result.failure
     return BackgroundTask(
         id=row.task_id,

@@ -22,7 +22,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.words import truncate
 from denizen.engine.delegation.delegations import DelegatedTask, Delegations, no_such_task
 from denizen.ports.toolset import CallScope
@@ -126,7 +126,8 @@ class DelegationTools:
         if not args.get("task_id"):
             raise InvalidInput("`status` needs a task_id.", code="task_id_missing", fix="Take it from `list`.")
         task = await self._find(str(args["task_id"]), scope)
-        return await self._quote(scope, [task], "\n".join((_line(task), truncate(task.result, MAX_RESULT_CHARS))))
+        read = await self._delegations.read_result_taint(task)
+        return _quote(scope, read, "\n".join((_line(task), truncate(task.result, MAX_RESULT_CHARS))))
 
     async def _list(self, scope: CallScope) -> ToolResult:
         tasks = await self._delegations.list_tasks(scope.principal.key)
@@ -136,20 +137,15 @@ class DelegationTools:
         note = f"\nElsewhere: {away}." if away else ""
         if not here:
             return ToolResult(f"There are no background tasks here.{note}", is_own=True)
-        shown = await self._quote(scope, here, "\n".join(_line(task) for task in here))
-        return ToolResult(shown.text + note)
+        # Of each task only its words are shown, which the agent that gave it away has chosen.
+        read = frozenset[Taint]().union(*(task.parent.taint for task in here))
+        return ToolResult(_quote(scope, read, "\n".join(map(_line, here))).text + note)
 
     async def _find(self, key: str, scope: CallScope) -> BackgroundTask:
         task = await self._delegations.get_task(key, scope.principal.key)
         if not _is_for(task, scope):
             raise no_such_task(key)
         return task
-
-    async def _quote(self, scope: CallScope, tasks: Sequence[BackgroundTask], text: str) -> ToolResult:
-        """Returns texts of tasks: whoever is shown them has read what the tasks have read."""
-        for task in tasks:
-            scope.trail.taint |= await self._delegations.read_result_taint(task)
-        return ToolResult(quote_untrusted(text, source=SOURCE) if scope.trail.taint else text)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -159,6 +155,12 @@ def _is_for(task: BackgroundTask, scope: CallScope) -> bool:
     """Whether the task may be told of: to the agent that gave it away, on a platform where it was asked for only."""
     is_here = scope.principal.kind is not PrincipalKind.PLATFORM_USER or task.parent.place == scope.place
     return task.delegator == scope.agent and is_here
+
+
+def _quote(scope: CallScope, read: frozenset[Taint], text: str) -> ToolResult:
+    """Returns a text that draws on what was `read`: then whoever is shown it has read that, too."""
+    scope.trail.taint |= read
+    return ToolResult(quote_untrusted(text, source=SOURCE) if read else text)
 
 
 def _line(task: BackgroundTask) -> str:

@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 
 import anyio
 
-from denizen.domain.approval import AskerReach
-from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, list_places, show_field
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
@@ -28,60 +26,42 @@ from denizen.domain.event_listener import (
     find_listeners,
     plan_retry,
 )
-from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
-from denizen.domain.record import record
-from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
 from denizen.engine.events.signal import Signal
 from denizen.engine.intake.rate_limiter import take_rate
-from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.turn import TurnRunner
-from denizen.ports.channel import Channel
-from denizen.ports.store import Store, UnitOfWork
+from denizen.ports.store import UnitOfWork
 
 LOOK_EVERY_S = 20.0
 """How often one looks for what nobody announced: another process may have kept an event, and turns end."""
 LOOK_AT = 100
 """How many deliveries are looked at in one go."""
-DISCORD = "discord"
-UNTIL_CHANGED = timedelta(seconds=30)
 
 _RETRIED = (Unavailable, LimitExceeded)
 _log = logging.getLogger("denizen.events")
-
-
-@record
-class _Target:
-    """Where a delivery is answered: the place, the account that speaks there, and what is owed."""
-
-    place: Place
-    channel: Channel | None = None
-    owed: ReplyTarget | None = None
 
 
 class EventBus:
     """One for a process. `publish` keeps events, `run` delivers them. Listeners are those in force at the moment."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        store: Store,
-        clock: Clock,
-        turns: TurnRunner,
-        channels: ConnectedAccounts,
-        outbox: DeliveryOutbox,
+        self, runtime: Runtime, services: EngineServices, turns: TurnRunner, channels: ConnectedAccounts
     ) -> None:
         self._runtime = runtime
-        self._store = store
-        self._clock = clock
+        self._store = services.store
+        self._clock = services.clock
         self._turns = turns
-        self._channels = channels
-        self._outbox = outbox
+        self._targets = AnswerTargets(runtime, services.store, channels)
+        self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
     def awaits(self, kind: str) -> bool:
@@ -167,7 +147,7 @@ class EventBus:
             if len(due) < LOOK_AT:
                 break
         async with self._store.work(write=False) as work:
-            upcoming = await work.events.find_next_due(after=now)
+            upcoming = await work.events.find_upcoming(after=now)
         return LOOK_EVERY_S if upcoming is None else min((upcoming - now).total_seconds(), LOOK_EVERY_S)
 
     async def _deliver(self, delivery: EventDelivery) -> None:
@@ -227,11 +207,7 @@ class EventBus:
             TurnRequest(
                 agent=action.agent,
                 place=target.place,
-                sender=Sender(
-                    Author(principal.key, listener.name),
-                    principal,
-                    AskerReach.OTHERS if target.owed else AskerReach.ELSEWHERE,
-                ),
+                sender=Sender(Author(principal.key, listener.name), principal, target.reach),
                 parts=(TextPart(write_prompt(event, action.message)),),
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
@@ -247,7 +223,7 @@ class EventBus:
         channel = target.channel
         assert channel is not None  # a post has a channel, as the settings check
         now, text = self._clock.now(), write_post(event, action.message)
-        policy = self._runtime.current.account_policy_for(DISCORD, action.agent)
+        policy = self._runtime.current.account_policy_for(action.platform, action.agent)
         said = Announcement(target.place, "", text, key=delivery.attempt_id)
         welcome = {form.strip("<@>"): form for form in list_mentioned(event, action.message)}
         pieces = [
@@ -264,31 +240,13 @@ class EventBus:
             done = replace(delivery, status=EventDeliveryStatus.DONE, note="")
             if await work.events.update(done, attempts=delivery.attempts):
                 await work.outbox.add(pieces)
-        self._outbox.wake(DISCORD, action.agent)
+        self._outbox.wake(action.platform, action.agent)
 
-    async def _find_target(self, listener: EventListener) -> _Target:
-        """Raises Unavailable (`account_away`) while the account is not connected, NotFound for a channel that it does
-        not see.
-        """
+    async def _find_target(self, listener: EventListener) -> AnswerTarget:
         action = listener.action
         if not action.channel:
-            return _Target(session_place(listener))
-        channel = self._channels.find(DISCORD, action.agent)
-        if channel is None:
-            raise Unavailable(
-                f"The account of {action.agent} is not connected to Discord.",
-                code="account_away",
-                fix="Look at its token, or take the channel out.",
-            )
-        async with self._store.work(write=False) as work:
-            room = await work.archive.find_room(DISCORD, action.channel)
-        if room is None:
-            raise NotFound(
-                f"The account of {action.agent} sees no channel {action.channel} on Discord.",
-                code="channel_unknown",
-                fix="Name a channel that it may read and write in.",
-            )
-        return _Target(room.place, channel, ReplyTarget(action.agent, may_be_silent=True, guild=room.guild))
+            return AnswerTarget(session_place(listener))
+        return await self._targets.find_room(action.agent, action.platform, action.channel)
 
     # --- how turns ended ---------------------------------------------------------------------------------------------
 
@@ -348,8 +306,3 @@ def _explain(turn: Turn) -> str:
     failure = turn.result.failure
     said = failure.message if failure else f"Its turn was {turn.status}."
     return f"{said} (turn {turn.id})"
-
-
-def list_agents(listeners: Sequence[EventListener]) -> frozenset[AgentName]:
-    """Returns the agents that listeners have answer or post."""
-    return frozenset(each.action.agent for each in listeners)

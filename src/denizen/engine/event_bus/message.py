@@ -1,4 +1,4 @@
-"""What an event says to an agent, and in a post. Pure.
+"""Writes what an event says to an agent, and in a post. Pure.
 
 Values of events are foreign: to an agent they are marked as data, in a post they are shown as plain text.
 """

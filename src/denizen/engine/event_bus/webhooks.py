@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.cloud_event import CloudEvent
+from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.record import record
-from denizen.domain.webhook import WebhookRoute, WebhookScheme, is_genuine, read_webhook, refuse_webhook
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
-
-_PINGS = frozenset({"github.ping"})
-"""Sent when somebody sets a webhook up."""
+from denizen.ports.webhooks import WebhookRoute
 
 
 class WebhookOutcome(StrEnum):
-    """KNOWN: that delivery has come before; PONG: it was only a try."""
+    """The outcome of a genuine webhook. KNOWN: that delivery has come before; PONG: it was only a try."""
 
     TAKEN = "taken"
     KNOWN = "known"
@@ -27,7 +25,7 @@ class WebhookOutcome(StrEnum):
 
 @record
 class WebhookAnswer:
-    """The answer to a webhook: its event's key, and the text that Slack wants back when a webhook is set up."""
+    """The answer to a webhook: its event's key, and the text that the sender wants back."""
 
     outcome: WebhookOutcome
     event: str = ""
@@ -61,13 +59,22 @@ class WebhookIntake:
         that is not JSON.
         """
         now = self._clock.now()
-        if not is_genuine(route, headers, body, now=now):
-            raise refuse_webhook()
-        event = read_webhook(route, headers, body, now=now, fresh_id=fresh("hook"))
-        challenge = event.data.get("challenge")
-        if route.scheme is WebhookScheme.SLACK and event.data.get("type") == "url_verification":
-            return WebhookAnswer(WebhookOutcome.PONG, challenge=str(challenge or "")[:500])
-        if event.type in _PINGS:
-            return WebhookAnswer(WebhookOutcome.PONG)
+        if not route.scheme.is_genuine(route.secret, headers, body, now=now):
+            raise NotAllowed(
+                "This webhook is not signed with the secret of its route.",
+                code="signature_wrong",
+                fix="Compare the secret of the route under webhooks with the one that the sender uses.",
+            )
+        content = route.scheme.read(headers, body)
+        if content.is_ping:
+            return WebhookAnswer(WebhookOutcome.PONG, challenge=content.challenge)
+        event = CloudEvent(
+            id=content.delivery or fresh("hook"),
+            source=route.source,
+            type=content.kind or f"webhook.{route.name}",
+            subject=content.subject,
+            time=now,
+            data=content.data,
+        )
         is_new = await self._bus.publish(event)
         return WebhookAnswer(WebhookOutcome.TAKEN if is_new else WebhookOutcome.KNOWN, event.key)

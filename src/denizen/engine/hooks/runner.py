@@ -214,7 +214,7 @@ class HookRunner:
         """
 
         async def tell() -> Json:
-            return [{"tool": each.tool, "args": each.args, "skip_if": each.skip_if} for each in hooks]
+            return [{"tool": each.tool, "args": dict(each.args), "skip_if": each.skip_if} for each in hooks]
 
         rows = cast("list[dict[str, Any]]", await self._services.durable.step(f"hooks:{name}", tell))
         return [Hook(**row) for row in rows]

@@ -1,4 +1,4 @@
-"""What happens on a platform, as events of the bus. Nothing is gathered or kept that no listener waits for.
+"""Tells the bus what happens on a platform. Nothing is gathered or kept that no listener waits for.
 
 What agents themselves do is no event, so that a listener cannot trigger itself with its own post. Of people who opted
 out, and in rooms that did, nothing is kept.

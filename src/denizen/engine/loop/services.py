@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import field
 
 from denizen.domain.clock import Clock
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.accounts.members import MemberDirectory
@@ -23,10 +24,15 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.questions import QuestionInbox
+from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.prompt.pictures import LoadPicture
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store
+
+
+async def _free_nothing(turn: TurnId) -> None:
+    del turn
 
 
 @record(kw_only=True)
@@ -49,8 +55,12 @@ class EngineServices:
     prover: AnswerProver | None = None
     """Proves citations; None where there are no documents."""
     assistant: AgentSettingsOverlay | None = None
+    projects: ProjectBoards | None = None
+    """Projects and tasks; None where there are none."""
     load_upload: LoadPicture | None = None
     """Loads pictures that were uploaded; None where there are none."""
+    free_turn: Callable[[TurnId], Awaitable[None]] = _free_nothing
+    """Closes what the tools of a turn have opened, once it runs no more in this process."""
 
     async def configured(self, generation: Generation, agent: AgentName) -> Generation:
         """The generation in which the agent is as its owner has set it besides the configuration."""

@@ -19,6 +19,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
+from denizen.domain.project import TASK_TOOLS
 from denizen.domain.prompt import PromptMessage, Segment, Stability, count_tool_tokens, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
 from denizen.domain.record import record
@@ -183,6 +184,8 @@ async def build_context(
         usual = _for_administration(usual)
     if turn.parent is not None:
         usual = _for_delegation(usual)
+    elif turn.principal.kind is PrincipalKind.TASK_WATCHER:
+        usual = _for_tasks(usual)
     max_steps = turn.route.max_steps if turn.route else usual.limits.steps
     agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
@@ -243,6 +246,13 @@ def _for_administration(agent: Agent) -> Agent:
     """
     instructions = replace(agent.instructions, answers_from=AnswersFrom.ANYTHING)
     return replace(agent, tool_access=replace(agent.tool_access, administration=True), instructions=instructions)
+
+
+def _for_tasks(agent: Agent) -> Agent:
+    """Returns the agent with the tools for tasks, whatever else it has."""
+    access = agent.tool_access
+    tools = (*access.tools, *(name for name in TASK_TOOLS if name not in access.tools))
+    return replace(agent, tool_access=replace(access, tools=tools, pinned_tools=(*TASK_TOOLS, *access.pinned_tools)))
 
 
 def _for_delegation(agent: Agent) -> Agent:

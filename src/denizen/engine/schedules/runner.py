@@ -15,10 +15,9 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from denizen.domain.approval import AskerReach
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
-from denizen.domain.errors import DenizenError, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
@@ -34,10 +33,11 @@ from denizen.domain.schedule import (
     plan_run,
     schedule_variables,
 )
-from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
+from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.turn import TurnRunner
 from denizen.ports.schedules import CronTimes
 from denizen.ports.store import Store, UnitOfWork
@@ -75,15 +75,6 @@ ReadNextTask = Callable[[AgentName], str]
 _log = logging.getLogger("denizen.schedules")
 
 
-@record
-class _Target:
-    """Where a run is answered: the place, what is owed there, and how people can be asked about calls."""
-
-    place: Place
-    owed: ReplyTarget | None = None
-    reach: AskerReach = AskerReach.ELSEWHERE
-
-
 @dataclass(slots=True)
 class _WatchedSchedule:
     """A schedule with what is known of it, and when it is due next."""
@@ -103,7 +94,7 @@ class ScheduleRunner:
         self._runtime, self._store = resources.runtime, resources.store
         self._clock, self._times = resources.clock, resources.times
         self._turns = turns
-        self._channels = channels
+        self._targets = AnswerTargets(resources.runtime, resources.store, channels)
         self._read_next_task = read_next_task
         self._watched: dict[str, _WatchedSchedule] = {}
         self._generation = 0
@@ -228,7 +219,7 @@ class ScheduleRunner:
         async with self._store.work() as work:
             await work.schedules.set_status(run.id, status, note=note)
 
-    async def _open_turn(self, schedule: Schedule, run: ScheduleRun, target: _Target, now: datetime) -> None:
+    async def _open_turn(self, schedule: Schedule, run: ScheduleRun, target: AnswerTarget, now: datetime) -> None:
         conduct, principal = schedule.conduct, schedule.principal
         home = session_place(schedule)
         async with self._store.work(write=False) as work:
@@ -282,49 +273,23 @@ class ScheduleRunner:
 
     # --- where it is answered ----------------------------------------------------------------------------------------
 
-    async def _find_target(self, schedule: Schedule) -> _Target:
-        """Raises Unavailable (`account_away`) while the account is not connected, and what keeps it from ever writing
-        there.
-        """
-        delivery, agent = schedule.conduct.delivery, schedule.agent
-        if delivery.to is DeliveryRoute.LOG or not schedule.conduct.wake_agent:
-            return _Target(session_place(schedule))
-        channel = self._channels.find(delivery.platform, agent)
-        if channel is None:
-            raise Unavailable(
-                f"The account of {agent} is not connected to {delivery.platform}.",
-                code="account_away",
-                fix="Look at its token, or deliver to the log.",
-            )
-        owed = ReplyTarget(agent, may_be_silent=True)
-        if delivery.to is DeliveryRoute.DIRECT:
-            owners = self._runtime.current.account_policy_for(delivery.platform, agent).staff.owners
-            person = delivery.target or min(owners, default="")
-            if not person:
-                raise NeedsAttention(
-                    "Nobody is the owner of this account.",
-                    code="owner_unknown",
-                    fix="Name a person as the target of the delivery, or the owners of the account.",
-                )
-            return _Target(await channel.open_direct(person), owed, AskerReach.OTHERS)
-        async with self._store.work(write=False) as work:
-            room = await work.archive.find_room(delivery.platform, delivery.target)
-        if room is None:
-            raise NotFound(
-                f"The account of {agent} sees no channel {delivery.target}.",
-                code="channel_unknown",
-                fix="Name a channel that it may read and write in.",
-            )
+    async def _find_target(self, schedule: Schedule) -> AnswerTarget:
+        """Raises as `AnswerTargets.find`, and NotAllowed where the person who had it made may not write any more."""
+        conduct = schedule.conduct
+        if conduct.delivery.to is DeliveryRoute.LOG or not conduct.wake_agent:
+            return AnswerTarget(session_place(schedule))
+        target = await self._targets.find(conduct.delivery, schedule.agent)
         kind, _, owner = schedule.owner.partition(":")
-        if kind == PrincipalKind.PLATFORM_USER:
+        channel = self._targets.channels.find(target.place.platform, schedule.agent)
+        if conduct.delivery.to is DeliveryRoute.CHANNEL and kind == PrincipalKind.PLATFORM_USER and channel is not None:
             asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
-            if not await channel.may_write(room.place, asker):
+            if not await channel.may_write(target.place, asker):
                 raise NotAllowed(
                     f"The owner of '{schedule.name}' may not write there any more.",
                     code="schedule_place",
                     fix="Remove it, or deliver it elsewhere.",
                 )
-        return _Target(room.place, replace(owed, guild=room.guild), AskerReach.OTHERS)
+        return target
 
 
 def session_place(schedule: Schedule) -> Place:

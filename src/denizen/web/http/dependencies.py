@@ -38,6 +38,7 @@ from denizen.engine.knowledge.source_import import SourceImporter
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.memory.browser import MemoryBrowser
+from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.schedules.catalog import ScheduleCatalog
 from denizen.engine.turn import TurnRunner
 from denizen.engine.users.accounts import UserAccounts
@@ -248,11 +249,11 @@ class InstanceServices:
 
 @record(kw_only=True)
 class WebDependencies:
-    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `community`,
-    `importer`, `configuration`, `components` or `schedules` there are no routes for them, without `setup` no pages for
-    first steps, without `events` none for events and webhooks, and without `plan_policy` none that try rules of the
-    gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a simulated
-    platform's page, or empty.
+    """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `projects`,
+    `community`, `importer`, `configuration`, `components` or `schedules` there are no routes for them, without `setup`
+    no pages for first steps, without `events` none for events and webhooks, and without `plan_policy` none that try
+    rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
+    simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -265,6 +266,7 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
+    projects: ProjectBoards | None = None
     community: CommunityServices | None = None
     importer: SourceImporter | None = None
     configuration: ConfigurationFiles | None = None

@@ -81,7 +81,10 @@ class EventPages:
         older = urlencode(asked | {"before": shown[-1].position if shown else 0})
         page = EventsPage(
             frame=build_frame(request, self._deps, path=PATH),
-            rows=[EventRow(each, _show_data(each)) for each in shown],
+            rows=[
+                EventRow(each, json.dumps(each.event.data, ensure_ascii=False, indent=1)[:SHOWN_DATA_CHARS])
+                for each in shown
+            ],
             failed=await self._log.list_failed(),
             listeners=self._log.list_listeners(),
             type=kind,
@@ -91,7 +94,3 @@ class EventPages:
             problem=problem,
         )
         return render("admin/events.html", page, status=problem.status if problem else 200)
-
-
-def _show_data(entry: EventEntry) -> str:
-    return json.dumps(entry.event.data, ensure_ascii=False, indent=1)[:SHOWN_DATA_CHARS]

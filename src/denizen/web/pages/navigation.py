@@ -30,6 +30,7 @@ _FOR_ALL = NavigationGroup(
     "",
     (
         NavigationLink("Chat", _CHAT),
+        NavigationLink("Projects", "/projects"),
         NavigationLink("Your servers", "/guilds"),
         NavigationLink("Settings", "/settings"),
         NavigationLink("Help", "/help"),

@@ -29,6 +29,7 @@ from denizen.web.pages.models import ModelPages
 from denizen.web.pages.oauth import OAuthPages
 from denizen.web.pages.overview import OverviewPages
 from denizen.web.pages.page import StaticPageFiles
+from denizen.web.pages.projects import ProjectPages
 from denizen.web.pages.questions import QuestionPages
 from denizen.web.pages.schedules import SchedulePages
 from denizen.web.pages.settings import SettingsPages
@@ -57,6 +58,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
         *(SchedulePages(deps, deps.schedules).routes if deps.schedules is not None else ()),
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
+        *(ProjectPages(deps, deps.projects).routes if deps.projects is not None else ()),
         *(MemoryPages(deps, deps.community.memories).routes if deps.community is not None else ()),
         *(GuildPages(deps, deps.community.guilds).routes if deps.community is not None else ()),
         *(ArchivePages(deps, deps.community).routes if deps.community is not None else ()),

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "1009"
-down_revision = "1007"
+down_revision = "1008"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,181 @@
+"""The schemes of webhooks: how GitHub, GitLab, Stripe and Slack sign them, and the secret in a header for others.
+
+Each has headers of its own, and none of them is the one that API keys come in. Implements `denizen.ports.webhooks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json, JsonObject
+from denizen.ports.webhooks import WebhookContent, WebhookScheme
+
+REPLAY_WINDOW = timedelta(minutes=5)
+"""A timestamped webhook may be so old, or so early, as the clocks of two machines differ."""
+TOKEN_HEADER = "x-webhook-token"  # noqa: S105 - the name of a header
+DELIVERY_HEADER = "x-webhook-id"
+"""The header in which senders without a scheme of their own may say which delivery it is."""
+MAX_TEXT_CHARS = 200
+
+
+class SchemeName(StrEnum):
+    """The name of a scheme, as the configuration has it."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    STRIPE = "stripe"
+    SLACK = "slack"
+    BEARER = "bearer"
+
+
+def find_scheme(name: SchemeName) -> WebhookScheme:
+    return _SCHEMES[name]
+
+
+class BearerScheme:
+    """The secret itself in the header `X-Webhook-Token`, with or without `Bearer` before it."""
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        del now
+        first, _, rest = headers.get(TOKEN_HEADER, "").partition(" ")
+        _sign(secret, body)  # so that all schemes take as long
+        return _is_same(secret, secret, rest.strip() if first.lower() == "bearer" else f"{first}{rest}")
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        return WebhookContent(delivery=headers.get(DELIVERY_HEADER, "")[:MAX_TEXT_CHARS], data=read_body(body))
+
+
+class GitHubScheme:
+    """A signature of the body, and headers that tell event and delivery."""
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        del now
+        return _is_same(secret, f"sha256={_sign(secret, body)}", headers.get("x-hub-signature-256", ""))
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        data, event = read_body(body), _name_part(headers.get("x-github-event", ""))
+        return WebhookContent(
+            kind=f"github.{event}",
+            subject=_read_inner(data, "repository", "full_name"),
+            delivery=headers.get("x-github-delivery", "")[:MAX_TEXT_CHARS],
+            data=data,
+            is_ping=event == "ping",
+        )
+
+
+class GitLabScheme:
+    """The secret in a header of GitLab's own. The body tells the event, and a header the delivery."""
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        del now
+        _sign(secret, body)
+        return _is_same(secret, secret, headers.get("x-gitlab-token", ""))
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        data = read_body(body)
+        told = data.get("object_kind") or headers.get("x-gitlab-event", "").removesuffix(" Hook")
+        return WebhookContent(
+            kind=f"gitlab.{_name_part(str(told))}",
+            subject=_read_inner(data, "project", "path_with_namespace"),
+            delivery=headers.get("idempotency-key", "")[:MAX_TEXT_CHARS],
+            data=data,
+        )
+
+
+class StripeScheme:
+    """A signature of time and body: `t=1492774577,v1=5257a8...`. There may be several while a secret is changed."""
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        fields = [entry.strip().partition("=") for entry in headers.get("stripe-signature", "").split(",")[:20]]
+        sent = next((value for name, _, value in fields if name == "t"), "")
+        made = _sign(secret, sent.encode(errors="surrogatepass") + b"." + body)
+        given = [value for name, _, value in fields if name == "v1"] or [""]
+        is_right = [_is_same(secret, made, each) for each in given]
+        return any(is_right) and _is_fresh(sent, now)
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        del headers
+        data = read_body(body)
+        return WebhookContent(subject=_read_text(data.get("type")), delivery=_read_text(data.get("id")), data=data)
+
+
+class SlackScheme:
+    """A signature of time and body, each in a header. Slack sends a challenge when a webhook is set up."""
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        sent = headers.get("x-slack-request-timestamp", "")
+        made = f"v0={_sign(secret, b'v0:' + sent.encode(errors='surrogatepass') + b':' + body)}"
+        return _is_same(secret, made, headers.get("x-slack-signature", "")) and _is_fresh(sent, now)
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        del headers
+        data = read_body(body)
+        is_ping = data.get("type") == "url_verification"
+        return WebhookContent(
+            subject=_read_inner(data, "event", "type"),
+            delivery=_read_text(data.get("event_id")),
+            data=data,
+            is_ping=is_ping,
+            challenge=_read_text(data.get("challenge")) if is_ping else "",
+        )
+
+
+_SCHEMES: Mapping[SchemeName, WebhookScheme] = {
+    SchemeName.GITHUB: GitHubScheme(),
+    SchemeName.GITLAB: GitLabScheme(),
+    SchemeName.STRIPE: StripeScheme(),
+    SchemeName.SLACK: SlackScheme(),
+    SchemeName.BEARER: BearerScheme(),
+}
+
+
+def _sign(secret: str, payload: bytes) -> str:
+    return hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
+
+
+def _is_same(secret: str, made: str, given: str) -> bool:
+    """Compares digests, so that neither length nor content of a text shows in the time that it takes."""
+    return hmac.compare_digest(_digest(made), _digest(given)) and bool(secret) and bool(given)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def _is_fresh(sent: str, now: datetime) -> bool:
+    is_number = sent.isascii() and sent.isdecimal() and len(sent) <= 12
+    return is_number and abs(now.timestamp() - int(sent)) <= REPLAY_WINDOW.total_seconds()
+
+
+def read_body(body: bytes) -> JsonObject:
+    """Returns the object in the body; a list or a value stands below `items`. Raises InvalidInput."""
+    if not body.strip():
+        return {}
+    try:
+        data: Json = json.loads(body.decode("utf-8-sig"))
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()  # half of a surrogate pair cannot be stored
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "The body of this webhook is not valid JSON.", code="json_invalid", fix="Have it sent as application/json."
+        ) from error
+    return data if isinstance(data, dict) else {"items": data}
+
+
+def _name_part(text: str) -> str:
+    kept = "".join(char if char.isascii() and char.isalnum() else "_" for char in text.strip().lower())
+    return kept[:64] or "unknown"
+
+
+def _read_inner(data: JsonObject, outer: str, name: str) -> str:
+    part = data.get(outer)
+    return _read_text(part.get(name)) if isinstance(part, Mapping) else ""
+
+
+def _read_text(value: Json) -> str:
+    return value[:MAX_TEXT_CHARS] if isinstance(value, str) else ""

@@ -1,0 +1,126 @@
+"""`denizen projects`: projects and their documents, for the operator."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.home import with_denizen
+from denizen.cli.terminal import echo, printable_json
+from denizen.domain.project import ProjectDraft, ProjectStatus, describe_readers
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.domain.project import Project
+
+_status = click.option("--status", type=click.Choice([each.value for each in ProjectStatus]), help="How far it is.")
+_description = click.option("--description", default=None, help="What it is about, in Markdown.")
+_due = click.option("--due", default=None, metavar="DAY", help="Until when, such as 2026-12-24; empty: no day.")
+
+
+@click.group()
+def command() -> None:
+    """Projects, which hold tasks and documents. Everything here may be used while Denizen runs."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each project, a line each.")
+@with_denizen
+async def list_command(denizen: Denizen, *, as_json: bool) -> None:
+    """List projects with who may read them, oldest first."""
+    from denizen.web.api.projects import project_to_wire
+
+    found = await denizen.projects.open_for(denizen.operator).list_projects()
+    for project in found:
+        echo(printable_json(asdict(project_to_wire(project))) if as_json else _format(project))
+    if not found and not as_json:
+        echo("There is no project yet.")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--everybody", is_flag=True, help="For everybody, not only for owners and admins. This stays so.")
+@_description
+@_due
+@with_denizen
+async def add(denizen: Denizen, name: str, description: str | None, due: str | None, *, everybody: bool) -> None:
+    """Add a project."""
+    draft = ProjectDraft(name=name, description=description, due_on=due)
+    board = denizen.projects.open_for(denizen.operator)
+    echo(_format(await board.create_project(draft, for_everybody=everybody)))
+
+
+@command.command()
+@click.argument("project")
+@click.option("--name", default=None, help="Its new name.")
+@_status
+@_description
+@_due
+@with_denizen
+async def update(
+    denizen: Denizen, project: str, *, name: str | None, status: str | None, description: str | None, due: str | None
+) -> None:
+    """Change a PROJECT, by its name or id. What is not given stays as it is."""
+    draft = ProjectDraft(
+        name=name, description=description, status=ProjectStatus(status) if status else None, due_on=due
+    )
+    echo(_format(await denizen.projects.open_for(denizen.operator).change_project(project, draft)))
+
+
+@command.command()
+@click.argument("project")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_denizen
+async def delete(denizen: Denizen, project: str, *, yes: bool) -> None:
+    """Delete a PROJECT with all its tasks and documents."""
+    board = denizen.projects.open_for(denizen.operator)
+    found = await board.get_project(project)
+    if yes or click.confirm(f"Delete {found.name} with all its tasks and documents?"):
+        await board.delete_project(found.id)
+        echo(f"Deleted {found.id}.")
+
+
+@command.command()
+@click.argument("project")
+@click.argument("document", default="")
+@with_denizen
+async def show(denizen: Denizen, project: str, document: str) -> None:
+    """Show a PROJECT with the names of its documents, or the text of one DOCUMENT."""
+    board = denizen.projects.open_for(denizen.operator)
+    found = await board.get_project(project)
+    if document:
+        echo((await board.get_document(document, found.id)).text)
+        return
+    echo(_format(found))
+    if found.description:
+        echo(found.description)
+    for each in await board.list_documents(found.id):
+        echo(f"{each.id}  {each.name}  {each.updated_at:%Y-%m-%d}")
+
+
+@command.command()
+@click.argument("project")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--name", default="", help="Its name.  [default: that of the file]")
+@with_denizen
+async def write(denizen: Denizen, project: str, file: Path, name: str) -> None:
+    """Write a Markdown FILE into a PROJECT, over the document of that name."""
+    from denizen.domain.errors import NotFound
+
+    board = denizen.projects.open_for(denizen.operator)
+    found, name = await board.get_project(project), name or file.stem
+    text = await anyio.Path(file).read_text(encoding="utf-8")
+    try:
+        document = await board.change_document(name, found.id, text=text)
+    except NotFound:
+        document = await board.create_document(name, text, found.id)
+    echo(f"Wrote {document.name} ({document.id}).")
+
+
+def _format(project: Project) -> str:
+    due = f"  due {project.due_on}" if project.due_on else ""
+    return f"{project.id}  {project.status.value}  {project.name}{due}  (read by {describe_readers(project.audience)})"

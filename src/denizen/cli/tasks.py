@@ -1,0 +1,172 @@
+"""`denizen tasks`: the tasks of all projects, for the operator."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from denizen.cli.home import with_denizen
+from denizen.cli.terminal import echo, printable_json
+from denizen.domain.project import FOUND_TASKS, MAX_FOUND, TaskDraft, TaskQuery, TaskStatus
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.domain.project import Task
+
+_status = click.Choice([each.value for each in TaskStatus])
+_description = click.option("--description", default=None, help="What is to be done, in Markdown.")
+_tag = click.option("--tag", "tags", multiple=True, help="A tag; may be given several times.")
+_assignee = click.option("--assignee", default=None, help="Who does it.")
+_due = click.option("--due", default=None, metavar="DAY", help="Until when, such as 2026-12-24; empty: no day.")
+
+
+@click.group()
+def command() -> None:
+    """Tasks of projects, as on the page /projects. Everything here may be used while Denizen runs."""
+
+
+@command.command("list")
+@click.option("--status", type=_status, multiple=True, help="Only these; without it all but archived ones.")
+@click.option("--author", default="", help="Only of this person, by name or key.")
+@_tag
+@click.option("--project", default="", help="Only of this project, by name or id.")
+@click.option("--search", default="", metavar="WORDS", help="Only with these words in title or description.")
+@click.option("--limit", default=FOUND_TASKS, type=click.IntRange(1, MAX_FOUND), show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each task, a line each.")
+@with_denizen
+async def list_command(  # noqa: PLR0913 - the options of the command
+    denizen: Denizen,
+    *,
+    status: tuple[str, ...],
+    author: str,
+    tags: tuple[str, ...],
+    project: str,
+    search: str,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List tasks, the one that changed last first."""
+    board = denizen.projects.open_for(denizen.operator)
+    wanted = TaskQuery(
+        statuses=frozenset(map(TaskStatus, status)),
+        author=author,
+        tags=tuple(tag.lower() for tag in tags),
+        text=search,
+        project_id=project,
+        limit=limit,
+    )
+    found = await board.find_tasks(wanted)
+    names = {each.id: each.name for each in await board.list_projects()}
+    for task in found:
+        echo(_to_json(task) if as_json else f"{_format(task)}  ({names.get(task.project_id, '')})")
+    if not found and not as_json:
+        echo("No task fits.")
+
+
+@command.command()
+@click.argument("task_id", metavar="ID")
+@with_denizen
+async def show(denizen: Denizen, task_id: str) -> None:
+    """Show a task with what was said about it."""
+    found = await denizen.projects.open_for(denizen.operator).get_task(task_id)
+    task = found.task
+    echo(_format(task))
+    echo(f"project {found.project.name} ({found.project.id}), by {task.made_by.author_name or task.made_by.author}")
+    if task.description:
+        echo(task.description)
+    for each in found.comments:
+        echo(f"--- {each.made_by.author_name or each.made_by.author}, {each.created_at:%Y-%m-%d %H:%M}")
+        echo(each.text)
+
+
+@command.command()
+@click.argument("title")
+@click.option("--project", default="", help="Its project, by name or id; without it the default one of owners.")
+@click.option("--status", type=_status, default=TaskStatus.BACKLOG.value, show_default=True, help="How far it is.")
+@_description
+@_tag
+@_assignee
+@_due
+@with_denizen
+async def add(  # noqa: PLR0913 - the options of the command
+    denizen: Denizen,
+    title: str,
+    *,
+    project: str,
+    status: str,
+    description: str | None,
+    tags: tuple[str, ...],
+    assignee: str | None,
+    due: str | None,
+) -> None:
+    """Add a task."""
+    draft = TaskDraft(
+        title=title, description=description, status=TaskStatus(status), tags=tags, assignee=assignee, due_on=due
+    )
+    echo(_format(await denizen.projects.open_for(denizen.operator).create_task(draft, project)))
+
+
+@command.command()
+@click.argument("task_id", metavar="ID")
+@click.option("--title", default=None, help="Its new title.")
+@click.option("--status", type=_status, default=None, help="How far it is now.")
+@click.option("--project", default="", help="Move it to this project of the same readers.")
+@_description
+@_tag
+@_assignee
+@_due
+@with_denizen
+async def update(  # noqa: PLR0913 - the options of the command
+    denizen: Denizen,
+    task_id: str,
+    *,
+    title: str | None,
+    status: str | None,
+    project: str,
+    description: str | None,
+    tags: tuple[str, ...],
+    assignee: str | None,
+    due: str | None,
+) -> None:
+    """Change a task. What is not given stays as it is; tags replace those that it has."""
+    draft = TaskDraft(
+        title=title,
+        description=description,
+        status=TaskStatus(status) if status else None,
+        tags=tags or None,
+        assignee=assignee,
+        due_on=due,
+    )
+    echo(_format(await denizen.projects.open_for(denizen.operator).change_task(task_id, draft, project)))
+
+
+@command.command()
+@click.argument("task_id", metavar="ID")
+@click.argument("text")
+@with_denizen
+async def comment(denizen: Denizen, task_id: str, text: str) -> None:
+    """Say something about a task."""
+    said = await denizen.projects.open_for(denizen.operator).comment(task_id, text)
+    echo(f"Commented on {said.task_id}.")
+
+
+@command.command()
+@click.argument("task_id", metavar="ID")
+@with_denizen
+async def delete(denizen: Denizen, task_id: str) -> None:
+    """Delete a task with its comments."""
+    echo(f"Deleted {(await denizen.projects.open_for(denizen.operator).delete_task(task_id)).id}.")
+
+
+def _format(task: Task) -> str:
+    tags = "".join(f" #{tag}" for tag in task.tags)
+    more = [f"for {task.assignee}" if task.assignee else "", f"due {task.due_on}" if task.due_on else ""]
+    return "  ".join(filter(None, [task.id, task.status.value, f"{task.title}{tags}", *more]))
+
+
+def _to_json(task: Task) -> str:
+    from denizen.web.api.projects import task_to_wire
+
+    return printable_json(asdict(task_to_wire(task)))

@@ -1,0 +1,99 @@
+"""The port of mail: one mailbox by IMAP, and sending by SMTP. Implemented by `adapters/mail`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Literal, Protocol
+
+from denizen.domain.record import record
+
+MailSecurity = Literal["tls", "starttls", "none"]
+"""How a server is spoken to: encrypted from the start, from the greeting on, or not at all."""
+
+
+@record
+class MailServer:
+    """A server of mail."""
+
+    host: str
+    port: int
+    security: MailSecurity = "tls"
+
+
+@record(kw_only=True)
+class MailAccount:
+    """A mailbox with its servers. `address` is the sender's; `drafts` and `sent` are names of folders."""
+
+    imap: MailServer
+    smtp: MailServer
+    user: str
+    password: str = field(repr=False)
+    address: str
+    drafts: str = "Drafts"
+    sent: str = "Sent"
+
+
+@record(kw_only=True)
+class MailSummary:
+    """A mail in a list. `id` is its number in the mailbox."""
+
+    id: str
+    sender: str
+    subject: str
+    date: str
+    is_read: bool
+
+
+@record(kw_only=True)
+class ReceivedMail:
+    """A mail. `text` is its readable part, which is HTML where `is_html`; `message_id` and `references` place it in
+    its conversation, `reply_to` is where an answer goes.
+    """
+
+    summary: MailSummary
+    to: str
+    reply_to: str
+    message_id: str
+    references: str
+    text: str
+    is_html: bool
+    attachments: Sequence[str]
+
+
+@record(kw_only=True)
+class OutgoingMail:
+    """A mail to write. `key` is the same when a call runs again; its Message-ID derives from it. `answers` is the mail
+    that it replies to.
+    """
+
+    key: str
+    to: str
+    subject: str
+    text: str
+    answers: ReceivedMail | None = None
+
+
+class Mailbox(Protocol):
+    """Reads and writes mail. Every method raises NeedsAttention for a sign-in that is refused, and Unavailable for a
+    server that does not answer.
+    """
+
+    async def list_mail(self, account: MailAccount, *, words: str = "", limit: int = 20) -> Sequence[MailSummary]:
+        """Returns the newest mails of the inbox, the newest first; with words, those whose text contains them."""
+        ...
+
+    async def read_mail(self, account: MailAccount, mail: str) -> ReceivedMail:
+        """Returns a mail of the inbox, which stays unread. Raises NotFound."""
+        ...
+
+    async def draft(self, account: MailAccount, mail: OutgoingMail) -> None:
+        """Leaves the mail in the folder of drafts. Raises InvalidInput for what is no address or no heading."""
+        ...
+
+    async def send(self, account: MailAccount, mail: OutgoingMail) -> bool:
+        """Sends the mail, and keeps a copy among the sent ones. False when the copy of that key is there already.
+
+        Raises InvalidInput as `draft` does, and for addresses that the server refuses.
+        """
+        ...

@@ -1,0 +1,119 @@
+"""The sections `listeners` and `webhooks`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from denizen.adapters.webhooks import SchemeName, find_scheme
+from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.event_listener import ActionKind, EventAction, EventListener, FieldCondition
+from denizen.domain.ids import AgentName
+from denizen.domain.principal import PrincipalKind
+from denizen.ports.events import EventSettings
+from denizen.ports.webhooks import WebhookRoute
+from tests.app.home_folder import Home
+
+SECRET = "a-secret-of-the-route"
+
+
+@pytest.mark.proves("T-config-webhooks")
+def test_webhooks_are_off_by_default_and_have_a_secret_and_routes_when_they_are_on(home: Home) -> None:
+    assert home.load("").events == EventSettings()
+    routes = "secret: '${HOOK}', routes: {alerts: {action: log}, hub: {scheme: github, secret: '${HUB}'}}"
+    off = home.load(f"webhooks: {{{routes}}}", HOOK=SECRET, HUB=f"{SECRET}2").events
+    assert off == EventSettings()
+    on = home.load(f"webhooks: {{enabled: true, {routes}}}", HOOK=SECRET, HUB=f"{SECRET}2").events
+    assert on.routes == {
+        "alerts": WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret=SECRET),
+        "hub": WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret=f"{SECRET}2"),
+    }
+    alerts, hub = on.listeners.values()
+    assert (alerts.key, alerts.source, alerts.action.kind) == ("webhook:alerts", "/webhooks/alerts", ActionKind.LOG)
+    assert (hub.kind, hub.action.kind, hub.session_name) == (PrincipalKind.WEBHOOK, ActionKind.AGENT, "webhook:hub")
+
+
+def test_every_key_of_a_listener_is_read(home: Home) -> None:
+    settings = home.load(
+        """\
+agents: {ada: {}, bert: {}}
+default_agent: ada
+channels: {discord: {accounts: {bert: "${TOKEN}"}}}
+listeners:
+  plain: {on: discord.message}
+  unused: {on: discord.message, enabled: false}
+  full:
+    on: [github.*, webhook.hub]
+    source: /webhooks/hub
+    action: post
+    agent: bert
+    message: "{{a.b}}"
+    channel: 12345
+    session: mine
+    new_session: true
+    filter: {a: 1, b: [x, "y*"], c: {not_any: [no], contains: z, at_least: 1, at_most: 2.5, exists: true}, d: true}
+    cool_down: 90
+    cool_down_key: "{{a}}"
+    per_hour: 5
+""",
+        TOKEN="t",
+    )
+    plain, full = settings.events.listeners.values()
+    answer = EventAction(kind=ActionKind.AGENT, agent=AgentName("ada"), platform="discord")
+    assert plain == EventListener(name="plain", on=("discord.message",), action=answer)
+    assert full == EventListener(
+        name="full",
+        on=("github.*", "webhook.hub"),
+        source="/webhooks/hub",
+        action=EventAction(
+            kind=ActionKind.POST,
+            agent=AgentName("bert"),
+            message="{{a.b}}",
+            platform="discord",
+            channel="12345",
+            session="mine",
+            new_session=True,
+        ),
+        conditions=(
+            FieldCondition(path="a", one_of=(1,)),
+            FieldCondition(path="b", one_of=("x", "y*")),
+            FieldCondition(path="c", not_any=("no",), contains="z", at_least=1, at_most=2.5, exists=True),
+            FieldCondition(path="d", one_of=(True,)),
+        ),
+        cool_down=timedelta(seconds=90),
+        cool_down_key="{{a}}",
+        per_hour=5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("listeners: {a: {}}", "listeners.a.on"),
+        ("listeners: {a: {on: []}}", "listeners.a.on"),
+        ("listeners: {a: {on: Discord message}}", "no type of events"),
+        ("listeners: {A B: {on: x.y}}", "cannot be a name"),
+        ("listeners: {a: {on: x.y, action: post, message: hi}}", "a post needs a text and a channel"),
+        ("listeners: {a: {on: x.y, cool_down_key: '{{a}}'}}", "without a cool_down"),
+        ("listeners: {a: {on: x.y, channel: general}}", "not an id of Discord"),
+        ("listeners: {a: {on: x.y, channel: 123}}", "has no account under channels.discord.accounts"),
+        ("listeners: {a: {on: x.y, agent: nobody}}", "there is no agent 'nobody'"),
+        ("webhooks: {routes: {a: {agent: nobody}}}", "there is no agent 'nobody'"),
+        ("webhooks: {routes: {a: {action: post}}}", "a route does not post"),
+        ("webhooks: {routes: {a: {secret: literal}}}", "secret"),
+        ("webhooks: {routes: {a: {scheme: hmac}}}", "webhooks.routes.a.scheme"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_its_place(home: Home, text: str, said: str) -> None:
+    with pytest.raises(DenizenError) as refused:
+        home.load(text)
+    assert said in refused.value.explain()
+
+
+@pytest.mark.parametrize("secret", ["", "short"])
+def test_a_route_without_a_secret_that_keeps_strangers_out_is_refused(home: Home, secret: str) -> None:
+    settings = home.load("webhooks: {enabled: true, routes: {a: {secret: '${HOOK:-}'}}}", HOOK=secret)
+    with pytest.raises(NeedsAttention) as refused:
+        _ = settings.events
+    assert "webhooks.routes.a.secret" in refused.value.fix

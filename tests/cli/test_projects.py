@@ -1,0 +1,41 @@
+"""`denizen projects` and `denizen tasks`: everything that people do on the board, in a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.e2e.home import Home
+
+
+def test_projects_tasks_and_documents_are_made_changed_shown_and_deleted(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.configure("http://127.0.0.1:9/v1")
+
+    def do(*args: str) -> str:
+        done = home.do(*args)
+        assert done.code == 0, done.err
+        return done.out
+
+    assert "(read by owners and admins)" in do("projects", "add", "Trip", "--due", "2026-12-24")
+    assert "(read by everybody)" in do("projects", "add", "All", "--everybody")
+    assert "completed  Journey" in do("projects", "update", "trip", "--name", "Journey", "--status", "completed")
+    (tmp_path / "plan.md").write_text("# One", encoding="utf-8")
+    for _ in range(2):
+        do("projects", "write", "Journey", str(tmp_path / "plan.md"))
+    assert do("projects", "show", "Journey", "plan") == "# One\n"
+    assert do("projects", "show", "Journey").count("plan") == 1
+
+    task = re.match(r"tsk_\w+", do("tasks", "add", "Buy tea", "--project", "Journey", "--tag", "shop"))
+    assert task is not None
+    do("tasks", "update", task[0], "--status", "done")
+    do("tasks", "comment", task[0], "Out of it.")
+    shown = do("tasks", "show", task[0])
+    assert "done  Buy tea #shop" in shown
+    assert "Out of it." in shown
+    [listed] = map(json.loads, do("tasks", "list", "--status", "done", "--tag", "shop", "--json").splitlines())
+    assert (listed["id"], listed["tags"]) == (task[0], ["shop"])
+    assert "No task fits." in do("tasks", "list", "--search", "milk")
+    assert "Deleted" in do("projects", "delete", "Journey", "--yes")
+    assert home.do("tasks", "delete", task[0]).code != 0
