@@ -190,6 +190,8 @@ async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: 
         assert len(await server.denizen.schedule_catalog.list_runs("tea")) == 1
         await ana.remove("tea")
         assert server.text == TEXT + DISCORD
+        await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin")
+        assert server.denizen.runtime.current.schedules["tea"].life != kept.life
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import read_log
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
 from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.schedules.catalog import RunListing, ScheduleCatalog
@@ -40,11 +41,14 @@ from tests.engine.engine_fixture import (
     open_engine,
     wait_for_approvals,
 )
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 
 HOURLY = Schedule(name="news", cron="0 * * * *", zone="UTC", prompt="What is new?", agent=NAME)
+OF_SEVEN = replace(HOURLY, owner="platform_user:discord:7", life="one")
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Process:
     runner: ScheduleRunner
     catalog: ScheduleCatalog
     clock: ManualClock
+    platform: MemoryPlatform
 
     async def configure(self, *schedules: Schedule) -> None:
         """Reloads with these schedules."""
@@ -92,11 +97,15 @@ async def open_process(
     clock: ManualClock | None = None,
     next_task: str = "",
     tools: ToolsetFixture | None = None,
+    policy: GatePolicy | None = None,
 ) -> AsyncGenerator[Process]:
     clock = clock or ManualClock()
     model = model or ScriptedModel(otherwise=ScriptedReply("Nothing."))
-    async with open_engine(model, tools, store=store, log=log, clock=clock) as engine:
-        channels = ConnectedAccounts()
+    async with open_engine(model, tools, store=store, log=log, policy=policy, clock=clock) as engine:
+        channels, platform = ConnectedAccounts(), MemoryPlatform()
+        for person in ("7", "8"):
+            platform.add_person(person, person)
+        channels.add(MemoryChannel(platform, NAME))
         resources = ScheduleResources(
             runtime=engine.runtime,
             store=engine.store,
@@ -105,7 +114,7 @@ async def open_process(
             changed=Signal(channels.added, engine.runtime.swapped),
         )
         runner = ScheduleRunner(resources, engine.turns, channels, lambda _: next_task)
-        process = Process(engine, runner, ScheduleCatalog(resources), clock)
+        process = Process(engine, runner, ScheduleCatalog(resources), clock, platform)
         await process.configure(*schedules)
         yield process
 
@@ -138,6 +147,43 @@ async def test_runs_go_on_in_one_session_unless_each_has_a_new_one() -> None:
             assert set(await server.outcomes()) == {"done"}
         assert len(await server.engine.session(session_place(HOURLY))) == 4
         assert len(await server.engine.session(session_place(fresh))) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (OF_SEVEN, replace(OF_SEVEN, owner="platform_user:discord:8", life="two")),
+        (OF_SEVEN, replace(OF_SEVEN, life="two")),
+        (HOURLY, OF_SEVEN),
+        (OF_SEVEN, HOURLY),
+    ],
+    ids=["of somebody else", "of the same person, made anew", "of the operator before", "of the operator after"],
+)
+async def test_whoever_takes_the_name_of_a_schedule_reads_nothing_of_the_earlier_one(
+    before: Schedule, after: Schedule
+) -> None:
+    model = ScriptedModel(ScriptedReply("The pin is 4711."), otherwise=ScriptedReply("Nothing."))
+    async with open_process(replace(before, prompt="Keep my pin."), model=model) as server:
+        await server.pass_time(hours=1)
+        assert await server.outcomes() == ["done"]
+        await server.configure(after)
+        listed = await server.catalog.get("news")
+        assert (listed.last, await server.catalog.list_runs("news")) == (None, [])
+        await server.pass_time(hours=1)
+        _, run = await server.runs()
+        assert run.turn and isinstance(variables := run.turn.options["variables"], dict)
+        assert variables["last_response"] == ""
+        assert "pin" not in str(server.engine.model.requests[1].messages)
+        assert len(await server.engine.session(session_place(after))) == 2
+
+
+async def test_the_schedule_of_a_person_keeps_its_session_and_history_through_changes() -> None:
+    async with open_process(OF_SEVEN) as server:
+        await server.pass_time(hours=1)
+        await server.configure(replace(OF_SEVEN, prompt="And now?"))
+        await server.pass_time(hours=1)
+        assert [each.run.schedule_name for each in await server.runs()] == ["news", "news"]
+        assert len(await server.engine.session(session_place(OF_SEVEN))) == 4
 
 
 async def test_a_run_has_the_model_of_its_schedule() -> None:
@@ -311,14 +357,14 @@ async def test_a_clock_that_is_put_back_repeats_nothing_and_goes_on() -> None:
 
 
 async def test_a_run_waits_for_its_account_and_fails_with_the_reason() -> None:
-    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"))
+    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "github", "123"))
     async with open_process(replace(HOURLY, conduct=there)) as server:
         await server.pass_time(hours=1)
         assert await server.outcomes() == ["waiting"]
         await server.pass_time(minutes=11)
         [run] = await server.runs()
         assert run.outcome == "failed"
-        assert run.reason.startswith("The account of ada is not connected to discord.")
+        assert run.reason.startswith("The account of ada is not connected to github.")
 
 
 async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:

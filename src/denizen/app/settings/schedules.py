@@ -36,6 +36,8 @@ PROMPT_CHARS = 20_000
 LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
 _ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
 _TARGET = re.compile(r"[0-9]{1,20}")
+_OWNER = re.compile(r"platform_user:[a-z]+:[0-9A-Za-z_-]{1,64}")
+_LIFE = re.compile(r"[0-9a-z_]{1,64}")
 
 
 def _schedule_name(value: str) -> str:
@@ -56,6 +58,18 @@ def _target(value: str) -> str:
     if value and not _TARGET.fullmatch(value):
         fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
         raise refuse("this is not an id of Discord.", fix)
+    return value
+
+
+def _owner(value: str) -> str:
+    if value and not _OWNER.fullmatch(value):
+        raise refuse("this is nobody who can have a schedule.", "Write platform_user:discord:ID, or take it out.")
+    return value
+
+
+def _life(value: str) -> str:
+    if value and not _LIFE.fullmatch(value):
+        raise refuse("this is no sign of a schedule.", "Use lower-case letters, digits and _; 64 at most.")
     return value
 
 
@@ -118,8 +132,11 @@ class ScheduleSection(Section):
         "Calls of tools around each run, behind those of the agent. `{{last_run}}`, `{{last_run_epoch}}`, "
         "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
     )
-    owner: Text = Field(
+    owner: Annotated[str, AfterValidator(_owner)] = Field(
         default="", description="Who had an agent make it, as `platform_user:discord:ID`: it is theirs to change."
+    )
+    life: Annotated[str, AfterValidator(_life)] = Field(
+        default="", description="Tells one with an `owner` from others that have had its name; written with it."
     )
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import islice, pairwise
 
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
@@ -125,6 +126,7 @@ class _ScopedSchedules:
             "agent": self.scope.account,
             "delivery": delivery,
             "owner": owner,
+            "life": fresh("life"),
         }
         await schedules.configuration.add(self.scope.principal, name, values)
         return await self._show(name)

@@ -136,17 +136,17 @@ class ScheduleRunner:
             return
         async with self._store.work() as work:
             known = {state.name: state for state in await work.schedules.list_states()}
-            for name in known.keys() - schedules.keys():
-                await work.schedules.remove(name)
-            for name, schedule in schedules.items():
-                state = known.get(name)
+            for gone in known.keys() - {each.id for each in schedules.values()}:
+                await work.schedules.remove(gone)
+            for schedule in schedules.values():
+                state = known.get(schedule.id)
                 if state is None or state.definition != schedule.definition:
                     last = state.last_run_at if state else None
-                    known[name] = ScheduleState(
-                        name=name, definition=schedule.definition, looked_until=now, last_run_at=last
+                    known[schedule.id] = ScheduleState(
+                        name=schedule.id, definition=schedule.definition, looked_until=now, last_run_at=last
                     )
-                    await work.schedules.put(known[name])
-        self._watched = {name: self._watch(schedule, known[name]) for name, schedule in schedules.items()}
+                    await work.schedules.put(known[schedule.id])
+        self._watched = {each.id: self._watch(each, known[each.id]) for each in schedules.values()}
 
     def _watch(self, schedule: Schedule, state: ScheduleState) -> _WatchedSchedule:
         return _WatchedSchedule(schedule, state, self.resources.find_next(schedule, state.looked_until))
@@ -159,17 +159,17 @@ class ScheduleRunner:
         due = None if state.looked_until > now else self._find_due(schedule, state.looked_until, now)
         until = due.at if due else now
         async with self._store.work() as work:
-            is_first = await work.schedules.advance(schedule.name, before=state.looked_until, until=until)
+            is_first = await work.schedules.advance(schedule.id, before=state.looked_until, until=until)
             if is_first and due is not None:
-                is_busy = await has_open_run(work, schedule.name)
+                is_busy = await has_open_run(work, schedule.id)
                 run = plan_run(schedule, due, is_busy=is_busy, now=now)
                 if await work.schedules.add_run(run) and run.status is not RunStatus.WAITING:
                     _log.warning("a schedule did not run: %s", run.note, extra={"schedule": schedule.name})
             if not is_first:
                 states = await work.schedules.list_states()
-                state = next((each for each in states if each.name == schedule.name), state)
+                state = next((each for each in states if each.name == schedule.id), state)
         state = replace(state, looked_until=until) if is_first else state
-        self._watched[schedule.name] = self._watch(schedule, state)
+        self._watched[schedule.id] = self._watch(schedule, state)
 
     def _find_due(self, schedule: Schedule, looked_until: datetime, now: datetime) -> DueTimes:
         latest = self._times.find_latest(schedule.cron, schedule.zone, now)
@@ -198,7 +198,7 @@ class ScheduleRunner:
             return
         try:
             if watched is None:
-                raise NotFound(f"There is no schedule '{run.schedule}' any more.", code="schedule_unknown")
+                raise NotFound(f"There is no schedule '{run.schedule_name}' any more.", code="schedule_unknown")
             schedule = watched.schedule
             target = await self._find_target(schedule)
             if schedule.conduct.wake_agent:
@@ -224,13 +224,13 @@ class ScheduleRunner:
         home = session_place(schedule)
         async with self._store.work(write=False) as work:
             states = await work.schedules.list_states()
-            begun = await work.schedules.list_begun(schedule.name, limit=2)
+            begun = await work.schedules.list_begun(schedule.id, limit=2)
             before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
             last_turn = await work.turns.find(before) if before else None
         variables = schedule_variables(
             schedule,
             run,
-            last_run_at=next((each.last_run_at for each in states if each.name == schedule.name), None),
+            last_run_at=next((each.last_run_at for each in states if each.name == schedule.id), None),
             last_response=last_turn.result.reply if last_turn else "",
             next_task=await to_thread.run_sync(partial(self._read_next_task, schedule.agent)),
         )
@@ -248,7 +248,7 @@ class ScheduleRunner:
         )
         async with self._store.work() as work:
             await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
-            await work.schedules.set_last_run(schedule.name, now)
+            await work.schedules.set_last_run(schedule.id, now)
 
     async def _leave_note(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
         """Leaves the prompt in the session, where the agent reads it in its next turn."""
@@ -269,7 +269,7 @@ class ScheduleRunner:
                 )
             )
             await work.schedules.set_status(run.id, RunStatus.NOTED)
-            await work.schedules.set_last_run(schedule.name, now)
+            await work.schedules.set_last_run(schedule.id, now)
 
     # --- where it is answered ----------------------------------------------------------------------------------------
 
@@ -293,13 +293,15 @@ class ScheduleRunner:
 
 
 def session_place(schedule: Schedule) -> Place:
-    """The place of the session, which no person's request can name. Schedules with the same name of it share it."""
-    return own_place(PLATFORM, "schedules", schedule.session_name)
+    """The place of the session, which no person's request can name. Schedules of the same owner, or of the operator,
+    with the same name of it share it.
+    """
+    return own_place(PLATFORM, schedule.owner or "schedules", schedule.session_name)
 
 
-async def has_open_run(work: UnitOfWork, name: str) -> bool:
+async def has_open_run(work: UnitOfWork, schedule_id: str) -> bool:
     """Whether a run of the schedule is to begin, or its turn has not ended."""
-    for run in await work.schedules.list_begun(name, limit=1):
+    for run in await work.schedules.list_begun(schedule_id, limit=1):
         turn = await work.turns.find(run.turn_id) if run.turn_id else None
         return run.turn_id is None or (turn is not None and not turn.status.is_final)
     return False
