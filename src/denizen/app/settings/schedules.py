@@ -24,6 +24,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.hooks import HooksSection
+from denizen.app.settings.interpolation import expand_tree
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
@@ -164,10 +165,22 @@ def _build(
 def find_schedule_problems(
     document: ConfigDocument, schedules: Mapping[str, ScheduleSection], default_agent: str, discord: DiscordSection
 ) -> Iterator[ConfigProblem]:
-    """Yields a problem for each delivery that can never arrive."""
+    """Yields a problem for each delivery that can never arrive, and for each person's schedule that names a variable:
+    its text is theirs, and what it says is theirs to read.
+    """
     for name, section in schedules.items():
+        if section.owner and (named := _find_variables(document, name)):
+            fix = "Write $${ for a plain `${`, or take its owner out: then it is yours."
+            message = f"a schedule with an owner names no variables, and this one names {', '.join(sorted(named))}."
+            yield document.problem(("schedules", name), message, fix)
         path, agent = ("schedules", name, "delivery"), section.agent or default_agent
         yield from find_delivery_problems(document, path, section.delivery, agent, discord)
+
+
+def _find_variables(document: ConfigDocument, name: str) -> frozenset[str]:
+    sections = document.tree.get("schedules")
+    section = sections.get(name) if isinstance(sections, Mapping) else None
+    return expand_tree(section, {}).names if isinstance(section, Mapping) else frozenset()
 
 
 def find_delivery_problems(

@@ -120,9 +120,9 @@ class _ScopedSchedules:
             )
         schedules.check_pace(cron, zone or "UTC")
         values: dict[str, Json] = {
-            "cron": _quote(cron),
-            "zone": _quote(zone) or None,
-            "prompt": _quote(prompt),
+            "cron": cron,
+            "zone": zone or None,
+            "prompt": prompt,
             "agent": self.scope.account,
             "delivery": delivery,
             "owner": owner,
@@ -156,11 +156,6 @@ class _ScopedSchedules:
 
     async def _show(self, name: str) -> OwnSchedule:
         return _show(await self.schedules.catalog.get(name))
-
-
-def _quote(text: str) -> str:
-    """Returns the text as the configuration means it: a `${NAME}` in it is no reference to a secret."""
-    return text.replace("${", "$${")
 
 
 def _show(listing: ScheduleListing) -> OwnSchedule:
