@@ -61,6 +61,11 @@ class Principal:
         kind, _, person = rest.rpartition("#")[0].partition(":")
         return Principal(PrincipalKind(kind), person, "")
 
+    @property
+    def payer(self) -> Principal:
+        """The one whose limits and budget its turns count in: of a schedule with an owner that person."""
+        return self.owner or self
+
 
 def name_schedule(name: str, owner: str, life: str) -> str:
     """Returns the id of a schedule: its name, and for one that a person had made, the key of its owner and what tells

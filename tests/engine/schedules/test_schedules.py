@@ -12,21 +12,25 @@ import pytest
 
 from denizen.adapters.cron import CroniterTimes
 from denizen.domain.approval import ApprovalChoice
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.audit import AuditKind
-from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.budget import BudgetScope, BudgetScopeKind
+from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.hook import Hook, Hooks
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
 from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import read_log
-from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.events.signal import Signal
 from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.schedules.catalog import RunListing, ScheduleCatalog
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner, session_place
+from denizen.ports.inbox import AllowedKind
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
@@ -48,6 +52,7 @@ from tests.timing import HANG_LIMIT_S, poll
 pytestmark = pytest.mark.anyio
 
 HOURLY = Schedule(name="news", cron="0 * * * *", zone="UTC", prompt="What is new?", agent=NAME)
+EIGHT = "platform_user:discord:8"
 OF_SEVEN = replace(HOURLY, owner="platform_user:discord:7", life="one")
 
 
@@ -59,6 +64,7 @@ class Process:
     runner: ScheduleRunner
     catalog: ScheduleCatalog
     clock: ManualClock
+    account: MemoryChannel
     platform: MemoryPlatform
 
     async def configure(self, *schedules: Schedule) -> None:
@@ -105,7 +111,11 @@ async def open_process(
         channels, platform = ConnectedAccounts(), MemoryPlatform()
         for person in ("7", "8"):
             platform.add_person(person, person)
-        channels.add(MemoryChannel(platform, NAME))
+        platform.add_room("general", room_id="100")
+        account = MemoryChannel(platform, NAME)
+        channels.add(account)
+        async with engine.store.work() as work:
+            await work.archive.put_room(platform.get_room("100"))
         resources = ScheduleResources(
             runtime=engine.runtime,
             store=engine.store,
@@ -114,7 +124,7 @@ async def open_process(
             changed=Signal(channels.added, engine.runtime.swapped),
         )
         runner = ScheduleRunner(resources, engine.turns, channels, lambda _: next_task)
-        process = Process(engine, runner, ScheduleCatalog(resources), clock, platform)
+        process = Process(engine, runner, ScheduleCatalog(resources), clock, account, platform)
         await process.configure(*schedules)
         yield process
 
@@ -152,7 +162,7 @@ async def test_runs_go_on_in_one_session_unless_each_has_a_new_one() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (OF_SEVEN, replace(OF_SEVEN, owner="platform_user:discord:8", life="two")),
+        (OF_SEVEN, replace(OF_SEVEN, owner=EIGHT, life="two")),
         (OF_SEVEN, replace(OF_SEVEN, life="two")),
         (HOURLY, OF_SEVEN),
         (OF_SEVEN, HOURLY),
@@ -365,6 +375,63 @@ async def test_a_run_waits_for_its_account_and_fails_with_the_reason() -> None:
         [run] = await server.runs()
         assert run.outcome == "failed"
         assert run.reason.startswith("The account of ada is not connected to github.")
+
+
+@pytest.mark.parametrize("to", list(DeliveryRoute))
+async def test_the_schedule_of_a_person_runs_as_long_as_the_account_answers_them(to: DeliveryRoute) -> None:
+    target = {DeliveryRoute.CHANNEL: "100", DeliveryRoute.DIRECT: "7"}.get(to, "")
+    delivery = ScheduleDelivery(to, "discord" if target else "", target)
+    async with open_process(replace(OF_SEVEN, conduct=ScheduleConduct(delivery=delivery))) as server:
+
+        async def run_with(*, account_roles: set[str], roles: set[str] | None) -> str:
+            scope = AccountScope(roles=frozenset(account_roles))
+            policies = {("discord", NAME): AccountPolicy(scope=scope)}
+            await server.engine.runtime.swap(replace(server.engine.runtime.current, account_policies=policies))
+            del server.platform.people["7"]
+            if roles is not None:
+                server.platform.add_person("7", "Seven", roles=roles)
+            await server.pass_time(hours=1)
+            outcome = (await server.runs())[-1]
+            if roles is None:
+                server.platform.add_person("7", "Seven")
+            return f"{outcome.outcome} {outcome.reason}".strip()
+
+        assert await run_with(account_roles=set(), roles=set()) == "done"
+        assert await run_with(account_roles={"friends"}, roles={"friends"}) == "done"
+        refused = "failed The owner of 'news' may not talk with ada any more."
+        assert (await run_with(account_roles={"friends"}, roles=set())).startswith(refused)
+        async with server.engine.store.work() as work:
+            await work.inbox.allow(NAME, "discord", AllowedKind.USER, "7", by="", now=NOON)
+        assert await run_with(account_roles={"friends"}, roles=set()) == "done"
+        assert (await run_with(account_roles=set(), roles=None)).startswith(refused)
+
+
+async def test_a_run_waits_while_nobody_knows_whether_its_owner_is_there() -> None:
+    async with open_process(OF_SEVEN) as server:
+        server.account.fail("list_memberships", Unavailable("Discord is away.", code="away"))
+        await server.pass_time(hours=1)
+        assert await server.outcomes() == ["waiting"]
+        await server.pass_time(minutes=1)
+        assert await server.outcomes() == ["done"]
+
+
+async def test_what_the_schedules_of_a_person_ask_and_cost_is_charged_to_that_person() -> None:
+    policy = GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(1, HOUR_S),)))
+    second, of_eight = replace(OF_SEVEN, name="tea", life="two"), replace(OF_SEVEN, name="eight", owner=EIGHT)
+    seven = BudgetScope(BudgetScopeKind.USER, OF_SEVEN.owner)
+    async with open_process(OF_SEVEN, second, of_eight, replace(HOURLY, name="mine"), policy=policy) as server:
+        await server.pass_time(hours=1)
+        runs = {each.run.schedule_name: each for each in await server.runs()}
+        assert {name: each.outcome for name, each in runs.items()} == {
+            "news": "done",
+            "tea": "failed",
+            "eight": "done",
+            "mine": "done",
+        }
+        assert runs["tea"].reason.startswith("You have asked 1 times within the hour.")
+        async with server.engine.store.work(write=False) as work:
+            spent = await work.spending.read([seven], now=server.clock.now())
+        assert spent[seven].day_requests == 1
 
 
 async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:

@@ -15,12 +15,13 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
+from denizen.domain.attention import AllowedPeople, AuthorFacts, may_talk
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
 from denizen.domain.message import Author, Message, Role, TextPart
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.schedule import (
     DeliveryRoute,
@@ -39,6 +40,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.turn import TurnRunner
+from denizen.ports.inbox import AllowedKind
 from denizen.ports.schedules import CronTimes
 from denizen.ports.store import Store, UnitOfWork
 
@@ -274,22 +276,52 @@ class ScheduleRunner:
     # --- where it is answered ----------------------------------------------------------------------------------------
 
     async def _find_target(self, schedule: Schedule) -> AnswerTarget:
-        """Raises as `AnswerTargets.find`, and NotAllowed where the person who had it made may not write any more."""
-        conduct = schedule.conduct
+        """Raises as `AnswerTargets.find`, and NotAllowed where the account would not answer its owner there now."""
+        conduct, owner = schedule.conduct, schedule.principal.owner
+        if owner is not None:
+            await self._check_owner(schedule, owner)
         if conduct.delivery.to is DeliveryRoute.LOG or not conduct.wake_agent:
             return AnswerTarget(session_place(schedule))
         target = await self._targets.find(conduct.delivery, schedule.agent)
-        kind, _, owner = schedule.owner.partition(":")
-        channel = self._targets.channels.find(target.place.platform, schedule.agent)
-        if conduct.delivery.to is DeliveryRoute.CHANNEL and kind == PrincipalKind.PLATFORM_USER and channel is not None:
-            asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
-            if not await channel.may_write(target.place, asker):
-                raise NotAllowed(
-                    f"The owner of '{schedule.name}' may not write there any more.",
-                    code="schedule_place",
-                    fix="Remove it, or deliver it elsewhere.",
-                )
+        if owner is None or target.channel is None or conduct.delivery.to is DeliveryRoute.DIRECT:
+            return target
+        if not await target.channel.may_write(target.place, owner):
+            raise NotAllowed(
+                f"The owner of '{schedule.name}' may not write there any more.",
+                code="schedule_place",
+                fix="Remove it, or deliver it elsewhere.",
+            )
         return target
+
+    async def _check_owner(self, schedule: Schedule, owner: Principal) -> None:
+        """Raises NotAllowed where the account would not answer that person: they have left, or may not talk with it any
+        more; and Unavailable where that cannot be known now.
+        """
+        platform, _, user_id = owner.id.partition(":")
+        channel, agent = self._targets.find_account(schedule.agent, platform), schedule.agent
+        policy, known = (
+            self._runtime.current.account_policy_for(platform, agent),
+            await channel.list_memberships(user_id),
+        )
+        shared = [each for each in known.found if not policy.scope.guilds or each.community in policy.scope.guilds]
+        async with self._store.work(write=False) as work:
+            allowed = AllowedPeople(
+                await work.inbox.list_allowed(agent, platform, AllowedKind.USER),
+                await work.inbox.list_allowed(agent, platform, AllowedKind.ROLE),
+            )
+        author = AuthorFacts(id=user_id, roles=frozenset[str]().union(*(each.roles for each in shared)))
+        if shared and may_talk(author, allowed, policy):
+            return
+        if not known.is_complete:
+            raise Unavailable(
+                f"It is not known now whether the owner of '{schedule.name}' may talk with {agent}.",
+                code="account_away",
+            )
+        raise NotAllowed(
+            f"The owner of '{schedule.name}' may not talk with {agent} any more.",
+            code="schedule_owner",
+            fix="Remove it, or add its owner with `/allow add`.",
+        )
 
 
 def session_place(schedule: Schedule) -> Place:
