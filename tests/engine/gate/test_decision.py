@@ -60,6 +60,17 @@ async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time()
     assert gate_fixture.asked == 4
 
 
+@pytest.mark.parametrize("kind", [PrincipalKind.WEBHOOK, PrincipalKind.LISTENER, PrincipalKind.TASK_WATCHER])
+async def test_what_text_of_others_has_caused_is_sensitive_only_with_an_owners_yes(kind: PrincipalKind) -> None:
+    gate_fixture = GateFixture([verdict("approve")])
+    for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
+        caused = scope(Principal(kind, "tasks", "tasks"))
+        told = await gate_fixture.about(spec(tier=tier), at=caused)
+        assert (told.decision, told.decided_by) == (Decision.ASK, "event")
+        assert told.rule is not None
+        assert told.rule.role == "owner"
+
+
 @pytest.mark.proves("TW8", "T-approval-discord")
 async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
