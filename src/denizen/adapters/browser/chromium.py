@@ -23,7 +23,7 @@ from denizen.domain.web_origin import WebOrigin, find_origin, parse_origin
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Page
 
     from denizen.adapters.browser.proxy import HostCheck, OriginProxy
 
@@ -146,7 +146,7 @@ class ChromiumBrowser:
                 stack.push_async_callback(browser.close)
                 context = await browser.new_context(accept_downloads=False, service_workers="block")
                 page = await context.new_page()
-                _close_further(context)
+                context.on("page", _close_page)
             except Error as error:
                 raise Unavailable(
                     "The browser does not start.",
@@ -161,15 +161,12 @@ class ChromiumBrowser:
         return opened
 
 
-def _close_further(context: BrowserContext) -> None:
-    """Closes each page that opens from now on: a turn has one, and a page could open others without end."""
+async def _close_page(page: Page) -> None:
+    """Closes a page that another one has opened: a turn has one, and there could be others without end."""
     from playwright.async_api import Error
 
-    async def close(page: Page) -> None:
-        with suppress(Error):  # it has gone already
-            await page.close()
-
-    context.on("page", close)
+    with suppress(Error):  # it has gone already
+        await page.close()
 
 
 async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
