@@ -31,6 +31,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
+    "schedules": {
+        Tier.HARMLESS: "list_schedules",
+        Tier.LIMITED: "remove_schedule run_schedule",
+        Tier.SENSITIVE: "add_schedule switch_schedule",
+    },
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -96,6 +101,7 @@ TOKENS: Mapping[str, int] = {
     "knowledge": 270,
     "shell": 190,
     "reminders": 175,
+    "schedules": 400,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -121,6 +127,7 @@ TOKENS: Mapping[str, int] = {
 
 TOOL_TOKENS = 120
 LARGE_TOOLS: Mapping[str, int] = {
+    "add_schedule": 140,
     "browser": 135,
     "chart": 300,
     "tasks": 210,

@@ -115,11 +115,11 @@ async def test_a_person_is_forgotten_after_a_look_at_what_is_stored_and_nothing_
         bea = await read(web, "olga", f"{PATH}?person={BEA}")
         async with web.store.work(write=False) as work:
             newest = (await work.audit.list_entries())[-2].event
-    assert "Posts 1 Messages 0 Memories 1 Reminders 0 Settings 1" in preview.text
+    assert "Posts 1 Messages 0 Memories 1 Reminders 0 Questions to the owner 0 Settings 1" in preview.text
     assert (unsure.status_code, "Nothing was deleted." in unsure.text) == (400, True)
     assert "Posts 1" in kept.text
     assert done.status_code == 303
-    assert "Posts 0 Messages 0 Memories 0 Reminders 0 Settings 0" in after.text
+    assert "Posts 0 Messages 0 Memories 0 Reminders 0 Questions to the owner 0 Settings 0" in after.text
     assert list_posts(bea) == ["Which <b>door</b>?"]
     assert (newest.actor, newest.subject) == ("api_key:olga", BEA_KEY)
     assert newest.details == {"act": "forget person", "posts": 1}

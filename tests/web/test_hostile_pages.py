@@ -31,7 +31,20 @@ BREAKOUTS = "\n".join(
     (*PAYLOADS, "\"'`> </textarea></title></script></style>--> {{ page }} ${page} <![CDATA[", "\x00\ud800")
 )
 OF_THE_SERVER = frozenset(
-    {"path", "href", "older", "newer", "back", "onward", "simulator", "sections", "parents", "invite_url"}
+    {
+        "path",
+        "href",
+        "older",
+        "newer",
+        "back",
+        "onward",
+        "simulator",
+        "sections",
+        "parents",
+        "invite_url",
+        "setup",
+        "forms",
+    }
 )
 """Fields for addresses that the server makes itself."""
 _PLAIN = frozenset({"class"})

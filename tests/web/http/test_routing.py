@@ -25,7 +25,7 @@ PUBLIC = {
     "GET /api/shared/{token}",
     "GET /shared/{token}",
 }
-SIGNED = {"POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
+SIGNED = {"POST /api/hooks/{route}", "POST /api/sync/webhook/{source}", "POST /api/webhooks/{platform}"}
 FOR_ADMINS = {
     "POST /api/sources",
     "POST /api/sources/ocr",

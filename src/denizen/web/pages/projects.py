@@ -154,7 +154,7 @@ class ProjectPages:
         pages[_DOCUMENT] = self.show_document
         return [
             *(SitePageRoute("GET", path, handler, Access.MEMBER) for path, handler in pages.items()),
-            *(AccessRoute("POST", path, handler, Access.MEMBER) for path, handler in forms.items()),
+            *(SitePageRoute("POST", path, handler, Access.MEMBER) for path, handler in forms.items()),
         ]
 
     # --- the board ---------------------------------------------------------------------------------------------------
