@@ -64,7 +64,7 @@ def test_an_agent_uses_a_page_as_people_do_and_it_is_gone_with_the_turn(home: Ho
         )
         with home.serve() as server:
             answered = server.ask("What does tea cost?", key="k1")
-            assert get_completion_text(answered)== "It costs 3."
+            assert get_completion_text(answered) == "It costs 3."
             [picture] = answered.body["choices"][0]["message"]["images"]
             assert picture["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
             results = [

@@ -56,22 +56,27 @@ async def test_what_is_renamed_archived_taken_or_deleted_is_told_of(sim: Account
     role, channel = sim.guild.add_role("Sailor"), sim.guild.add_channel("harbour")
     thread, cem = sim.world.open_thread(sim.ana, sim.general, "Moorings"), sim.world.add_person("Cem")
     heard = RecordingListener()
-    heard.awaited = frozenset({ROLE, CHANNEL, THREAD})
+    heard.awaited = frozenset({JOIN, ROLE, CHANNEL, THREAD})
     async with running(sim, heard):
         tell = sim.world.store.tell
-        sim.guild.join(cem, [role])  # who has not been seen yet has no roles before
+        sim.guild.join(cem, [role])
+        await hear(heard, 1)
         sim.guild.set_roles(cem, [])
         role.name, channel.name, thread.name = "Captain", "haven", "Anchors"
+        await hear(heard, 2)
         tell(RoleChanged(sim.guild, role, "updated"))
         tell(ChannelChanged(channel, "updated"))
         tell(ThreadChanged(thread, "updated"))
+        await hear(heard, 5)
         sim.world.archive(sim.ana, thread)
+        await hear(heard, 6)
         sim.world.archive(sim.ana, thread, archived=False)
+        await hear(heard, 7)
         del sim.guild.roles[role.id]
         tell(RoleChanged(sim.guild, role, "deleted"))
         sim.world.delete_channel(thread)
         sim.world.delete_channel(channel)
-        events = await hear(heard, 9)
+        _, *events = await hear(heard, 10)
     told = [(each.kind, each.data.get("change"), each.subject) for each in events]
     assert told == [
         (ROLE, "taken", str(role.id)),
