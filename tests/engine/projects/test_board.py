@@ -227,6 +227,16 @@ async def test_tasks_are_made_read_changed_commented_on_found_and_deleted_by_too
         for wanted in ({"status": "done"}, {"tags": ["bug", "x"]}, {"search": "fix"}, {"author": "ben"}):
             assert key in await find(**wanted) and "Else" not in await find(**wanted)
         assert key in await find(project="Tasks", updated_after="yesterday")
+        engine.clock.advance(hours=48)
+        late = await engine.call(BEN, "general", "tasks", action="create", title="Late")
+        assert "Late" in late.text
+        lately = await find(updated_after="yesterday")
+        assert "Late" in lately and key not in lately
+        await engine.call(BEN, "general", "projects", action="create", name="Trip")
+        await engine.call(BEN, "general", "tasks", action="create", title="Pack", project="Trip")
+        packed = await find(project="Trip")
+        assert "Pack: " in packed and "project Trip" in packed and packed.count("tsk_") == 1
+        assert "Pack" not in await find(project="Tasks")
         assert (await find(limit=1)).count("tsk_") == 1
         nothing = await engine.call(BEN, "general", "task_query", search="nowhere")
         assert (nothing.text, nothing.is_own) == ("No task fits.", True)

@@ -75,14 +75,19 @@ async def test_changes_of_a_task_count_as_one_five_seconds_after_the_last_of_the
         assert await watcher.look() == 5.0
         engine.clock.advance(4)
         await engine.boards.open_for(OLGA).change_task(task, TaskDraft(status=TaskStatus.DONE))
+        engine.clock.advance(2)
         await add(engine, "Milk")
-        engine.clock.advance(4.9)
+        engine.clock.advance(2.9)
         await watcher.look()
         assert asked.requests == []
         engine.clock.advance(0.1)
+        assert await watcher.look() == 2.0
+        assert asked.about == ["Tea"]
+        engine.clock.advance(2)
         await watcher.look()
         assert asked.about == ["Tea", "Milk"]
         assert [request.options.variables["action"] for request in asked.requests] == ["created", "created"]
+        assert {request.agent for request in asked.requests} == {ADA}
         assert asked.requests[0].options.variables["task_status"] == "done"
         await watcher.look()
         assert len(asked.requests) == 2
