@@ -409,10 +409,16 @@ class ProjectBoard:
         policy = self._boards.runtime.current.task_watcher
         if policy is None or not policy.watches(action, project.audience, reader.principal):
             return
-        due_at = self._boards.clock.now() + timedelta(milliseconds=policy.debounce_ms)
-        await work.task_changes.note(
-            TaskChange(id=fresh("chg"), task_id=task.id, project_id=task.project_id, action=action, due_at=due_at)
+        now = self._boards.clock.now()
+        change = TaskChange(
+            id=fresh("chg"),
+            task_id=task.id,
+            project_id=task.project_id,
+            action=action,
+            due_at=now + timedelta(milliseconds=policy.debounce_ms),
+            made_by=derive("maker", reader.principal.key),
         )
+        await work.task_changes.note(change, now=now)
 
 
 async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> tuple[Task, Project]:
