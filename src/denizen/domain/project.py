@@ -425,6 +425,11 @@ def change_task(task: Task, draft: TaskDraft, *, now: datetime, project_id: str 
     return task if changed == task else replace(changed, updated_at=now)
 
 
+def keeps_text(old: str, new: str | None) -> bool:
+    """Whether the old text still stands in full, with at most something below it."""
+    return new is None or new.startswith(old)
+
+
 def _given(draft: ProjectDraft | TaskDraft) -> dict[str, object]:
     values = {field.name: getattr(draft, field.name) for field in fields(draft)}
     return {name: value for name, value in values.items() if value is not None}
