@@ -120,7 +120,8 @@ class ScheduleSection(Section):
     )
     new_session: bool = Field(default=False, description="Whether each run begins a new session.")
     model: Text = Field(default="", description="Alias or provider/model for the runs; empty: that of the agent.")
-    enabled: bool = Field(default=True, description="Whether it runs by itself.")
+    enabled: bool = Field(default=True, description="Whether it runs by itself. Off, its `owner` cannot run it, too.")
+    paused: bool = Field(default=False, description="Whether its `owner` has switched it off, which they may undo.")
     wake_agent: bool = Field(
         default=True, description="Whether the agent answers. If not, the prompt is left in the session for later."
     )
@@ -156,6 +157,8 @@ def _build(
         section,
         Schedule,
         name=name,
+        enabled=section.enabled and not section.paused,
+        barred=not section.enabled,
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
