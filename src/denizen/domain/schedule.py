@@ -95,7 +95,7 @@ class Schedule:
 
     @property
     def id(self) -> str:
-        """What its state, its runs and its turns hang on: who takes the name of another one has no part in these."""
+        """The key of its state, its runs and its turns: who takes the name of another one has no part in these."""
         return name_schedule(self.name, self.owner, self.life)
 
     @property

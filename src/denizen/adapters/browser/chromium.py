@@ -19,6 +19,7 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.ids import TurnId
+from denizen.domain.installation import build_install_command
 from denizen.domain.web_origin import WebOrigin, find_origin, parse_origin
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
 
@@ -122,7 +123,7 @@ class ChromiumBrowser:
                 "There is no browser.",
                 code="browser_missing",
                 why="Playwright is not installed" if program else "no Chromium was found",
-                fix="Install Chromium and `pip install 'denizen[browser]'`; tools.browser.program names another place.",
+                fix=f"Run `{build_install_command('browser')}` and install Chromium, or name it in tools.browser.program.",
             )
         from playwright.async_api import Error, async_playwright
 

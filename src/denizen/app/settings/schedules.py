@@ -171,19 +171,15 @@ def find_schedule_problems(
     """Yields a problem for each delivery that can never arrive, and for each person's schedule that names a variable:
     its text is theirs, and what it says is theirs to read.
     """
+    written = document.tree.get("schedules")
     for name, section in schedules.items():
-        if section.owner and (named := _find_variables(document, name)):
+        text = written.get(name) if isinstance(written, Mapping) else None
+        if section.owner and isinstance(text, Mapping) and (named := expand_tree(text, {}).names):
             fix = "Write $${ for a plain `${`, or take its owner out: then it is yours."
             message = f"a schedule with an owner names no variables, and this one names {', '.join(sorted(named))}."
             yield document.problem(("schedules", name), message, fix)
         path, agent = ("schedules", name, "delivery"), section.agent or default_agent
         yield from find_delivery_problems(document, path, section.delivery, agent, discord)
-
-
-def _find_variables(document: ConfigDocument, name: str) -> frozenset[str]:
-    sections = document.tree.get("schedules")
-    section = sections.get(name) if isinstance(sections, Mapping) else None
-    return expand_tree(section, {}).names if isinstance(section, Mapping) else frozenset()
 
 
 def find_delivery_problems(
