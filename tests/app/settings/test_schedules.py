@@ -55,6 +55,7 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
         prompt="News?",
         agent=home.load("").default_agent,
         enabled=False,
+        barred=True,
         catch_up=CatchUp.ONCE,
         conduct=ScheduleConduct(
             session="diary",
@@ -64,6 +65,13 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
             delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"),
         ),
     )
+
+
+def test_a_schedule_that_its_owner_has_switched_off_is_off_and_theirs_to_switch_on(home: Home) -> None:
+    found = home.load(write("cron: '@daily'\nprompt: x\nowner: platform_user:discord:7\npaused: true")).schedules[
+        "news"
+    ]
+    assert (found.enabled, found.barred) == (False, False)
 
 
 @pytest.mark.proves("TW10")
