@@ -123,7 +123,7 @@ class ChromiumBrowser:
                 "There is no browser.",
                 code="browser_missing",
                 why="Playwright is not installed" if program else "no Chromium was found",
-                fix=f"Run `{build_install_command('browser')}` and install Chromium, or name it in tools.browser.program.",
+                fix=f"Run `{build_install_command('browser')}` and install Chromium, or set tools.browser.program.",
             )
         from playwright.async_api import Error, async_playwright
 
@@ -147,7 +147,7 @@ class ChromiumBrowser:
                 stack.push_async_callback(browser.close)
                 context = await browser.new_context(accept_downloads=False, service_workers="block")
                 page = await context.new_page()
-                context.on("page", _close_page)
+                context.on("page", _close)
             except Error as error:
                 raise Unavailable(
                     "The browser does not start.",
@@ -162,8 +162,8 @@ class ChromiumBrowser:
         return opened
 
 
-async def _close_page(page: Page) -> None:
-    """Closes a page that another one has opened: a turn has one, and there could be others without end."""
+async def _close(page: Page) -> None:
+    """Closes a page that another one opened: a turn has one, and a page could open others without end."""
     from playwright.async_api import Error
 
     with suppress(Error):  # it has gone already
