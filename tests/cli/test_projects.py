@@ -39,3 +39,22 @@ def test_projects_tasks_and_documents_are_made_changed_shown_and_deleted(tmp_pat
     assert "No task fits." in do("tasks", "list", "--search", "milk")
     assert "Deleted" in do("projects", "delete", "Journey", "--yes")
     assert home.do("tasks", "delete", task[0]).code != 0
+
+
+def test_a_file_that_is_no_text_in_utf8_is_refused_with_its_name_and_leaves_the_document_as_it_was(
+    tmp_path: Path,
+) -> None:
+    home, plan = Home(tmp_path / "home"), tmp_path / "plan.md"
+    home.configure("http://127.0.0.1:9/v1")
+    assert home.do("projects", "add", "Trip").code == 0
+    plan.write_bytes("\ufeffCafé".encode())
+    assert home.do("projects", "write", "Trip", str(plan)).code == 0
+
+    plan.write_bytes("Café".encode("latin-1"))
+    refused = home.do("projects", "write", "Trip", str(plan))
+
+    assert (refused.code, refused.out) == (2, "")
+    assert f"{plan} is no text in UTF-8." in refused.err
+    assert "fix: Save it as UTF-8" in refused.err
+    assert "Traceback" not in refused.err
+    assert home.do("projects", "show", "Trip", "plan").out == "Café\n"

@@ -109,11 +109,15 @@ async def show(denizen: Denizen, project: str, document: str) -> None:
 @with_denizen
 async def write(denizen: Denizen, project: str, file: Path, name: str) -> None:
     """Write a Markdown FILE into a PROJECT, over the document of that name."""
-    from denizen.domain.errors import NotFound
+    from denizen.domain.errors import InvalidInput, NotFound
 
     board = denizen.projects.open_for(denizen.operator)
     found, name = await board.get_project(project), name or file.stem
-    text = await anyio.Path(file).read_text(encoding="utf-8")
+    try:
+        text = await anyio.Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        fix = f"Save it as UTF-8, such as with `iconv -f latin1 -t utf-8 {file.name}`."
+        raise InvalidInput(f"{file} is no text in UTF-8.", code="document_not_text", fix=fix) from None
     try:
         document = await board.change_document(name, found.id, text=text)
     except NotFound:
