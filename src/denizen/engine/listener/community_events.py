@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from denizen.domain.archiving import is_opted_out, is_room_opted_out
 from denizen.domain.clock import Clock
-from denizen.domain.cloud_event import CloudEvent, event_key
+from denizen.domain.cloud_event import MESSAGE, REACTION, CloudEvent, event_key
 from denizen.domain.ids import AgentName, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
@@ -26,7 +26,6 @@ from denizen.ports.channel import Channel, CommunityEvent, IncomingMessage, Reac
 ECHO_WINDOW = timedelta(seconds=10)
 """Another account's report of the same thing comes within this time."""
 MAX_REPORTS = 1000
-MESSAGE, REACTION = "message", "reaction"
 
 
 class CommunityEvents:
