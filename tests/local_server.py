@@ -23,6 +23,8 @@ class ReceivedRequest:
     path: str
     query: dict[str, str]
     headers: dict[str, str]
+    method: str = "GET"
+    body: str = ""
 
 
 @dataclass(slots=True)
@@ -51,12 +53,16 @@ class Exchange(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.local.requests.append(ReceivedRequest(parts.path, dict(parse_qsl(parts.query)), headers))
+        body = self.rfile.read(int(headers.get("content-length", 0))).decode()
+        query = dict(parse_qsl(parts.query))
+        self.local.requests.append(ReceivedRequest(parts.path, query, headers, self.command, body))
         answer = self.routes.get(parts.path)
         if answer is None:
             self.say("nothing here", status=404)
         else:
             answer(self)
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - http.server calls them so
 
     def say(
         self, body: str | bytes, *, status: int = 200, kind: str = "text/plain; charset=utf-8", **headers: str
@@ -68,7 +74,8 @@ class Exchange(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def redirect(self, location: str, *, status: int = 302) -> None:
         self.say("", status=status, Location=location)

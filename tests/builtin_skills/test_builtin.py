@@ -31,6 +31,12 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
+    "apis": {
+        Tier.HARMLESS: "list_apis",
+        Tier.LIMITED: "call_api",
+        Tier.SENSITIVE: "register_api delete_api send_to_api",
+    },
+    "feeds": {Tier.HARMLESS: "list_feeds", Tier.SENSITIVE: "subscribe_feed unsubscribe_feed"},
     "schedules": {
         Tier.HARMLESS: "list_schedules",
         Tier.LIMITED: "remove_schedule run_schedule",
@@ -119,6 +125,8 @@ TOKENS: Mapping[str, int] = {
     "server": 1600,
     "members": 450,
     "components": 300,
+    "feeds": 250,
+    "apis": 480,
     "questions": 75,
     "browser": 135,
     "mail": 450,

@@ -43,7 +43,7 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
-from denizen.app.toolsets import SkillDeps
+from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
@@ -59,6 +59,7 @@ from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
+from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -313,7 +314,7 @@ def _build_denizen(
             sandbox=adapters.sandbox,
         )
     )
-    platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
+    platforms = build_platform_services(runtime, services, channels, mirror, knowledge, build_feed_fetcher(settings))
     restart = RestartSignal()
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
@@ -332,6 +333,7 @@ def _build_denizen(
         open_archive=platforms.lookup.open,
         open_platform=PlatformActionRunner(channels, services.outbox.rooms.enter).open,
         open_reminders=platforms.reminders.open,
+        open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
         open_projects=projects.open,
         schedules=OwnSchedules(resources),
         open_questions=services.questions.open,

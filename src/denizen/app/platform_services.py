@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
+from denizen.adapters.feeds import WebFeedReader
 from denizen.app.embeddings import build_embedder
 from denizen.app.knowledge import KnowledgeSystem
 from denizen.domain.archiving import ArchivePolicy
@@ -18,11 +19,15 @@ from denizen.engine.archive.post_embedding import PostEmbedder
 from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.events.signal import Signal
+from denizen.engine.feeds.catalog import FeedCatalog
+from denizen.engine.feeds.poller import FeedPoller
 from denizen.engine.listener.listener import SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.reminders import ReminderService
+from denizen.ports.fetch import VersionFetcher
 
 
 @record(kw_only=True)
@@ -42,6 +47,8 @@ class PlatformServices:
     privacy: ArchiveRemoval
     shared_services: SharedServices
     reminders: ReminderService
+    feeds: FeedCatalog
+    feed_poller: FeedPoller
 
 
 def build_platform_services(
@@ -50,8 +57,9 @@ def build_platform_services(
     channels: ConnectedAccounts,
     mirror: ArchiveMirror,
     knowledge: KnowledgeSystem,
+    fetcher: VersionFetcher,
 ) -> PlatformServices:
-    """Builds the services of a process. What people delete leaves `knowledge` as well."""
+    """Builds the services of a process. What people delete leaves `knowledge` as well; `fetcher` is for feeds."""
     store, clock = services.store, services.clock
 
     def policy() -> ArchivePolicy:
@@ -70,6 +78,7 @@ def build_platform_services(
         members=services.members,
         zone_of=lambda agent: ZoneInfo(agent_timezone(runtime.current.agent(agent))),
     )
+    reader, changed = WebFeedReader(fetcher), Signal(channels.added)
     return PlatformServices(
         channels=channels,
         outbox=services.outbox,
@@ -89,4 +98,8 @@ def build_platform_services(
             proposals=ProposalReactions(mirror, on_withdrawn=knowledge.withdraw_learned),
         ),
         reminders=ReminderService(runtime, store, clock, channels, services.outbox),
+        feeds=FeedCatalog(store, clock, reader, changed),
+        feed_poller=FeedPoller(
+            store=store, clock=clock, reader=reader, channels=channels, outbox=services.outbox, changed=changed
+        ),
     )

@@ -54,6 +54,7 @@ from denizen.skill.context import (
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
+    OpenFeeds,
     OpenPlatform,
     OpenProjects,
     OpenQuestions,
@@ -92,6 +93,7 @@ class SkillDeps:
     open_archive: OpenArchive
     open_platform: OpenPlatform
     open_reminders: OpenReminders
+    open_feeds: OpenFeeds
     open_projects: OpenProjects
     schedules: OwnSchedules
     open_questions: OpenQuestions
@@ -137,7 +139,11 @@ def build_skill_services(
         fetcher=fetcher,
         folders=SkillFolders(
             own=lambda agent, skill: home / "agents" / agent / skill,
-            shared={"knowledge": settings.folders.knowledge, "moderation": home / "moderation"}.get,
+            shared={
+                "knowledge": settings.folders.knowledge,
+                "moderation": home / "moderation",
+                "apis": home / "apis",
+            }.get,
             snapshot=deps.library.current_folder,
         ),
         search_history=deps.recall,
@@ -150,12 +156,14 @@ def build_skill_services(
             open_platform=deps.open_platform,
             open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
             open_reminders=deps.open_reminders,
+            open_feeds=deps.open_feeds,
             open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,
         download=fetcher.download,
+        send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
         mailbox=deps.mailbox,
@@ -166,6 +174,12 @@ def build_skill_services(
             administration=deps.administration,
         ),
     )
+
+
+def build_feed_fetcher(settings: Settings) -> WebFetcher:
+    """Builds what reads feeds: those of the public web, and of the server that the operator wrote for them."""
+    section = settings.tools.get("feeds", ToolSection())
+    return WebFetcher(allow_private=list_named_servers(section.options))
 
 
 def list_named_servers(options: Mapping[str, Json]) -> list[str]:

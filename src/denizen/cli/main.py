@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "audit": "List, verify or export the log of what was done, and for whom.",
     "sources": "Manage the sources of documents: repositories, folders, web sites.",
     "schedules": "Prompts that agents get at set times: list, run, switch, add, history.",
+    "feeds": "Feeds whose items are posted in channels: list, add, remove.",
     "docs": "Search documents as agents do; update the index.",
     "gaps": "List questions that no document answers; review proposed answers.",
     "tasks": "List, add and change tasks; say something about one.",

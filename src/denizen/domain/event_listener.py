@@ -17,8 +17,8 @@ HOURLY_ACTIONS = 60
 """So often an hour a listener acts, unless it says otherwise: whoever causes events must not cause any costs."""
 RETRY_AFTER = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=30))
 """How long a delivery waits after each failure that may pass. After the last it has failed."""
-EVENT_KINDS = frozenset({PrincipalKind.LISTENER, PrincipalKind.WEBHOOK})
-"""The principals whose turns foreign text has caused."""
+EVENT_KINDS = frozenset({PrincipalKind.LISTENER, PrincipalKind.WEBHOOK, PrincipalKind.TASK_WATCHER})
+"""The principals whose turns text of others has caused: events, and tasks that changed."""
 
 
 @record(kw_only=True)

@@ -6,6 +6,7 @@ Implemented by `adapters/fetch`. Skills get it through their context and have no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
 
@@ -37,6 +38,52 @@ class DownloadedFile:
     media_type: str
     data: bytes
     truncated: bool
+
+
+@record(kw_only=True)
+class FileValidators:
+    """The marks of a version of a file (`ETag` and `Last-Modified`), for asking its server whether there is another."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+@record
+class FileVersion:
+    """The version of a file that there is now. Its status is 304, without data, for the one that was known."""
+
+    file: DownloadedFile
+    validators: FileValidators
+
+
+class VersionFetcher(Protocol):
+    """Fetches files that are there already only where they have changed."""
+
+    async def fetch_version(
+        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+    ) -> FileVersion:
+        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted."""
+        ...
+
+
+@record(kw_only=True)
+class WebRequest:
+    """One request to an API. `headers` may hold a secret; `body` is sent as it is."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: str = ""
+
+
+class RequestSender(Protocol):
+    """Sends requests of any method."""
+
+    async def send(self, request: WebRequest, *, timeout_s: float = 30.0, max_bytes: int = 500_000) -> FetchedPage:
+        """Sends the request once and returns the answer, with the checks and errors of `Fetcher.fetch`. A redirect is
+        an answer and is not followed, so that headers reach no other server.
+        """
+        ...
 
 
 class Downloader(Protocol):

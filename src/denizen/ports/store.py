@@ -35,6 +35,7 @@ from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, Tr
 from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
 from denizen.ports.events import EventRepository
+from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
 from denizen.ports.memory import MemoryRepository, VectorRepository
 from denizen.ports.projects import ProjectRepository, TaskChangeRepository
@@ -398,6 +399,8 @@ class UnitOfWork(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
+    @property
+    def feeds(self) -> FeedRepository: ...
     @property
     def projects(self) -> ProjectRepository: ...
     @property

@@ -43,7 +43,7 @@ from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import DownloadedFile, FetchedPage
+from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
@@ -68,6 +68,8 @@ from denizen.skill.services import (
     ArchiveLookup,
     CacheUsage,
     ErrorGrouping,
+    FeedAccess,
+    FollowedFeed,
     FoundTalk,
     InstanceControl,
     MemoryAccess,
@@ -110,7 +112,9 @@ __all__ = [
     "DownloadedFile",
     "Effect",
     "ErrorGrouping",
+    "FeedAccess",
     "FetchedPage",
+    "FollowedFeed",
     "FoundTalk",
     "HistoryMessage",
     "IndexedPassage",
@@ -177,6 +181,7 @@ __all__ = [
     "Unavailable",
     "UserOrder",
     "WebOrigin",
+    "WebRequest",
     "covers_question",
     "describe_reading",
     "parse_origin",

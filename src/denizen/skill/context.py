@@ -28,6 +28,7 @@ from denizen.skill.services import (
     ArchiveLookup,
     AskModel,
     Download,
+    FeedAccess,
     InstanceControl,
     MemoryAccess,
     OwnerQuestions,
@@ -38,6 +39,7 @@ from denizen.skill.services import (
     RunShell,
     ScheduleAccess,
     SearchDocuments,
+    SendRequest,
     SkillEditor,
     ToolCallLog,
 )
@@ -169,6 +171,12 @@ class OpenQuestions(Protocol):
     def __call__(self, scope: CallScope) -> OwnerQuestions | None: ...
 
 
+class OpenFeeds(Protocol):
+    """Returns the feeds for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> FeedAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -215,6 +223,7 @@ class ScopedServices:
     open_platform: OpenPlatform = _nothing
     open_shell: OpenShell = _nothing
     open_reminders: OpenReminders = _nothing
+    open_feeds: OpenFeeds = _nothing
     open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
@@ -242,6 +251,7 @@ class SkillServices:
     scoped: ScopedServices = ScopedServices()
     search_documents: SearchDocuments = no_documents
     download: Download | None = None
+    send_request: SendRequest | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
     mailbox: Mailbox | None = None
@@ -353,6 +363,11 @@ class ToolContext:
         return self._services.download
 
     @property
+    def send_request(self) -> SendRequest | None:
+        """Sends requests to APIs; for built-in skills only."""
+        return self._services.send_request
+
+    @property
     def run_program(self) -> RunProgram | None:
         """Runs programs of this machine."""
         return self._services.run_program
@@ -409,7 +424,7 @@ class ToolContext:
         """The read-only shell over what this agent may look into."""
         return self._services.scoped.open_shell(self._scope)
 
-    # Acting on the platform, reminders, and Denizen itself.
+    # Acting on the platform, reminders, feeds, and Denizen itself.
 
     @cached_property
     def platform(self) -> PlatformActions | None:
@@ -435,6 +450,11 @@ class ToolContext:
     def questions(self) -> OwnerQuestions | None:
         """The inbox of questions to the owner."""
         return self._services.scoped.open_questions(self._scope)
+
+    @cached_property
+    def feeds(self) -> FeedAccess | None:
+        """The feeds that channels of this server follow."""
+        return self._services.scoped.open_feeds(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

@@ -78,12 +78,13 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
         scoped,
         open_platform=_nothing,
         open_reminders=_nothing,
+        open_feeds=_nothing,
         open_schedules=_nothing,
         open_questions=_nothing,
         open_projects=_nothing,
         open_shell=_nothing,
     )
-    services = replace(services, scoped=scoped, owner=OwnerServices(), browser=None, mailbox=None)
+    services = replace(services, scoped=scoped, owner=OwnerServices(), send_request=None, browser=None, mailbox=None)
     if SkillPermission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if SkillPermission.TOOLS not in granted:

@@ -1,8 +1,8 @@
 """The services that a tool can use beyond its own call, as protocols and records.
 
 Programs, downloads, a model, the read-only shell, documents, the archive of messages, memory, the log of past tool
-calls, reminders, actions on the platform, the owner's skills, and Denizen itself. Each is None in a context where the
-skill has no permission for it, or where there is none. The composition root passes in what implements them.
+calls, reminders, feeds, actions on the platform, the owner's skills, and Denizen itself. Each is None in a context
+where the skill has no permission for it, or where there is none. The composition root passes in what implements them.
 
 What a tool gets is limited to what the asker and everybody who reads the answer may see, at the moment of the call. A
 thing that may not be seen and a thing that does not exist raise the same NotFound.
@@ -31,7 +31,7 @@ from denizen.domain.project import (
 )
 from denizen.domain.record import record
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import DownloadedFile
+from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 
@@ -43,6 +43,14 @@ class Download(Protocol):
         """Returns the file. Raises NotAllowed, InvalidInput, NotFound or Unavailable; a tool that does not catch them
         returns them as its error.
         """
+        ...
+
+
+class SendRequest(Protocol):
+    """Sends one request of any method to an API (`ports/fetch`): private addresses are out of reach."""
+
+    async def __call__(self, request: WebRequest, *, timeout_s: float = 30.0, max_bytes: int = 500_000) -> FetchedPage:
+        """Returns the answer; redirects are not followed. Raises as `Fetch` does."""
         ...
 
 
@@ -487,6 +495,36 @@ class ReminderAccess(Protocol):
 
     async def cancel(self, reminder_id: str) -> None:
         """Removes a reminder. Raises NotFound."""
+        ...
+
+
+@record
+class FollowedFeed:
+    """A feed whose new items are posted in a channel. `problem` says why it could not be read the last time."""
+
+    id: str
+    title: str
+    url: str
+    channel: str
+    format: str
+    problem: str = ""
+
+
+class FeedAccess(Protocol):
+    """The feeds of this server at places where the asker may write. Titles and addresses come from strangers."""
+
+    async def subscribe(self, url: str, *, channel: str = "", format: str = "embed") -> FollowedFeed:  # noqa: A002
+        """Follows a feed in a channel, or here. Items that it has now are not posted.
+
+        Raises NotAllowed where the asker or the account may not write, NotFound for a channel, Conflict where it is
+        followed already, LimitExceeded, InvalidInput for what is no feed, and what `Fetch` raises.
+        """
+        ...
+
+    async def list(self) -> Sequence[FollowedFeed]: ...
+
+    async def unsubscribe(self, feed: str) -> None:
+        """Ends a subscription by its id. Raises NotFound."""
         ...
 
 

@@ -121,6 +121,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
         search_documents=_end_check,
         call_tool=_end_check,
         download=_end_check,
+        send_request=_end_check,
         run_program=_end_check,
         ask_model=_end_check,
         scoped=ScopedServices(
@@ -130,6 +131,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
             open_call_log=_end_check,
             open_shell=_end_check,
             open_reminders=_end_check,
+            open_feeds=_end_check,
             open_projects=_end_check,
             open_schedules=_end_check,
         ),

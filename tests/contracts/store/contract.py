@@ -15,6 +15,7 @@ from tests.contracts.store.conversations import ConversationContract, SummaryCon
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
 from tests.contracts.store.events import EventContract
+from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
 from tests.contracts.store.knowledge import AnswerContract, DocumentContract, ProposalContract, SourceContract
 from tests.contracts.store.memories import MemoriesContract, PostEmbeddingContract
@@ -56,6 +57,7 @@ class StoreContract(
     AnswerContract,
     ProposalContract,
     ReminderContract,
+    FeedContract,
     ProjectContract,
     EventContract,
     DelegationContract,

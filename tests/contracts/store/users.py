@@ -255,6 +255,7 @@ def make_row(table: sa.Table, who: str, number: int) -> dict[str, Any]:
         "allowlist.allowed_by": key,
         "events.actor": key,
         "schedule_runs.asked_by": key,
+        "feeds.subscriber": key,
         "messages.conversation_id": f"{who} conversations.id",
         "projects.audience": f"person:{key}",
         **{f"{each}.author": key for each in ("projects", "tasks", "task_comments", "project_documents")},

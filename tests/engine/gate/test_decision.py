@@ -10,6 +10,7 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
@@ -53,6 +54,17 @@ async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time()
     for _ in range(3):
         assert (await gate_fixture.about(spec(tier=Tier.DANGEROUS), q="x")).decided_by == "observer"
     assert gate_fixture.asked == 4
+
+
+@pytest.mark.parametrize("kind", [PrincipalKind.WEBHOOK, PrincipalKind.LISTENER, PrincipalKind.TASK_WATCHER])
+async def test_what_text_of_others_has_caused_is_sensitive_only_with_an_owners_yes(kind: PrincipalKind) -> None:
+    gate_fixture = GateFixture([verdict("approve")])
+    for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
+        caused = scope(Principal(kind, "tasks", "tasks"))
+        told = await gate_fixture.about(spec(tier=tier), at=caused)
+        assert (told.decision, told.decided_by) == (Decision.ASK, "event")
+        assert told.rule is not None
+        assert told.rule.role == "owner"
 
 
 @pytest.mark.proves("TW8", "T-approval-discord")

@@ -12,7 +12,7 @@ import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
-from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage
+from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage, FileValidators, FileVersion, WebRequest
 
 if TYPE_CHECKING:
     import httpcore2
@@ -55,6 +55,8 @@ class WebFetcher:
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> FetchedPage:
         """Implements the port. Faults that may pass (network, 408, 429, 5xx) are retried while there is time."""
+        if headers:
+            self._check_headers(headers, url)
         with anyio.move_on_after(timeout_s):
             return (await self._fetch(url, max_bytes, headers=headers)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
@@ -66,6 +68,32 @@ class WebFetcher:
             got = answer.fetched
             return DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
+
+    async def fetch_version(
+        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+    ) -> FileVersion:
+        """Implements the port; retries as `fetch` does. What cannot stand in a header is not asked for."""
+        asked = {"accept": accept, "if-none-match": known.etag, "if-modified-since": known.last_modified}
+        headers = {name: text for name, text in asked.items() if _HEADER_VALUE.fullmatch(text)}
+        with anyio.move_on_after(timeout_s):
+            answer = await self._fetch(url, max_bytes, raw=True, headers=headers)
+            got = answer.fetched
+            file = DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
+            return FileVersion(file, answer.validators)
+        raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
+
+    async def send(self, request: WebRequest, *, timeout_s: float = 30.0, max_bytes: int = 500_000) -> FetchedPage:
+        """Implements `ports.fetch.RequestSender`. Nothing is tried again: the server may have done it."""
+        import httpcore2
+
+        from denizen.adapters.fetch.http import CheckedNetwork, resolve_with_system, send_once
+
+        _check_form(request.headers)
+        plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
+        with anyio.move_on_after(timeout_s):
+            return await send_once(request, network, self._ssl_context or system_tls_context(), max_bytes=max_bytes)
+        raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
 
     async def check(self, host: str, port: int) -> tuple[str, ...]:
         """Returns the addresses of the host, for a program that connects itself. Raises what `fetch` would raise about
@@ -82,37 +110,28 @@ class WebFetcher:
     async def aclose(self) -> None:
         """Does nothing: each fetch closes what it opened."""
 
-    def _check_headers(self, headers: Mapping[str, str], host: str, port: int) -> None:
+    def _check_headers(self, headers: Mapping[str, str], url: str) -> None:
         """Raises NotAllowed or InvalidInput. The error does not repeat the headers: they may be secret."""
+        from denizen.adapters.fetch.http import get_port, parse_url
+
+        target = parse_url(url)
+        host, port = target.host, get_port(target)
         if not self._trusted.names(host, port):
             raise NotAllowed(
                 f"headers may not be sent to {host}:{port}",
                 code="headers_refused",
                 fix="headers go only to a server whose address is in the settings of the skill",
             )
-        if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
-            raise InvalidInput(
-                "a header has a plain name and one line of plain characters",
-                code="bad_header",
-                fix="look for a line break or a space at the end of a key",
-            )
+        _check_form(headers)
 
     async def _fetch(
         self, url: str, max_bytes: int, *, raw: bool = False, headers: Mapping[str, str] = NO_HEADERS
     ) -> FetchResponse:
         import httpcore2
 
-        from denizen.adapters.fetch.http import (
-            CheckedNetwork,
-            follow_redirects,
-            get_port,
-            parse_url,
-            resolve_with_system,
-        )
+        from denizen.adapters.fetch.http import CheckedNetwork, follow_redirects, parse_url, resolve_with_system
 
         target = parse_url(url)
-        if headers:
-            self._check_headers(headers, target.host, get_port(target))
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
         # Only here, so that a process that fetches nothing reads no certificates.
@@ -131,6 +150,16 @@ class WebFetcher:
                     return answer
             await anyio.sleep(wait_s)
         return await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+
+
+def _check_form(headers: Mapping[str, str]) -> None:
+    """Raises InvalidInput for what would not be one header."""
+    if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
+        raise InvalidInput(
+            "a header has a plain name and one line of plain characters",
+            code="bad_header",
+            fix="look for a line break or a space at the end of a key",
+        )
 
 
 @cache

@@ -27,7 +27,7 @@ from denizen import __version__
 from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.record import record
-from denizen.ports.fetch import NO_HEADERS, FetchedPage
+from denizen.ports.fetch import NO_HEADERS, FetchedPage, FileValidators, WebRequest
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -201,12 +201,13 @@ _HEADERS = {
 @record
 class FetchResponse:
     """A fetched page. `retry_after_s` is the server's Retry-After header, if it was given in seconds; `data` is the
-    body where bytes were asked for.
+    body where bytes were asked for, `validators` those of the file.
     """
 
     fetched: FetchedPage
     retry_after_s: float = 0.0
     data: bytes = b""
+    validators: FileValidators = FileValidators()
 
 
 def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
@@ -274,6 +275,18 @@ async def follow_redirects(
     raise Unavailable(f"{url.host} redirects more than {MAX_REDIRECTS} times", code="too_many_redirects")
 
 
+async def send_once(
+    request: WebRequest, network: httpcore2.AsyncNetworkBackend, ssl_context: ssl.SSLContext, *, max_bytes: int
+) -> FetchedPage:
+    """Sends the request and returns the answer, a redirect too. Raises as `follow_redirects` does."""
+    url, body = parse_url(request.url), request.body.encode()
+    async with (
+        httpcore2.AsyncConnectionPool(ssl_context, network_backend=network) as pool,
+        _open_response(pool, url, max_bytes, request.headers, method=request.method, body=body) as response,
+    ):
+        return (await _read(url, response, max_bytes, raw=False)).fetched
+
+
 class _Body(httpx2.AsyncByteStream):
     """The bytes as they come over the wire, cut at a limit: a huge body could unpack to nothing."""
 
@@ -291,15 +304,21 @@ class _Body(httpx2.AsyncByteStream):
 
 @asynccontextmanager
 async def _open_response(
-    pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, max_bytes: int, headers: Mapping[str, str]
+    pool: httpcore2.AsyncConnectionPool,
+    url: httpx2.URL,
+    max_bytes: int,
+    headers: Mapping[str, str],
+    *,
+    method: str = "GET",
+    body: bytes = b"",
 ) -> AsyncGenerator[httpx2.Response]:
-    """Sends one GET and gives the response, its body not read yet. Faults of the network become Unavailable, also
+    """Sends one request and gives the response, its body not read yet. Faults of the network become Unavailable, also
     while the caller reads.
     """
-    request = httpx2.Request("GET", url, headers={**_HEADERS, **headers})
+    request = httpx2.Request(method, url, headers={**_HEADERS, **headers}, content=body or None)
     target = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     try:
-        async with pool.stream("GET", target, headers=request.headers.raw) as answer:
+        async with pool.stream(method, target, headers=request.headers.raw, content=body or None) as answer:
             yield httpx2.Response(answer.status, headers=answer.headers, stream=_Body(answer, max_bytes))
     except (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError) as error:
         if _is_tls_fault(error):
@@ -337,7 +356,10 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, r
         truncated=truncated,
     )
     wait_s = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
-    return FetchResponse(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"")
+    validators = FileValidators(
+        etag=response.headers.get("etag", ""), last_modified=response.headers.get("last-modified", "")
+    )
+    return FetchResponse(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"", validators=validators)
 
 
 def _is_tls_fault(error: BaseException) -> bool:

@@ -22,6 +22,7 @@ from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
 from denizen.adapters.store.events import SqlEvents
+from denizen.adapters.store.feeds import SqlFeeds
 from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages, SqlSummaries
@@ -87,6 +88,7 @@ class SqlUnitOfWork:
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
+    feeds = _bind(SqlFeeds)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
     schedules = _bind(SqlSchedules)

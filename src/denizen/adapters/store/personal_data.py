@@ -22,6 +22,7 @@ from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.conversations import conversations, sessions
 from denizen.adapters.store.delegations import delegations
 from denizen.adapters.store.events import events
+from denizen.adapters.store.feeds import feeds
 from denizen.adapters.store.inbox import allowlist, claims
 from denizen.adapters.store.memories import SqlMemories, memories
 from denizen.adapters.store.messages import messages, summaries
@@ -102,6 +103,7 @@ MENTIONED: Mapping[sa.Table, Mapping[sa.Column[Any], str]] = {
     **{table: {table.c.author: FORGOTTEN} for table in (projects, tasks, task_comments, project_documents)},
     schedule_runs: {schedule_runs.c.asked_by: FORGOTTEN},
     events: {events.c.actor: FORGOTTEN},
+    feeds: {feeds.c.subscriber: FORGOTTEN},
     side_requests: {side_requests.c.principal: FORGOTTEN},
     usage_reports: {usage_reports.c.principal: FORGOTTEN},
     usage_days: {usage_days.c.principal: FORGOTTEN},
@@ -118,6 +120,7 @@ IMPERSONAL: Mapping[str, str] = {
     "config_generations": "digests",
     "documents": "read from sources",
     "event_deliveries": "of listeners",
+    "feed_items": "of feeds",
     "follows": "platforms only",
     "index_progress": "of the index",
     "opt_outs": "platforms only",
@@ -148,6 +151,7 @@ MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "settings": {user_settings: OWNED[user_settings]},
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
     "events": {events: events.c.actor == _KEY},
+    "feeds": {feeds: feeds.c.subscriber == _KEY},
     "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
     "projects and tasks": {
         table: table.c.author == _KEY for table in (projects, tasks, task_comments, project_documents)

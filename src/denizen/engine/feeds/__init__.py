@@ -1,0 +1,1 @@
+"""Feeds that channels follow. `catalog` subscribes and lists, `access` does so for a call, `poller` reads and posts."""
