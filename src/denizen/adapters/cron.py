@@ -43,7 +43,7 @@ def is_cron(text: str) -> bool:
 
 @record
 class CronFault:
-    """What is wrong with an expression: the part of it, a sentence about that part, and the remedy."""
+    """A fault of an expression: the part that is wrong, a sentence about that part, and the remedy."""
 
     part: str
     message: str

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.cloud_event import CloudEvent
     from denizen.domain.event_listener import EventDelivery
-    from denizen.domain.json import JsonObject
 
 
 @click.group()
@@ -63,9 +62,18 @@ async def show(denizen: Denizen, key: str) -> None:
 @with_denizen
 async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -> None:
     """Emit an event of the type denizen.emitted.NAME. A server that runs delivers it."""
+    from denizen.adapters.webhooks import read_body
+    from denizen.domain.errors import InvalidInput
     from denizen.engine.event_bus.log import Emission
 
-    emission = Emission(name=name, subject=subject, data=_read_object(data), key=key)
+    fix = """Write an object, such as --data '{"dish": "soup"}'."""
+    try:
+        content = read_body(data.encode(errors="surrogatepass"))
+    except InvalidInput:
+        raise InvalidInput("What follows --data is not valid JSON.", code="json_invalid", fix=fix) from None
+    if data.strip() and not data.lstrip().startswith("{"):
+        raise InvalidInput("What follows --data is no object.", code="json_invalid", fix=fix)
+    emission = Emission(name=name, subject=subject, data=content, key=key)
     event = await denizen.events.log.emit(denizen.operator, emission)
     _, deliveries = await denizen.events.log.get(event.key)
     echo(f"Emitted {event.key} ({event.type}) for {len(deliveries)} listener{'' if len(deliveries) == 1 else 's'}.")
@@ -89,20 +97,6 @@ async def replay(denizen: Denizen, delivery: str) -> None:
     """Try a delivery that failed or was skipped once more. A server that runs does it."""
     await denizen.events.log.replay(delivery)
     echo(f"Waiting to be tried: {delivery}.")
-
-
-def _read_object(text: str) -> JsonObject:
-    from denizen.adapters.webhooks import read_body
-    from denizen.domain.errors import InvalidInput
-
-    fix = """Write an object, such as --data '{"dish": "soup"}'."""
-    try:
-        data = read_body(text.encode(errors="surrogatepass"))
-    except InvalidInput:
-        raise InvalidInput("What follows --data is not valid JSON.", code="json_invalid", fix=fix) from None
-    if text.strip() and not text.lstrip().startswith("{"):
-        raise InvalidInput("What follows --data is no object.", code="json_invalid", fix=fix)
-    return data
 
 
 def _format_event(event: CloudEvent) -> str:

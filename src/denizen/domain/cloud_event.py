@@ -23,7 +23,7 @@ MESSAGE, REACTION = "message", "reaction"
 JOIN, LEAVE = "member.join", "member.leave"
 ROLE, CHANNEL, THREAD = "role.change", "channel.change", "thread.change"
 COMMUNITY_KINDS = (MESSAGE, REACTION, JOIN, LEAVE, ROLE, CHANNEL, THREAD)
-"""What happens in communities; behind the name of the platform these are types of events."""
+"""The kinds of events in communities; behind the name of the platform these are types."""
 EMITTED = "denizen.emitted."
 """Begins the types of events that are emitted here."""
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
