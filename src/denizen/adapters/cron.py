@@ -36,11 +36,6 @@ _LONGEST_JUMP = timedelta(hours=3)
 """No clock is put back or forward by more, but once in a century by a day."""
 
 
-def is_cron(text: str) -> bool:
-    """Whether it is a cron expression that comes true some day."""
-    return find_cron_fault(text) is None
-
-
 @record
 class CronFault:
     """A fault of an expression: the part that is wrong, a sentence about that part, and the remedy."""
