@@ -54,6 +54,7 @@ def test_looking_while_the_hour_comes_a_second_time_finds_the_next_day() -> None
     assert next(CroniterTimes().list_after("30 2 * * *", BERLIN, second)).astimezone(UTC).day == 26
 
 
+@pytest.mark.proves("TW10")
 def test_the_hour_is_that_of_the_zone_in_summer_and_in_winter() -> None:
     times = CroniterTimes().list_after("0 9 1 * *", BERLIN, datetime(2026, 1, 15, tzinfo=UTC))
     assert [time.hour for time in islice(times, 11)] == [8, 8, 7, 7, 7, 7, 7, 7, 7, 8, 8]

@@ -63,7 +63,10 @@ def test_an_agent_uses_a_page_as_people_do_and_it_is_gone_with_the_turn(home: Ho
             ModelAnswer(text="There is no page."),
         )
         with home.serve() as server:
-            assert get_completion_text(server.ask("What does tea cost?", key="k1")).startswith("It costs 3.")
+            answered = server.ask("What does tea cost?", key="k1")
+            assert get_completion_text(answered) == "It costs 3."
+            [picture] = answered.body["choices"][0]["message"]["images"]
+            assert picture["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
             results = [
                 message["content"] for message in provider.server.bodies[-1]["messages"] if message["role"] == "tool"
             ]

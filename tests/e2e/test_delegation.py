@@ -7,11 +7,14 @@ import re
 import signal
 from contextlib import closing
 
+import anyio
 import pytest
 
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall, RecordedRequest
 from denizen.testing.model_wire import JsonBody
+from denizen_sdk import DenizenClient
+from denizen_sdk.chats import NewChat
 from tests.e2e.home import Home
 from tests.e2e.home import get_completion_text as said
 from tests.e2e.provider import Provider
@@ -46,7 +49,7 @@ def list_tools(asked: RecordedRequest) -> set[str]:
 META = {"delegate", "task_status", "cancel_task"}
 
 
-@pytest.mark.proves("T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V35-sub-agent")
+@pytest.mark.proves("T-delegate", "T-delegate-depth", "T-tool-delegate", "T-tool-task-status", "V35-sub-agent")
 def test_an_agent_runs_another_by_name_with_its_own_tools_and_that_one_runs_no_other(
     home: Home, provider: Provider
 ) -> None:
@@ -92,6 +95,30 @@ def test_agents_have_the_tools_to_delegate_only_where_the_configuration_lists_so
     refused = home.do("config", "check")
     assert "agents.denizen.delegates_to" in refused.out + refused.err
     assert "there is no agent 'bop'" in refused.out + refused.err
+
+
+@pytest.mark.proves("T6-meta")
+def test_a_chat_about_the_administration_has_the_tool_of_the_configuration_where_an_agent_lists_it(
+    home: Home, provider: Provider
+) -> None:
+    config = CONFIG.format(url=provider.server.openai_url)
+    home.write(config.replace("{delegates_to: [bob]}", '{delegates_to: [bob], tools: ["*", admin]}'))
+    provider.script(
+        ModelAnswer(calls=[ModelCall("admin", {"action": "get_config", "section": "default_agent"})]),
+        ModelAnswer(text="It is denizen."),
+    )
+
+    async def ask(url: str) -> None:
+        async with DenizenClient(url, "") as client:
+            await client.create_chat(NewChat(id="own", mode="admin"))
+            await client.change_chat("own", title="Settings")
+            assert [event async for event in client.send_to_chat("own", "Which is the default?")]
+
+    with home.serve() as server:
+        anyio.run(ask, server.url)
+    asked, told = provider.requests
+    assert "admin" in list_tools(asked) and not META & list_tools(asked)
+    assert "denizen" in str(told.body["messages"][-1])
 
 
 @pytest.mark.proves("TW15")

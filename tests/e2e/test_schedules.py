@@ -11,8 +11,9 @@ from anyio import to_thread
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.deployment import wait_until_reached
 from tests.e2e.discord import DiscordDeployment
-from tests.e2e.home import Home
+from tests.e2e.home import Home, Server
 from tests.e2e.provider import Provider
+from tests.e2e.records import read_turns
 from tests.timing import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -160,6 +161,37 @@ gate: {rules: [{tool: add_schedule, action: approve}, {tool: switch_schedule, ac
         await deployment.until(lambda: deployment.said()[3:] == ["Tea!", "Tea!"])
         assert "Removed." in await ask("remove_schedule", name="tea")
         assert "tea" not in deployment.home.config.read_text()
+
+
+@pytest.mark.proves("T27", "T30", "T33", "T-http-cron")
+def test_a_run_over_http_is_done_by_its_agent_whose_next_task_a_hook_knows(home: Home, provider: Provider) -> None:
+    rest = """\
+  bob: {}
+default_agent: denizen
+schedules:
+  sums:
+    cron: "0 0 1 1 *"
+    prompt: Tell the sum.
+    agent: bob
+    hooks: {before_run: {tool: calculator, args: {expression: "{{next_task}}"}}}
+"""
+    home.configure(provider.server.openai_url)
+    home.write(home.config.read_text().replace("  denizen: {}\n", f"  denizen: {{}}\n{rest}"))
+    folder = home.folder / "agents" / "bob"
+    folder.mkdir(parents=True)
+    (folder / "next_task.md").write_text("40 + 2\n", encoding="utf-8")
+    provider.script(ModelAnswer(text="It is 42."))
+
+    def list_outcomes(server: Server) -> list[str]:
+        return [run["outcome"] for run in server.get("/api/schedules/sums/runs").body]
+
+    with home.serve() as server:
+        assert server.post("/api/schedules/sums/run").status == 202
+        wait_until(lambda: list_outcomes(server) == ["done"])
+    [(turn, _)] = read_turns(home.store_url)
+    assert (turn.agent, turn.result.reply) == ("bob", "It is 42.")
+    [asked] = provider.server.bodies
+    assert "\n42\n</untrusted>" in asked["messages"][-1]["content"][0]["text"]
 
 
 def test_schedules_are_added_switched_run_and_seen_by_commands(home: Home, provider: Provider) -> None:

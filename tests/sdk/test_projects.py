@@ -61,6 +61,7 @@ async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_d
         task = await ada.create_task("Fix it", project="Site", tags=["Bug", "#web"], status="blocked", assignee="Bo")
         assert (task.tags, task.status, task.project_id) == (("bug", "web"), "blocked", project.id)
         other = await ada.create_task("Else", key="k")
+        assert [each.id for each in await ada.find_tasks(tags=["x", "bug"])] == [task.id]
         assert await ada.create_task("Else", key="k") == other
         assert await ada.change_task(task.id, status="done", tags=[]) == await get(ada, task.id)
         said = await ada.comment_on_task(task.id, "Well done.", key="c")
@@ -72,6 +73,9 @@ async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_d
         assert [each.id for each in await ada.find_tasks(search="ELSE", author="ada")] == [other.id]
         assert await ada.find_tasks(project="Site", tags=["bug"]) == []
         assert len(await ada.find_tasks(updated_after="yesterday", limit=1)) == 1
+        web.clock.advance(hours=48)
+        assert await ada.find_tasks(updated_after="yesterday") == []
+        assert [each.id for each in await ada.find_tasks(project="Site")] == [task.id]
 
         document = await ada.create_document("Site", "Plan", "# One")
         assert await status_of(ada.create_document("Site", "Plan", "again")) == 409
@@ -79,6 +83,7 @@ async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_d
         assert [each.text for each in await ada.list_project_documents("Site")] == ["# Two"]
         assert (await ada.get_document("Site", document.id)).name == "Plans"
         await ada.delete_document("Site", "Plans")
+        assert await ada.list_project_documents("Site") == []
         await ada.delete_task(other.id)
         await ada.delete_project("Site")
         assert [await status_of(ada.get_task(each)) for each in (task.id, other.id)] == [404, 404]

@@ -6,6 +6,7 @@ import pytest
 
 from denizen.adapters.discord.gateway.community_events import CHANNEL, JOIN, LEAVE, ROLE, THREAD
 from denizen.ports.channel import CommunityEvent
+from denizen.testing.discord.state.changes import ChannelChanged, RoleChanged, ThreadChanged
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
 
 pytestmark = pytest.mark.anyio
@@ -48,6 +49,46 @@ async def test_members_roles_channels_and_threads_are_told_of_to_who_waits_for_t
         (LEAVE, None, str(cem.id)),
     ]
     assert events[0].id and events[-1].id and events[0].id != events[-1].id
+
+
+@pytest.mark.proves("V30-discord")
+async def test_what_is_renamed_archived_taken_or_deleted_is_told_of(sim: AccountFixture) -> None:
+    role, channel = sim.guild.add_role("Sailor"), sim.guild.add_channel("harbour")
+    thread, cem = sim.world.open_thread(sim.ana, sim.general, "Moorings"), sim.world.add_person("Cem")
+    heard = RecordingListener()
+    heard.awaited = frozenset({JOIN, ROLE, CHANNEL, THREAD})
+    async with running(sim, heard):
+        tell = sim.world.store.tell
+        sim.guild.join(cem, [role])
+        await hear(heard, 1)
+        sim.guild.set_roles(cem, [])
+        role.name, channel.name, thread.name = "Captain", "haven", "Anchors"
+        await hear(heard, 2)
+        tell(RoleChanged(sim.guild, role, "updated"))
+        tell(ChannelChanged(channel, "updated"))
+        tell(ThreadChanged(thread, "updated"))
+        await hear(heard, 5)
+        sim.world.archive(sim.ana, thread)
+        await hear(heard, 6)
+        sim.world.archive(sim.ana, thread, archived=False)
+        await hear(heard, 7)
+        del sim.guild.roles[role.id]
+        tell(RoleChanged(sim.guild, role, "deleted"))
+        sim.world.delete_channel(thread)
+        sim.world.delete_channel(channel)
+        _, *events = await hear(heard, 10)
+    told = [(each.kind, each.data.get("change"), each.subject) for each in events]
+    assert told == [
+        (ROLE, "taken", str(role.id)),
+        (ROLE, "renamed", str(role.id)),
+        (CHANNEL, "renamed", str(channel.id)),
+        (THREAD, "renamed", str(thread.id)),
+        (THREAD, "archived", str(thread.id)),
+        (THREAD, "reopened", str(thread.id)),
+        (ROLE, "deleted", str(role.id)),
+        (THREAD, "deleted", str(thread.id)),
+        (CHANNEL, "deleted", str(channel.id)),
+    ]
 
 
 async def test_what_nobody_waits_for_is_not_told(sim: AccountFixture) -> None:

@@ -35,12 +35,14 @@ def test_there_are_no_schedules_until_some_are_listed(home: Home) -> None:
     assert list(home.load(write("cron: '@daily'\nprompt: News?")).schedules) == ["news"]
 
 
+@pytest.mark.proves("T27")
 def test_a_schedule_needs_its_times_and_its_prompt_only(home: Home) -> None:
     assert home.load(write("cron: 0 9 * * *\nprompt: News?")).schedules["news"] == Schedule(
         name="news", cron="0 9 * * *", zone="UTC", prompt="News?", agent=home.load("").default_agent
     )
 
 
+@pytest.mark.proves("T27")
 def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
     text = write(
         "cron: 0 9 * * mon-fri\nzone: Europe/Berlin\nprompt: News?\nagent: denizen\nsession: diary\nnew_session: true\n"
@@ -64,6 +66,7 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
     )
 
 
+@pytest.mark.proves("TW10")
 def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -> None:
     agent = "agents: {denizen: {timestamps: {enabled: true, zone: Asia/Tokyo}}}\n"
     assert home.load(agent + write("cron: '@daily'\nprompt: x")).schedules["news"].zone == "Asia/Tokyo"
@@ -92,6 +95,7 @@ def test_what_cannot_run_is_refused_with_line_and_reason(home: Home, lines: str,
     assert (problem["line"], message in str(problem)) == (line, True), problem
 
 
+@pytest.mark.proves("T27")
 def test_a_message_to_the_owner_needs_an_owner(home: Home) -> None:
     text = write("prompt: x\ncron: '@daily'\ndelivery: discord-dm")
     assert "nobody is the owner" in refuse(home, text + DISCORD)["message"]

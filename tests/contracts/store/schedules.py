@@ -63,6 +63,7 @@ class ScheduleContract:
             await work.schedules.set_status("a", RunStatus.FAILED, note="no channel")
             assert await work.schedules.list_runs() == [replace(run, status=RunStatus.FAILED, note="no channel")]
 
+    @pytest.mark.proves("TW10")
     async def test_runs_are_listed_by_schedule_by_status_and_the_newest_of_each(self, store: Store) -> None:
         done, missed = make_run("a", 1, RunStatus.STARTED), make_run("b", 2, RunStatus.MISSED)
         waiting, other = make_run("c", 3), make_run("d", 1, schedule="other")

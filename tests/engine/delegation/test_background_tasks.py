@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 
 import anyio
@@ -62,7 +63,7 @@ async def test_a_task_in_the_background_is_answered_at_once_and_its_result_is_re
     async with open_agents(ada, bob) as engine:
         assert (await engine.say("go")).reply == "started"
         task = await await_state(engine, TaskState.RUNNING)
-        assert len(task.id) == len("task_") + 8
+        assert re.fullmatch("task_[0-9a-f]{8}", task.id)
         assert last_result(ada).text.startswith(f"{task.id}: bob works on it.")
         ada.script(ask_status(), DONE)
         await engine.say("how far?")

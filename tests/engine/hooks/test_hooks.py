@@ -96,7 +96,7 @@ def question(request: ModelRequest) -> str:
 # --- which, in what order, with what ----------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("T21")
+@pytest.mark.proves("T20", "T21")
 async def test_hooks_run_in_order_around_a_turn_with_tools_that_the_agent_has_not() -> None:
     model, tools = ScriptedModel(ScriptedReply("yes")), ToolsetFixture()
     agent = hooked(hook("one"), hook("two"), after=[hook("three"), hook("four", tool="write")])
@@ -111,6 +111,7 @@ async def test_hooks_run_in_order_around_a_turn_with_tools_that_the_agent_has_no
     assert question(model.requests[0]) == "hello", "what hooks put out is for a schedule only"
 
 
+@pytest.mark.proves("T5")
 async def test_the_hooks_of_the_agent_run_before_those_of_the_trigger() -> None:
     tools, model = ToolsetFixture(), ScriptedModel(otherwise=ScriptedReply("yes"))
     agent = hooked(hook("own before"), after=[hook("own after")])
@@ -157,6 +158,7 @@ async def test_variables_are_filled_in_and_what_fails_is_logged_and_stops_nothin
     assert "There is no tool 'no_such_tool'" in told[0]["why"] and done.turn_id in told[0]["fix"]
 
 
+@pytest.mark.proves("T24")
 async def test_the_response_is_known_after_a_turn_and_not_before_it() -> None:
     tools = ToolsetFixture()
     agent = hooked(hook("{{response}}"), after=[hook("{{response}}")])
@@ -228,6 +230,7 @@ async def test_an_expression_that_backtracks_without_end_skips_nothing(
 # --- the prompt -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T25")
 async def test_only_a_schedule_reads_what_hooks_put_out_divided_by_a_rule_in_front_of_its_prompt() -> None:
     tools = tools_with(one="3 new", two="  ", three="4 old")
     agent = hooked(hook("one"), hook("two"), hook("broken"), hook("three"))

@@ -143,12 +143,14 @@ async def test_a_schedule_runs_at_its_time_and_not_before() -> None:
         assert (asked.text, answered.text) == ("What is new?", "Nothing.")
 
 
+@pytest.mark.proves("T27")
 async def test_the_session_is_that_of_the_schedule_or_one_that_it_shares() -> None:
     assert session_place(HOURLY).thread == "cron:news"
     shared = replace(HOURLY, conduct=ScheduleConduct(session="diary"))
     assert session_place(shared) == session_place(replace(shared, name="other"))
 
 
+@pytest.mark.proves("T27", "T29")
 async def test_runs_go_on_in_one_session_unless_each_has_a_new_one() -> None:
     fresh = replace(HOURLY, name="fresh", conduct=ScheduleConduct(new_session=True))
     async with open_process(HOURLY, fresh) as server:
@@ -196,6 +198,7 @@ async def test_the_schedule_of_a_person_keeps_its_session_and_history_through_ch
         assert len(await server.engine.session(session_place(OF_SEVEN))) == 4
 
 
+@pytest.mark.proves("T27")
 async def test_a_run_has_the_model_of_its_schedule() -> None:
     async with open_process(replace(HOURLY, conduct=ScheduleConduct(model="balanced"))) as server:
         await server.pass_time(hours=1)
@@ -324,6 +327,7 @@ async def test_times_without_a_server_are_missed_or_made_up_for_once(
         assert await second.outcomes() == [outcome, "done"]
 
 
+@pytest.mark.proves("T27")
 async def test_a_schedule_that_is_off_does_not_run_nor_miss_anything() -> None:
     off = replace(HOURLY, enabled=False)
     async with open_process(off) as server:
@@ -334,7 +338,7 @@ async def test_a_schedule_that_is_off_does_not_run_nor_miss_anything() -> None:
         assert await server.outcomes() == ["done"]
 
 
-@pytest.mark.proves("T1-automation")
+@pytest.mark.proves("T1-automation", "T33")
 async def test_a_reload_brings_changes_into_force_for_the_next_turn() -> None:
     async with open_process(HOURLY) as server:
         await server.configure(replace(HOURLY, cron="45 * * * *", prompt="What else?"))
@@ -445,6 +449,7 @@ async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:
             await server.catalog.run("nws", ANA)
 
 
+@pytest.mark.proves("TW10")
 async def test_the_list_shows_the_next_time_the_last_outcome_and_its_cost() -> None:
     async with open_process(HOURLY, replace(HOURLY, name="off", enabled=False)) as server:
         await server.pass_time(hours=1)

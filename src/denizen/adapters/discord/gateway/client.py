@@ -215,6 +215,13 @@ class GatewayClient(discord.AutoShardedClient):
         self._events.change_room(before, after)
         self._events.add_event(after.guild, THREAD, lambda: list_thread_changes(before, after))
 
+    async def on_raw_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
+        """discord.py forgets a thread that is archived, so of one that is reopened only this tells."""
+        guild = self.get_guild(event.guild_id)
+        thread = guild.get_thread(event.thread_id) if guild and event.thread is None else None
+        if thread is not None:
+            self._events.add_event(thread.guild, THREAD, lambda: [describe_room("reopened", thread)])
+
     async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
         self._events.remove_room(event.thread_id, is_deleted=True)
         if (thread := event.thread) is not None:
