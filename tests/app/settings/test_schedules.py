@@ -55,6 +55,7 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
         prompt="News?",
         agent=home.load("").default_agent,
         enabled=False,
+        barred=True,
         catch_up=CatchUp.ONCE,
         conduct=ScheduleConduct(
             session="diary",
