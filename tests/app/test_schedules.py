@@ -190,6 +190,24 @@ async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: 
         assert len(await server.denizen.schedule_catalog.list_runs("tea")) == 1
         await ana.remove("tea")
         assert server.text == TEXT + DISCORD
+        await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin")
+        assert server.denizen.runtime.current.schedules["tea"].life != kept.life
+
+
+async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner_edits_its_page(home: Home) -> None:
+    async with open_own(home) as (server, own):
+        ana, path = own.open(scope_of("7")), "/admin/schedules/tea"
+        await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN},\nplaese.")
+        form = {"cron": "0 16 * * *", "zone": "UTC", "agent": "denizen", "prompt": "Tell of ${TOKEN},\r\nplease."}
+        form |= {"wake_agent": "yes", "to": "discord", "target": "12", "session": "${TOKEN}"}
+        assert (await server.olga.send(path, **form)).headers["location"] == f"{path}?done=changed"
+        assert "Tell of $${TOKEN},\n" in server.text and "\r" not in server.text
+        kept = server.denizen.runtime.current.schedules["tea"]
+        assert (kept.prompt, kept.conduct.session) == ("Tell of ${TOKEN},\nplease.", "${TOKEN}")
+        assert [each.prompt for each in await ana.list()] == ["Tell of ${TOKEN},\nplease."]
+        text = server.text
+        assert (await server.olga.send(path, **form)).status_code == 303
+        assert server.text == text
 
 
 @pytest.mark.parametrize(

@@ -367,9 +367,11 @@ def test_a_person_is_refused_only_for_not_being_on_a_list_that_is_there(
     runs_it = person.author.id in account_policy.staff.owners | account_policy.staff.admins or bool(
         person.author.roles & account_policy.staff.admin_roles
     )
-    assert may_talk(person, account_policy) == (allowed or nobody_listed or runs_it)
+    assert may_talk(person.author, person.allowed, account_policy) == (allowed or nobody_listed or runs_it)
     if attention.trigger is not None:
-        assert attention.refusal is (None if may_talk(person, account_policy) else RefusalReason.NOT_ALLOWED)
+        assert attention.refusal is (
+            None if may_talk(person.author, person.allowed, account_policy) else RefusalReason.NOT_ALLOWED
+        )
 
 
 @given(FACTS, POLICIES)

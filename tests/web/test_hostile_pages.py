@@ -125,6 +125,23 @@ def test_no_text_of_a_page_becomes_an_element_an_attribute_or_a_script(name: str
             assert not list_foreign(told), f"{name}: {path} is an address that somebody else writes"
 
 
+class Attributes(HTMLParser):
+    """The names of all attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names |= {name for name, _ in attrs}
+
+
+def test_no_attribute_runs_into_the_next_one() -> None:
+    names = {name for page, context in PAGES.items() for name in Attributes(render_text(page, context)).names}
+    assert not [name for name in names if re.search(r"\w(aria-|data-|hx-)", name)]
+
+
 def test_no_template_writes_a_text_as_it_is() -> None:
     web = Path(denizen.web.__file__).parent
     for file in web.rglob("*"):

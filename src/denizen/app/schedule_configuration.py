@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from denizen.app.configuration import HomeConfiguration
+from denizen.app.settings.interpolation import escape
 from denizen.app.settings.problem import KeyPath
 from denizen.domain.errors import Conflict
 from denizen.domain.json import Json
@@ -16,7 +17,11 @@ SCHEDULES: KeyPath = ("schedules",)
 
 
 class HomeSchedules:
-    """Implements `denizen.ports.schedule_configuration.ScheduleConfiguration`."""
+    """Implements `denizen.ports.schedule_configuration.ScheduleConfiguration`.
+
+    The texts of a schedule with an owner are written as they are meant: a `${NAME}` that a person thought of names no
+    secret, whoever changes the schedule.
+    """
 
     def __init__(self, catalog: ScheduleCatalog, configuration: HomeConfiguration) -> None:
         self._catalog = catalog
@@ -26,10 +31,13 @@ class HomeSchedules:
         if self._catalog.has(name):
             raise schedule_exists(name)
         section = {key: value for key, value in values.items() if value is not None}
+        if section.get("owner"):
+            section = _escape(section)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
-        self._catalog.find(name)
+        if self._catalog.find(name).owner:
+            values = _escape(values)
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
         wanted = {key: value for key, value in values.items() if value is not None or key in written}
@@ -41,6 +49,10 @@ class HomeSchedules:
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
         self._catalog.find(name)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): None})
+
+
+def _escape(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: escape(value) if isinstance(value, str) else value for key, value in values.items()}
 
 
 def schedule_exists(name: str) -> Conflict:

@@ -214,7 +214,7 @@ def _run_fields(listing: RunListing) -> dict[str, Json]:
     run = listing.run
     return {
         "id": run.id,
-        "schedule": run.schedule,
+        "schedule": run.schedule_name,
         "planned_at": run.planned_at.isoformat(),
         "outcome": listing.outcome,
         "reason": listing.reason,
@@ -237,7 +237,7 @@ def _run_line(listing: RunListing) -> str:
     by = f"  asked for by {run.asked_by}" if run.asked_by else ""
     why = f"  {listing.reason}" if listing.reason else ""
     turn = f"  {run.turn_id}" if run.turn_id else ""
-    return f"{_time(run.planned_at, 'UTC')}  {run.schedule}  {listing.outcome}{cost}{turn}{by}{why}"
+    return f"{_time(run.planned_at, 'UTC')}  {run.schedule_name}  {listing.outcome}{cost}{turn}{by}{why}"
 
 
 def _time(at: datetime, zone: str) -> str:

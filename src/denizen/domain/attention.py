@@ -205,7 +205,7 @@ def decide_attention(message: MessageFacts, policy: AccountPolicy) -> Attention:
     if trigger is None:
         return Attention()
     is_bot = message.author.is_bot
-    if not may_talk(message, policy):
+    if not may_talk(message.author, message.allowed, policy):
         # Who did not address the agent is not told about it: that would be noise in other people's talk.
         is_told = trigger in _ADDRESSED and not is_bot
         return Attention(trigger, RefusalReason.NOT_ALLOWED) if is_told else Attention()
@@ -253,19 +253,18 @@ def _find_trigger(message: MessageFacts, policy: TriggerPolicy) -> Trigger | Non
     return None
 
 
-def may_talk(message: MessageFacts, policy: AccountPolicy) -> bool:
-    """Whether the author may talk with the agent.
+def may_talk(author: AuthorFacts, allowed: AllowedPeople, policy: AccountPolicy) -> bool:
+    """Whether that author may talk with the agent.
 
     Owners, admins and the other accounts of this process always may. Without any list everybody may; with one, those
     who are on it, by their id or by one of their roles.
     """
-    author = message.author
     if author.is_own_account:
         return True
     if assign_roles(author.id, author.roles, policy.staff) & {RoleName.OWNER, RoleName.ADMIN}:
         return True
-    users = policy.scope.users | message.allowed.users
-    roles = policy.scope.roles | message.allowed.roles
+    users = policy.scope.users | allowed.users
+    roles = policy.scope.roles | allowed.roles
     if not users and not roles:
         return True
     return author.id in users or bool(author.roles & roles)

@@ -49,5 +49,26 @@ class Principal:
 
     @property
     def key(self) -> str:
-        """One string for limits, settings and logs: `kind:id`."""
+        """One string for settings, rules and logs: `kind:id`."""
         return f"{self.kind}:{self.id}"
+
+    @property
+    def owner(self) -> Principal | None:
+        """The person who had this schedule made, without roles; None for all others."""
+        _, is_owned, rest = self.id.partition("@")
+        if self.kind is not PrincipalKind.SCHEDULE or not is_owned:
+            return None
+        kind, _, person = rest.rpartition("#")[0].partition(":")
+        return Principal(PrincipalKind(kind), person, "")
+
+    @property
+    def payer(self) -> Principal:
+        """The one whose limits and budget its turns count in: of a schedule with an owner that person."""
+        return self.owner or self
+
+
+def name_schedule(name: str, owner: str, life: str) -> str:
+    """Returns the id of a schedule: its name, and for one that a person had made, the key of its owner and what tells
+    it from others that have had its name. No name of a schedule has an @.
+    """
+    return f"{name}@{owner}#{life}" if owner else name

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from denizen.domain.hook import NO_HOOKS, Hooks, fill_args
 from denizen.domain.ids import AgentName, TurnId, derive
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind, name_schedule
 from denizen.domain.record import record
 
 LATE_AFTER = timedelta(minutes=2)
@@ -77,7 +77,7 @@ class ScheduleConduct:
 @record(kw_only=True)
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
-    the operator.
+    the operator; `life` then tells it from others that have had its name.
     """
 
     name: str
@@ -88,16 +88,23 @@ class Schedule:
     enabled: bool = True
     catch_up: CatchUp = CatchUp.SKIP
     owner: str = ""
+    life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
 
     @property
+    def id(self) -> str:
+        """What its state, its runs and its turns hang on: who takes the name of another one has no part in these."""
+        return name_schedule(self.name, self.owner, self.life)
+
+    @property
     def session_name(self) -> str:
-        return self.conduct.session or f"cron:{self.name}"
+        own = f"{self.name}#{self.life}" if self.owner else self.name
+        return self.conduct.session or f"cron:{own}"
 
     @property
     def principal(self) -> Principal:
         """The one on whose behalf its turns run. It has no role: what needs one, a schedule may not do."""
-        return Principal(PrincipalKind.SCHEDULE, self.name, self.name)
+        return Principal(PrincipalKind.SCHEDULE, self.id, self.name)
 
     @property
     def definition(self) -> str:
@@ -128,8 +135,8 @@ class RunStatus(StrEnum):
 
 @record(kw_only=True)
 class ScheduleRun:
-    """One time of a schedule. `asked_by` is the key of who ran it by hand, empty for the clock. `note` tells people
-    why it did not run, or what was missed before it.
+    """One time of a schedule, which is given by its id. `asked_by` is the key of who ran it by hand, empty for the
+    clock. `note` tells people why it did not run, or what was missed before it.
     """
 
     id: str
@@ -141,10 +148,14 @@ class ScheduleRun:
     asked_by: str = ""
     note: str = ""
 
+    @property
+    def schedule_name(self) -> str:
+        return self.schedule.partition("@")[0]
+
 
 @record(kw_only=True)
 class ScheduleState:
-    """The memory of a schedule between runs. `looked_until` is the last time that was dealt with."""
+    """The memory of a schedule between runs. `name` is its id, `looked_until` the last time that was dealt with."""
 
     name: str
     definition: str
@@ -174,8 +185,8 @@ def plan_run(schedule: Schedule, due: DueTimes, *, is_busy: bool, now: datetime)
     elif due.earlier and not is_late:
         note = f"Before it, {_count_times(due.earlier)} came while the server was not there."
     return ScheduleRun(
-        id=planned_run_id(schedule.name, due.at),
-        schedule=schedule.name,
+        id=planned_run_id(schedule.id, due.at),
+        schedule=schedule.id,
         planned_at=due.at,
         seen_at=now,
         status=status,

@@ -101,6 +101,30 @@ def test_a_message_to_the_owner_needs_an_owner(home: Home) -> None:
     assert owned.conduct.delivery == ScheduleDelivery(DeliveryRoute.DIRECT, "discord")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "prompt: Tell ${TOKEN}.",
+        "prompt: x\nsession: ${TOKEN:-mine}",
+        "prompt: x\nhooks: {before_run: {tool: t, args: {a: ['${TOKEN}']}}}",
+    ],
+)
+def test_the_schedule_of_a_person_names_no_variable(home: Home, lines: str) -> None:
+    text = write(f"cron: '@daily'\n{lines}")
+    assert home.load(text, TOKEN="t").schedules["news"].owner == ""
+    owned = text + "    owner: platform_user:discord:7\n"
+    assert "names no variables, and this one names TOKEN" in refuse(home, owned)["message"]
+    assert home.load(owned.replace("${", "$${"), TOKEN="t").schedules["news"].owner == "platform_user:discord:7"
+
+
+@pytest.mark.parametrize(
+    "line", ["owner: discord:7", "owner: schedule:tea", "owner: platform_user:discord:7, life: A#"]
+)
+def test_an_owner_is_a_person_of_a_platform(home: Home, line: str) -> None:
+    text = write("cron: '@daily'\nprompt: x\n" + line.replace(", ", "\n"))
+    assert refuse(home, text)["line"] == text.count("\n")
+
+
 @pytest.mark.parametrize("name", ["News", "a b", "ä", "-x", "x" * 65])
 def test_a_name_that_would_not_fit_a_path_or_a_command_is_refused(home: Home, name: str) -> None:
     assert "name of a schedule" in refuse(home, f'schedules: {{"{name}": {{cron: "@daily", prompt: x}}}}')["message"]

@@ -10,10 +10,12 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind, name_schedule
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.members import MemberDirectory
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
@@ -30,6 +32,8 @@ from tests.engine.gate.gate_fixture import (
     spec,
     verdict,
 )
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 
 pytestmark = pytest.mark.anyio
 
@@ -299,6 +303,58 @@ async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
     for role in ("admin", "role:9", "owner"):
         allowed = scope(replace(ANA, roles=frozenset({"member", role})))
         assert (await GateFixture().about(spec(), policy, at=allowed)).decision is Decision.APPROVE
+
+
+OF_ANA = Principal(PrincipalKind.SCHEDULE, name_schedule("tea", ANA.key, "life_1"), "tea")
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ((ToolRule("look", Decision.DENY, principals=frozenset({ANA.key})),), Decision.DENY),
+        ((ToolRule("look", Decision.ASK, roles=frozenset({"member"})),), Decision.ASK),
+        ((ToolRule("look", Decision.DENY, roles=frozenset({"role:5"})),), Decision.DENY),
+        ((ToolRule("look", Decision.DENY, principals=frozenset({"platform_user:discord:2"})),), Decision.APPROVE),
+        ((ToolRule("look", Decision.DENY, principals=frozenset({"schedule:tea"})),), Decision.APPROVE),
+    ],
+    ids=["by name", "as a member", "by a role that nobody knows of", "somebody else", "the schedule of the operator"],
+)
+async def test_a_rule_about_a_person_holds_for_the_runs_of_their_schedules(
+    rules: tuple[ToolRule, ...], expected: Decision
+) -> None:
+    judged = await GateFixture().about(spec(), GatePolicy(rules=rules), at=scope(OF_ANA))
+    assert judged.decision is expected
+
+
+async def test_a_rule_for_schedules_allows_a_persons_schedule_nothing_that_no_rule_allows_the_person() -> None:
+    every = ToolRule("look", Decision.APPROVE, principals=frozenset({"schedule:*"}))
+    ana, tool = ToolRule("look", Decision.APPROVE, principals=frozenset({ANA.key})), spec(tier=Tier.SENSITIVE)
+    of_operator = Principal(PrincipalKind.SCHEDULE, "tea", "tea")
+    for rules, who, expected in (
+        ((every,), of_operator, Decision.APPROVE),
+        ((every,), OF_ANA, Decision.ASK),
+        ((every, ana), OF_ANA, Decision.APPROVE),
+    ):
+        assert (await GateFixture().about(tool, GatePolicy(rules=rules), at=scope(who))).decision is expected
+
+
+async def test_the_roles_of_the_owner_of_a_schedule_are_those_that_the_platform_tells() -> None:
+    fixture, platform, accounts = GateFixture(), MemoryPlatform(), ConnectedAccounts()
+    accounts.add(MemoryChannel(platform, AgentName("ada")))
+    members = MemberDirectory(fixture.store, accounts, fixture.clock, "discord")
+    fixture.policy_engine = PolicyEngine(members=members)
+    policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, roles=frozenset({"role:5"})),))
+    for role, expected in (("6", Decision.APPROVE), ("5", Decision.DENY)):
+        platform.add_person("1", "Ana", roles=[role])
+        fixture.clock.advance(minutes=1)
+        assert (await fixture.about(spec(), policy, at=scope(OF_ANA))).decision is expected
+
+
+async def test_a_person_cannot_use_a_tool_oftener_by_way_of_schedules() -> None:
+    fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", (RateLimit(1, 60.0),)),)))
+    again = replace(OF_ANA, id=name_schedule("more", ANA.key, "life_2"))
+    judged = [(await fixture.about(spec(), policy, at=scope(who))).decision for who in (OF_ANA, again, ANA)]
+    assert judged == [Decision.APPROVE, Decision.DENY, Decision.DENY]
 
 
 # --- rates -----------------------------------------------------------------------------------------------------------

@@ -12,20 +12,25 @@ import pytest
 
 from denizen.adapters.cron import CroniterTimes
 from denizen.domain.approval import ApprovalChoice
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.audit import AuditKind
-from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.budget import BudgetScope, BudgetScopeKind
+from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.hook import Hook, Hooks
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.schedule import CatchUp, DeliveryRoute, RunStatus, Schedule, ScheduleConduct, ScheduleDelivery
 from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import read_log
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.events.signal import Signal
 from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.schedules.catalog import RunListing, ScheduleCatalog
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner, session_place
+from denizen.ports.inbox import AllowedKind
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
@@ -40,11 +45,15 @@ from tests.engine.engine_fixture import (
     open_engine,
     wait_for_approvals,
 )
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.timing import HANG_LIMIT_S, poll
 
 pytestmark = pytest.mark.anyio
 
 HOURLY = Schedule(name="news", cron="0 * * * *", zone="UTC", prompt="What is new?", agent=NAME)
+EIGHT = "platform_user:discord:8"
+OF_SEVEN = replace(HOURLY, owner="platform_user:discord:7", life="one")
 
 
 @dataclass
@@ -55,6 +64,8 @@ class Process:
     runner: ScheduleRunner
     catalog: ScheduleCatalog
     clock: ManualClock
+    account: MemoryChannel
+    platform: MemoryPlatform
 
     async def configure(self, *schedules: Schedule) -> None:
         """Reloads with these schedules."""
@@ -92,11 +103,19 @@ async def open_process(
     clock: ManualClock | None = None,
     next_task: str = "",
     tools: ToolsetFixture | None = None,
+    policy: GatePolicy | None = None,
 ) -> AsyncGenerator[Process]:
     clock = clock or ManualClock()
     model = model or ScriptedModel(otherwise=ScriptedReply("Nothing."))
-    async with open_engine(model, tools, store=store, log=log, clock=clock) as engine:
-        channels = ConnectedAccounts()
+    async with open_engine(model, tools, store=store, log=log, policy=policy, clock=clock) as engine:
+        channels, platform = ConnectedAccounts(), MemoryPlatform()
+        for person in ("7", "8"):
+            platform.add_person(person, person)
+        platform.add_room("general", room_id="100")
+        account = MemoryChannel(platform, NAME)
+        channels.add(account)
+        async with engine.store.work() as work:
+            await work.archive.put_room(platform.get_room("100"))
         resources = ScheduleResources(
             runtime=engine.runtime,
             store=engine.store,
@@ -105,7 +124,7 @@ async def open_process(
             changed=Signal(channels.added, engine.runtime.swapped),
         )
         runner = ScheduleRunner(resources, engine.turns, channels, lambda _: next_task)
-        process = Process(engine, runner, ScheduleCatalog(resources), clock)
+        process = Process(engine, runner, ScheduleCatalog(resources), clock, account, platform)
         await process.configure(*schedules)
         yield process
 
@@ -140,6 +159,43 @@ async def test_runs_go_on_in_one_session_unless_each_has_a_new_one() -> None:
             assert set(await server.outcomes()) == {"done"}
         assert len(await server.engine.session(session_place(HOURLY))) == 4
         assert len(await server.engine.session(session_place(fresh))) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (OF_SEVEN, replace(OF_SEVEN, owner=EIGHT, life="two")),
+        (OF_SEVEN, replace(OF_SEVEN, life="two")),
+        (HOURLY, OF_SEVEN),
+        (OF_SEVEN, HOURLY),
+    ],
+    ids=["of somebody else", "of the same person, made anew", "of the operator before", "of the operator after"],
+)
+async def test_whoever_takes_the_name_of_a_schedule_reads_nothing_of_the_earlier_one(
+    before: Schedule, after: Schedule
+) -> None:
+    model = ScriptedModel(ScriptedReply("The pin is 4711."), otherwise=ScriptedReply("Nothing."))
+    async with open_process(replace(before, prompt="Keep my pin."), model=model) as server:
+        await server.pass_time(hours=1)
+        assert await server.outcomes() == ["done"]
+        await server.configure(after)
+        listed = await server.catalog.get("news")
+        assert (listed.last, await server.catalog.list_runs("news")) == (None, [])
+        await server.pass_time(hours=1)
+        _, run = await server.runs()
+        assert run.turn and isinstance(variables := run.turn.options["variables"], dict)
+        assert variables["last_response"] == ""
+        assert "pin" not in str(server.engine.model.requests[1].messages)
+        assert len(await server.engine.session(session_place(after))) == 2
+
+
+async def test_the_schedule_of_a_person_keeps_its_session_and_history_through_changes() -> None:
+    async with open_process(OF_SEVEN) as server:
+        await server.pass_time(hours=1)
+        await server.configure(replace(OF_SEVEN, prompt="And now?"))
+        await server.pass_time(hours=1)
+        assert [each.run.schedule_name for each in await server.runs()] == ["news", "news"]
+        assert len(await server.engine.session(session_place(OF_SEVEN))) == 4
 
 
 @pytest.mark.proves("T27")
@@ -315,14 +371,71 @@ async def test_a_clock_that_is_put_back_repeats_nothing_and_goes_on() -> None:
 
 
 async def test_a_run_waits_for_its_account_and_fails_with_the_reason() -> None:
-    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"))
+    there = ScheduleConduct(delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "github", "123"))
     async with open_process(replace(HOURLY, conduct=there)) as server:
         await server.pass_time(hours=1)
         assert await server.outcomes() == ["waiting"]
         await server.pass_time(minutes=11)
         [run] = await server.runs()
         assert run.outcome == "failed"
-        assert run.reason.startswith("The account of ada is not connected to discord.")
+        assert run.reason.startswith("The account of ada is not connected to github.")
+
+
+@pytest.mark.parametrize("to", list(DeliveryRoute))
+async def test_the_schedule_of_a_person_runs_as_long_as_the_account_answers_them(to: DeliveryRoute) -> None:
+    target = {DeliveryRoute.CHANNEL: "100", DeliveryRoute.DIRECT: "7"}.get(to, "")
+    delivery = ScheduleDelivery(to, "discord" if target else "", target)
+    async with open_process(replace(OF_SEVEN, conduct=ScheduleConduct(delivery=delivery))) as server:
+
+        async def run_with(*, account_roles: set[str], roles: set[str] | None) -> str:
+            scope = AccountScope(roles=frozenset(account_roles))
+            policies = {("discord", NAME): AccountPolicy(scope=scope)}
+            await server.engine.runtime.swap(replace(server.engine.runtime.current, account_policies=policies))
+            del server.platform.people["7"]
+            if roles is not None:
+                server.platform.add_person("7", "Seven", roles=roles)
+            await server.pass_time(hours=1)
+            outcome = (await server.runs())[-1]
+            if roles is None:
+                server.platform.add_person("7", "Seven")
+            return f"{outcome.outcome} {outcome.reason}".strip()
+
+        assert await run_with(account_roles=set(), roles=set()) == "done"
+        assert await run_with(account_roles={"friends"}, roles={"friends"}) == "done"
+        refused = "failed The owner of 'news' may not talk with ada any more."
+        assert (await run_with(account_roles={"friends"}, roles=set())).startswith(refused)
+        async with server.engine.store.work() as work:
+            await work.inbox.allow(NAME, "discord", AllowedKind.USER, "7", by="", now=NOON)
+        assert await run_with(account_roles={"friends"}, roles=set()) == "done"
+        assert (await run_with(account_roles=set(), roles=None)).startswith(refused)
+
+
+async def test_a_run_waits_while_nobody_knows_whether_its_owner_is_there() -> None:
+    async with open_process(OF_SEVEN) as server:
+        server.account.fail("list_memberships", Unavailable("Discord is away.", code="away"))
+        await server.pass_time(hours=1)
+        assert await server.outcomes() == ["waiting"]
+        await server.pass_time(minutes=1)
+        assert await server.outcomes() == ["done"]
+
+
+async def test_what_the_schedules_of_a_person_ask_and_cost_is_charged_to_that_person() -> None:
+    policy = GatePolicy(rate_limits=RateLimits(per_user=(RateLimit(1, HOUR_S),)))
+    second, of_eight = replace(OF_SEVEN, name="tea", life="two"), replace(OF_SEVEN, name="eight", owner=EIGHT)
+    seven = BudgetScope(BudgetScopeKind.USER, OF_SEVEN.owner)
+    async with open_process(OF_SEVEN, second, of_eight, replace(HOURLY, name="mine"), policy=policy) as server:
+        await server.pass_time(hours=1)
+        runs = {each.run.schedule_name: each for each in await server.runs()}
+        assert {name: each.outcome for name, each in runs.items()} == {
+            "news": "done",
+            "tea": "failed",
+            "eight": "done",
+            "mine": "done",
+        }
+        assert runs["tea"].reason.startswith("You have asked 1 times within the hour.")
+        async with server.engine.store.work(write=False) as work:
+            spent = await work.spending.read([seven], now=server.clock.now())
+        assert spent[seven].day_requests == 1
 
 
 async def test_a_run_by_hand_begins_at_once_also_of_one_that_is_off() -> None:

@@ -24,6 +24,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.hooks import HooksSection
+from denizen.app.settings.interpolation import expand_tree
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
@@ -36,6 +37,8 @@ PROMPT_CHARS = 20_000
 LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
 _ROUTES = {LOG: DeliveryRoute.LOG, CHANNEL: DeliveryRoute.CHANNEL, DIRECT: DeliveryRoute.DIRECT}
 _TARGET = re.compile(r"[0-9]{1,20}")
+_OWNER = re.compile(r"platform_user:[a-z]+:[0-9A-Za-z_-]{1,64}")
+_LIFE = re.compile(r"[0-9a-z_]{1,64}")
 
 
 def _schedule_name(value: str) -> str:
@@ -56,6 +59,18 @@ def _target(value: str) -> str:
     if value and not _TARGET.fullmatch(value):
         fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
         raise refuse("this is not an id of Discord.", fix)
+    return value
+
+
+def _owner(value: str) -> str:
+    if value and not _OWNER.fullmatch(value):
+        raise refuse("this is nobody who can have a schedule.", "Write platform_user:discord:ID, or take it out.")
+    return value
+
+
+def _life(value: str) -> str:
+    if value and not _LIFE.fullmatch(value):
+        raise refuse("this is no sign of a schedule.", "Use lower-case letters, digits and _; 64 at most.")
     return value
 
 
@@ -118,8 +133,11 @@ class ScheduleSection(Section):
         "Calls of tools around each run, behind those of the agent. `{{last_run}}`, `{{last_run_epoch}}`, "
         "`{{last_response}}` and `{{next_task}}` stand for what is known of the run."
     )
-    owner: Text = Field(
+    owner: Annotated[str, AfterValidator(_owner)] = Field(
         default="", description="Who had an agent make it, as `platform_user:discord:ID`: it is theirs to change."
+    )
+    life: Annotated[str, AfterValidator(_life)] = Field(
+        default="", description="Tells one with an `owner` from others that have had its name; written with it."
     )
 
 
@@ -147,10 +165,22 @@ def _build(
 def find_schedule_problems(
     document: ConfigDocument, schedules: Mapping[str, ScheduleSection], default_agent: str, discord: DiscordSection
 ) -> Iterator[ConfigProblem]:
-    """Yields a problem for each delivery that can never arrive."""
+    """Yields a problem for each delivery that can never arrive, and for each person's schedule that names a variable:
+    its text is theirs, and what it says is theirs to read.
+    """
     for name, section in schedules.items():
+        if section.owner and (named := _find_variables(document, name)):
+            fix = "Write $${ for a plain `${`, or take its owner out: then it is yours."
+            message = f"a schedule with an owner names no variables, and this one names {', '.join(sorted(named))}."
+            yield document.problem(("schedules", name), message, fix)
         path, agent = ("schedules", name, "delivery"), section.agent or default_agent
         yield from find_delivery_problems(document, path, section.delivery, agent, discord)
+
+
+def _find_variables(document: ConfigDocument, name: str) -> frozenset[str]:
+    sections = document.tree.get("schedules")
+    section = sections.get(name) if isinstance(sections, Mapping) else None
+    return expand_tree(section, {}).names if isinstance(section, Mapping) else frozenset()
 
 
 def find_delivery_problems(

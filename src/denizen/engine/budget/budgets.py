@@ -136,7 +136,7 @@ class Payer:
         cls, key: TurnId, agent: AgentName, asker: Principal, place: Place, guild: str | None, generation: Generation
     ) -> Payer:
         """`guild` is empty in a direct talk, and None where the place has no budget, outside of platforms."""
-        mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
+        mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.payer.key))
         return cls(
             turn_id=key,
             agent=agent,

@@ -118,7 +118,8 @@ class RateLimits:
     per_member: tuple[RateLimit, ...] = (RateLimit(DAILY_MESSAGES, DAY_S),)
 
     def of(self, principal: Principal) -> tuple[RateLimit, ...]:
-        """Returns the limits on what that principal may ask."""
+        """Returns the limits on what that principal may ask, or what its payer may."""
+        principal = principal.payer
         if principal.kind is PrincipalKind.PLATFORM_USER:
             return self.per_user
         if principal.kind is PrincipalKind.WEB_USER:

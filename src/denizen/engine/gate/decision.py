@@ -24,7 +24,7 @@ from typing import Protocol
 from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
 from denizen.domain.event_listener import EVENT_KINDS
-from denizen.domain.principal import RoleName
+from denizen.domain.principal import Principal, RoleName
 from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.taint import describe_taint, find_risk, tells_own_fact
@@ -164,7 +164,10 @@ class PolicyEngine:
         if member is not None:
             case = replace(case, scope=_with_roles(case.scope, member.roles))
         is_sure = member is None or member.is_complete
-        rule = _find_rule(case, policy, is_sure=is_sure)
+        owner = case.scope.principal.owner
+        if owner is not None:
+            owner, is_sure = await self._load_owner(owner)
+        rule = _find_rule(case, policy, owner, is_sure=is_sure)
         if rule is not None and rule.decision is Decision.DENY:
             return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
         foreign = policy.find_foreign(case.spec, case.asked, case.scope)
@@ -182,6 +185,15 @@ class PolicyEngine:
             asking.append(_ask(case, policy, f"'{case.asked.tool}' destroys something{although}", "destructive"))
         return _combine(asking) if asking else judged
 
+    async def _load_owner(self, owner: Principal) -> tuple[Principal, bool]:
+        """Returns the owner of a schedule with the roles that they have now, and whether these are all."""
+        platform, _, user_id = owner.id.partition(":")
+        roles, is_sure = frozenset[str](), False
+        if self._members is not None and self._members.platform == platform:
+            member = await self._members.load(user_id, owner.name)
+            roles, is_sure = member.roles, member.is_complete
+        return replace(owner, roles=roles | {RoleName.MEMBER.value}), is_sure
+
     async def _find_excess(self, case: GateCase, policy: GatePolicy) -> Verdict | None:
         tool = case.asked.tool
         limits = policy.find_rate_limits(tool)
@@ -191,7 +203,7 @@ class PolicyEngine:
             limits = (OF_PROGRAMS,)
         if self._limiter is None:
             return None
-        key = f"tool\x00{case.scope.principal.key}\x00{tool}"
+        key = f"tool\x00{case.scope.principal.payer.key}\x00{tool}"
         excess = await self._limiter.take(key, limits or (policy.rate_limits.default,))
         if excess is None:
             return None
@@ -225,19 +237,21 @@ def _with_roles(scope: CallScope, roles: frozenset[str]) -> CallScope:
     return replace(scope, principal=replace(asker, roles=asker.roles | roles))
 
 
-def _find_rule(case: GateCase, policy: GatePolicy, *, is_sure: bool) -> ToolRule | None:
-    """Returns the rule about the call. In a delegated turn those for the agent that delegates hold too: of the two
-    rules the stricter one, and none where only one of them allows the call.
+def _find_rule(case: GateCase, policy: GatePolicy, owner: Principal | None, *, is_sure: bool) -> ToolRule | None:
+    """Returns the rule about the call. In a delegated turn those for the agent that delegates hold too, and in a run of
+    somebody's schedule those for its owner: of these rules the strictest, and none where one of them is missing.
     """
     find = policy.find_rule if is_sure else policy.find_strictest
-    own, delegator = find(case.asked, case.scope), case.scope.delegator
-    if delegator is None:
-        return own
-    both = (own, find(case.asked, replace(case.scope, agent=delegator.agent)))
+    scopes, delegator = [case.scope], case.scope.delegator
+    if delegator is not None:
+        scopes.append(replace(case.scope, agent=delegator.agent))
+    if owner is not None:
+        scopes += [replace(scope, principal=owner) for scope in scopes]
+    found = [find(case.asked, scope) for scope in scopes]
     for decision in (Decision.DENY, Decision.ASK):
-        if strict := next((rule for rule in both if rule is not None and rule.decision is decision), None):
+        if strict := next((rule for rule in found if rule is not None and rule.decision is decision), None):
             return strict
-    return own if None not in both else None
+    return found[0] if None not in found else None
 
 
 def _may_administrate(scope: CallScope) -> bool:

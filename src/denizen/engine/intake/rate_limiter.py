@@ -26,8 +26,8 @@ async def take_rate(work: UnitOfWork, key: str, limits: Sequence[RateLimit], *, 
 
 
 def turn_rate_key(principal: Principal) -> str:
-    """Returns the key under which what a principal asks is counted."""
-    return f"turn\x00{principal.key}"
+    """Returns the key under which what a principal asks is counted: that of its payer."""
+    return f"turn\x00{principal.payer.key}"
 
 
 def rate_error(excess: RateLimitWait) -> LimitExceeded:

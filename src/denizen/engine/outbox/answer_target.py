@@ -43,7 +43,7 @@ class AnswerTargets:
         """
         if delivery.to is not DeliveryRoute.DIRECT:
             return await self.find_room(agent, delivery.platform, delivery.target)
-        channel = self._find_account(agent, delivery.platform)
+        channel = self.find_account(agent, delivery.platform)
         owners = self.runtime.current.account_policy_for(delivery.platform, agent).staff.owners
         person = delivery.target or min(owners, default="")
         if not person:
@@ -59,7 +59,7 @@ class AnswerTargets:
         """Returns a room as the target. Raises Unavailable (`account_away`) while the account is not connected, and
         NotFound for a room that it does not see.
         """
-        channel = self._find_account(agent, platform)
+        channel = self.find_account(agent, platform)
         async with self.store.work(write=False) as work:
             room = await work.archive.find_room(platform, room_id)
         if room is None:
@@ -71,7 +71,8 @@ class AnswerTargets:
         owed = ReplyTarget(agent, may_be_silent=True, guild=room.guild)
         return AnswerTarget(room.place, channel, owed, AskerReach.OTHERS)
 
-    def _find_account(self, agent: AgentName, platform: str) -> Channel:
+    def find_account(self, agent: AgentName, platform: str) -> Channel:
+        """Raises Unavailable (`account_away`) while it is not connected."""
         channel = self.channels.find(platform, agent)
         if channel is None:
             raise Unavailable(

@@ -18,7 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import Author, TextPart
-from denizen.domain.project import OWNERS, WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
+from denizen.domain.project import WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import DeliveryRoute
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
@@ -124,8 +124,7 @@ class TaskWatcher:
             _log.warning("the account is away: what is said of a task stays in the log", extra=about)
             return own
         audience = watched.project.audience
-        # Owners say themselves where what is theirs is told.
-        if audience == OWNERS or await self._readers.may_hear(audience, target.place, policy.agent):
+        if await self._readers.may_hear(audience, target.place, policy.agent):
             return target
         _log.warning("not everybody there may read the project: what is said of a task stays in the log", extra=about)
         return own

@@ -70,7 +70,7 @@ class ScheduleCatalog:
         async with self._store.work(write=False) as work:
             runs = await _with_turns(work, await work.schedules.list_newest())
         newest = {each.run.schedule: each for each in runs}
-        return [self._show(each, newest.get(each.name)) for each in found]
+        return [self._show(each, newest.get(each.id)) for each in found]
 
     async def get(self, name: str) -> ScheduleListing:
         """Raises NotFound."""
@@ -86,26 +86,27 @@ class ScheduleCatalog:
         return find_schedule(self._runtime.current.schedules, name)
 
     async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[RunListing]:
-        """Returns the runs of a schedule, or of all, the newest first; also of one that is gone."""
+        """Returns the runs of a schedule, or of all, the newest first; also of one that is gone, by its id."""
+        known = self._runtime.current.schedules.get(name)
         async with self._store.work(write=False) as work:
-            return await _with_turns(work, await work.schedules.list_runs(name, limit=limit))
+            return await _with_turns(work, await work.schedules.list_runs(known.id if known else name, limit=limit))
 
     async def run(self, name: str, by: Principal, *, key: str = "") -> ScheduleRun:
         """Asks for a run now, also of a schedule that is off; the server begins it. The same `key` again asks for one
         run. Raises NotFound, and Conflict while a run has not ended.
         """
-        now = self._clock.now()
+        now, schedule = self._clock.now(), self.find(name)
         run = ScheduleRun(
-            id=asked_run_id(self.find(name).name, key or fresh("ask")),
-            schedule=name,
+            id=asked_run_id(schedule.id, key or fresh("ask")),
+            schedule=schedule.id,
             planned_at=now,
             seen_at=now,
             status=RunStatus.WAITING,
             asked_by=by.key,
         )
         async with self._store.work() as work:
-            is_open = await has_open_run(work, name)
-            if is_open and run.id not in [each.id for each in await work.schedules.list_begun(name, limit=1)]:
+            is_open = await has_open_run(work, schedule.id)
+            if is_open and run.id not in [each.id for each in await work.schedules.list_begun(schedule.id, limit=1)]:
                 raise Conflict(
                     f"'{name}' runs at the moment.",
                     code="schedule_runs",

@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import islice, pairwise
 
 from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
@@ -119,12 +120,13 @@ class _ScopedSchedules:
             )
         schedules.check_pace(cron, zone or "UTC")
         values: dict[str, Json] = {
-            "cron": _quote(cron),
-            "zone": _quote(zone) or None,
-            "prompt": _quote(prompt),
+            "cron": cron,
+            "zone": zone or None,
+            "prompt": prompt,
             "agent": self.scope.account,
             "delivery": delivery,
             "owner": owner,
+            "life": fresh("life"),
         }
         await schedules.configuration.add(self.scope.principal, name, values)
         return await self._show(name)
@@ -154,11 +156,6 @@ class _ScopedSchedules:
 
     async def _show(self, name: str) -> OwnSchedule:
         return _show(await self.schedules.catalog.get(name))
-
-
-def _quote(text: str) -> str:
-    """Returns the text as the configuration means it: a `${NAME}` in it is no reference to a secret."""
-    return text.replace("${", "$${")
 
 
 def _show(listing: ScheduleListing) -> OwnSchedule:

@@ -15,12 +15,13 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
+from denizen.domain.attention import AllowedPeople, AuthorFacts, may_talk
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, MessageId, derive
 from denizen.domain.message import Author, Message, Role, TextPart
-from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.schedule import (
     DeliveryRoute,
@@ -39,6 +40,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.turn import TurnRunner
+from denizen.ports.inbox import AllowedKind
 from denizen.ports.schedules import CronTimes
 from denizen.ports.store import Store, UnitOfWork
 
@@ -136,17 +138,17 @@ class ScheduleRunner:
             return
         async with self._store.work() as work:
             known = {state.name: state for state in await work.schedules.list_states()}
-            for name in known.keys() - schedules.keys():
-                await work.schedules.remove(name)
-            for name, schedule in schedules.items():
-                state = known.get(name)
+            for gone in known.keys() - {each.id for each in schedules.values()}:
+                await work.schedules.remove(gone)
+            for schedule in schedules.values():
+                state = known.get(schedule.id)
                 if state is None or state.definition != schedule.definition:
                     last = state.last_run_at if state else None
-                    known[name] = ScheduleState(
-                        name=name, definition=schedule.definition, looked_until=now, last_run_at=last
+                    known[schedule.id] = ScheduleState(
+                        name=schedule.id, definition=schedule.definition, looked_until=now, last_run_at=last
                     )
-                    await work.schedules.put(known[name])
-        self._watched = {name: self._watch(schedule, known[name]) for name, schedule in schedules.items()}
+                    await work.schedules.put(known[schedule.id])
+        self._watched = {each.id: self._watch(each, known[each.id]) for each in schedules.values()}
 
     def _watch(self, schedule: Schedule, state: ScheduleState) -> _WatchedSchedule:
         return _WatchedSchedule(schedule, state, self.resources.find_next(schedule, state.looked_until))
@@ -159,17 +161,17 @@ class ScheduleRunner:
         due = None if state.looked_until > now else self._find_due(schedule, state.looked_until, now)
         until = due.at if due else now
         async with self._store.work() as work:
-            is_first = await work.schedules.advance(schedule.name, before=state.looked_until, until=until)
+            is_first = await work.schedules.advance(schedule.id, before=state.looked_until, until=until)
             if is_first and due is not None:
-                is_busy = await has_open_run(work, schedule.name)
+                is_busy = await has_open_run(work, schedule.id)
                 run = plan_run(schedule, due, is_busy=is_busy, now=now)
                 if await work.schedules.add_run(run) and run.status is not RunStatus.WAITING:
                     _log.warning("a schedule did not run: %s", run.note, extra={"schedule": schedule.name})
             if not is_first:
                 states = await work.schedules.list_states()
-                state = next((each for each in states if each.name == schedule.name), state)
+                state = next((each for each in states if each.name == schedule.id), state)
         state = replace(state, looked_until=until) if is_first else state
-        self._watched[schedule.name] = self._watch(schedule, state)
+        self._watched[schedule.id] = self._watch(schedule, state)
 
     def _find_due(self, schedule: Schedule, looked_until: datetime, now: datetime) -> DueTimes:
         latest = self._times.find_latest(schedule.cron, schedule.zone, now)
@@ -198,7 +200,7 @@ class ScheduleRunner:
             return
         try:
             if watched is None:
-                raise NotFound(f"There is no schedule '{run.schedule}' any more.", code="schedule_unknown")
+                raise NotFound(f"There is no schedule '{run.schedule_name}' any more.", code="schedule_unknown")
             schedule = watched.schedule
             target = await self._find_target(schedule)
             if schedule.conduct.wake_agent:
@@ -224,13 +226,13 @@ class ScheduleRunner:
         home = session_place(schedule)
         async with self._store.work(write=False) as work:
             states = await work.schedules.list_states()
-            begun = await work.schedules.list_begun(schedule.name, limit=2)
+            begun = await work.schedules.list_begun(schedule.id, limit=2)
             before = next((each.turn_id for each in begun if each.turn_id and each.id != run.id), None)
             last_turn = await work.turns.find(before) if before else None
         variables = schedule_variables(
             schedule,
             run,
-            last_run_at=next((each.last_run_at for each in states if each.name == schedule.name), None),
+            last_run_at=next((each.last_run_at for each in states if each.name == schedule.id), None),
             last_response=last_turn.result.reply if last_turn else "",
             next_task=await to_thread.run_sync(partial(self._read_next_task, schedule.agent)),
         )
@@ -248,7 +250,7 @@ class ScheduleRunner:
         )
         async with self._store.work() as work:
             await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
-            await work.schedules.set_last_run(schedule.name, now)
+            await work.schedules.set_last_run(schedule.id, now)
 
     async def _leave_note(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
         """Leaves the prompt in the session, where the agent reads it in its next turn."""
@@ -269,37 +271,69 @@ class ScheduleRunner:
                 )
             )
             await work.schedules.set_status(run.id, RunStatus.NOTED)
-            await work.schedules.set_last_run(schedule.name, now)
+            await work.schedules.set_last_run(schedule.id, now)
 
     # --- where it is answered ----------------------------------------------------------------------------------------
 
     async def _find_target(self, schedule: Schedule) -> AnswerTarget:
-        """Raises as `AnswerTargets.find`, and NotAllowed where the person who had it made may not write any more."""
-        conduct = schedule.conduct
+        """Raises as `AnswerTargets.find`, and NotAllowed where the account would not answer its owner there now."""
+        conduct, owner = schedule.conduct, schedule.principal.owner
+        if owner is not None:
+            await self._check_owner(schedule, owner)
         if conduct.delivery.to is DeliveryRoute.LOG or not conduct.wake_agent:
             return AnswerTarget(session_place(schedule))
         target = await self._targets.find(conduct.delivery, schedule.agent)
-        kind, _, owner = schedule.owner.partition(":")
-        channel = self._targets.channels.find(target.place.platform, schedule.agent)
-        if conduct.delivery.to is DeliveryRoute.CHANNEL and kind == PrincipalKind.PLATFORM_USER and channel is not None:
-            asker = Principal(PrincipalKind.PLATFORM_USER, owner, "")
-            if not await channel.may_write(target.place, asker):
-                raise NotAllowed(
-                    f"The owner of '{schedule.name}' may not write there any more.",
-                    code="schedule_place",
-                    fix="Remove it, or deliver it elsewhere.",
-                )
+        if owner is None or target.channel is None or conduct.delivery.to is DeliveryRoute.DIRECT:
+            return target
+        if not await target.channel.may_write(target.place, owner):
+            raise NotAllowed(
+                f"The owner of '{schedule.name}' may not write there any more.",
+                code="schedule_place",
+                fix="Remove it, or deliver it elsewhere.",
+            )
         return target
+
+    async def _check_owner(self, schedule: Schedule, owner: Principal) -> None:
+        """Raises NotAllowed where the account would not answer that person: they have left, or may not talk with it any
+        more; and Unavailable where that cannot be known now.
+        """
+        platform, _, user_id = owner.id.partition(":")
+        channel, agent = self._targets.find_account(schedule.agent, platform), schedule.agent
+        policy, known = (
+            self._runtime.current.account_policy_for(platform, agent),
+            await channel.list_memberships(user_id),
+        )
+        shared = [each for each in known.found if not policy.scope.guilds or each.community in policy.scope.guilds]
+        async with self._store.work(write=False) as work:
+            allowed = AllowedPeople(
+                await work.inbox.list_allowed(agent, platform, AllowedKind.USER),
+                await work.inbox.list_allowed(agent, platform, AllowedKind.ROLE),
+            )
+        author = AuthorFacts(id=user_id, roles=frozenset[str]().union(*(each.roles for each in shared)))
+        if shared and may_talk(author, allowed, policy):
+            return
+        if not known.is_complete:
+            raise Unavailable(
+                f"It is not known now whether the owner of '{schedule.name}' may talk with {agent}.",
+                code="account_away",
+            )
+        raise NotAllowed(
+            f"The owner of '{schedule.name}' may not talk with {agent} any more.",
+            code="schedule_owner",
+            fix="Remove it, or add its owner with `/allow add`.",
+        )
 
 
 def session_place(schedule: Schedule) -> Place:
-    """The place of the session, which no person's request can name. Schedules with the same name of it share it."""
-    return own_place(PLATFORM, "schedules", schedule.session_name)
+    """The place of the session, which no person's request can name. Schedules of the same owner, or of the operator,
+    with the same name of it share it.
+    """
+    return own_place(PLATFORM, schedule.owner or "schedules", schedule.session_name)
 
 
-async def has_open_run(work: UnitOfWork, name: str) -> bool:
+async def has_open_run(work: UnitOfWork, schedule_id: str) -> bool:
     """Whether a run of the schedule is to begin, or its turn has not ended."""
-    for run in await work.schedules.list_begun(name, limit=1):
+    for run in await work.schedules.list_begun(schedule_id, limit=1):
         turn = await work.turns.find(run.turn_id) if run.turn_id else None
         return run.turn_id is None or (turn is not None and not turn.status.is_final)
     return False

@@ -139,7 +139,7 @@ def run_to_wire(listing: RunListing) -> ScheduleRunInfo:
     run, turn = listing.run, listing.turn
     return ScheduleRunInfo(
         id=run.id,
-        schedule=run.schedule,
+        schedule=run.schedule_name,
         planned_at=run.planned_at.isoformat(),
         outcome=listing.outcome,
         reason=listing.reason,

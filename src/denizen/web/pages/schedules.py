@@ -209,7 +209,7 @@ def read_schedule_form(form: Mapping[str, str]) -> Mapping[str, Json]:
     to, target = form.get("to") or LOG, form.get("target", "").strip()
     delivery: dict[str, Json] = {"to": to, "target": target} if target else {"to": to}
     return {
-        **{name: form.get(name, "").strip() or None for name in _TEXTS},
+        **{name: form.get(name, "").replace("\r\n", "\n").strip() or None for name in _TEXTS},
         "new_session": True if form.get("new_session") else None,
         "wake_agent": None if form.get("wake_agent") else False,
         "delivery": None if delivery == {"to": LOG} else delivery,
