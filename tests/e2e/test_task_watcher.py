@@ -21,9 +21,9 @@ pytestmark = pytest.mark.e2e
 WATCHING = "task_watcher: {enabled: true, debounce_ms: 0, prompt: Look at it.}\n"
 
 
-def add_task(home: Home, title: str) -> str:
+def add_task(home: Home, title: str, *options: str) -> str:
     """Adds a task with the command line, in a process of its own, and returns its id."""
-    done = home.do("tasks", "add", title)
+    done = home.do("tasks", "add", title, *options)
     assert done.code == 0, done.err
     found = re.match(r"tsk_\w+", done.out)
     assert found is not None, done.out
@@ -119,7 +119,9 @@ async def test_the_answer_is_posted_once_into_a_channel_although_the_process_is_
     async with deployment.run() as zero:  # learns of the channel
         await deployment.until(lambda: deployment.rows("SELECT id FROM rooms"))
         await zero.stop()
-    await to_thread.run_sync(add_task, deployment.home, "Tea")
+    made = await to_thread.run_sync(deployment.home.do, "projects", "add", "Kitchen", "--everybody")
+    assert made.code == 0, made.err
+    await to_thread.run_sync(add_task, deployment.home, "Tea", "--project", "Kitchen")
     deployment.script(HangingAnswer())
     async with deployment.run() as first:
         await deployment.until(lambda: deployment.requests)
