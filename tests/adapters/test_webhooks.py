@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from denizen.adapters.webhooks import REPLAY_WINDOW, SchemeName, find_scheme
+from denizen.domain.cloud_event import MAX_NESTING
 from denizen.domain.errors import InvalidInput
 from denizen.ports.webhooks import WebhookRoute
 from tests.clock import NOON
@@ -145,3 +146,15 @@ def test_a_body_may_be_empty_or_a_list_and_has_to_be_json_that_can_be_kept() -> 
     for body in (b"{", b"\xff", b'"\\ud800"', b"[" * 100_000, b"NaN"):
         with pytest.raises(InvalidInput):
             BEARER.scheme.read({}, body)
+
+
+def nest(levels: int) -> bytes:
+    return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 480, 100_000])
+def test_a_body_that_is_nested_too_deeply_is_refused_and_told_so(levels: int) -> None:
+    assert BEARER.scheme.read({}, nest(MAX_NESTING)).data
+    with pytest.raises(InvalidInput, match="nested too deeply") as refused:
+        BEARER.scheme.read({}, nest(levels))
+    assert (refused.value.code, "more than 64 " in (refused.value.why or "")) == ("json_nesting", True)

@@ -210,6 +210,24 @@ async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner
         assert server.text == text
 
 
+async def test_what_the_operator_has_switched_off_its_owner_neither_runs_nor_switches_on(home: Home) -> None:
+    async with open_own(home) as (server, own):
+        ana, path = own.open(scope_of("7", "call")), "/admin/schedules/tea/switch"
+        await ana.add("tea", "0 16 * * *", "Tea.")
+        await ana.switch("tea", is_on=False)
+        assert (await ana.switch("tea", is_on=True)).next_at is not None
+        await server.olga.send(path, off="yes")
+        assert (await ana.switch("tea", is_on=False)).next_at is None
+        for call in (ana.run("tea"), ana.switch("tea", is_on=True)):
+            with pytest.raises(NotAllowed, match="The operator has switched 'tea' off"):
+                await call
+        assert not server.denizen.runtime.current.schedules["tea"].enabled
+        assert not await server.denizen.schedule_catalog.list_runs("tea")
+        await server.olga.send(path, on="yes")
+        assert server.denizen.runtime.current.schedules["tea"].enabled
+        await ana.run("tea")
+
+
 @pytest.mark.parametrize(
     ("cron", "zone", "error"),
     [("*/10 * * * *", "", LimitExceeded), ("0 9 31 2 *", "", InvalidInput), ("0 9 * * *", "Mars/Sea", InvalidInput)],

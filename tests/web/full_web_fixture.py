@@ -1,4 +1,6 @@
-"""A server with every route there is, for tests of how they are described: with knowledge, and a shell that parrots."""
+"""A server with every route there is, for tests of how they are described: with knowledge, webhooks, and a shell that
+parrots.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
+from denizen.adapters.webhooks import SchemeName, find_scheme
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.knowledge.coverage import GapReport
+from denizen.ports.events import EventSettings
 from denizen.ports.model import ModelRequest
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
+from denizen.ports.webhooks import WebhookRoute
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
@@ -23,6 +28,7 @@ from tests.engine.memory_fixture import WordEmbedder
 from tests.web.knowledge_web_fixture import OWNER, build_knowledge_services
 from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
+HOOK = WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret="the-secret-of-the-route")
 _TEXT: Json = {"type": "string"}
 
 
@@ -83,5 +89,6 @@ async def open_full_web(root: Path, *, instance: InstanceServices | None = None)
         more=[EchoShell()],
         embedder=WordEmbedder(),
         instance=instance,
+        events=EventSettings(routes={HOOK.name: HOOK}),
     ) as web:
         yield web

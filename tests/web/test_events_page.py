@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
+from denizen.domain.cloud_event import MAX_NESTING
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
 from denizen.ports.events import EventSettings
 from denizen.web.pages.events import PATH, SHOWN
 from denizen_sdk import DenizenClient
@@ -87,6 +89,18 @@ async def test_programs_of_owners_list_emit_and_replay_and_nobody_else_does() ->
         for who in ("ada", "ann"):
             for path in ("/api/events", "/api/events/failed", "/api/listeners", PATH):
                 assert (await ask(web, who, "GET", path)).status_code == 403
+
+
+async def test_an_event_that_is_nested_too_deeply_is_refused_and_the_log_goes_on() -> None:
+    async with open_events() as (_, client):
+        deep: JsonObject = {}
+        for _ in range(MAX_NESTING - 1):
+            deep = {"a": deep}
+        await client.emit_event("deep", deep)
+        with pytest.raises(ApiError, match="nested too deeply") as refused:
+            await client.emit_event("deeper", {"a": deep})
+        assert (refused.value.status, refused.value.code) == (400, "json_nesting")
+        assert [each.type for each in await client.list_events()] == ["denizen.emitted.deep"]
 
 
 async def test_older_events_are_on_the_next_page_which_keeps_the_search() -> None:

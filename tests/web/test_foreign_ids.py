@@ -22,10 +22,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from denizen.domain.approval import Approval, ApprovalRequest, ApprovalRule
-from denizen.domain.ids import AgentName
+from denizen.domain.delegation import Delegation, ParentTurn, parent_to_json
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import Memory, MemoryOrigin
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Tier
+from denizen.domain.turn import PARENT
 from denizen.domain.user import IdentityProfile, User
 from denizen.web.http.auth import LOGIN_COOKIE
 from denizen.web.http.openapi import ApiRoute
@@ -33,8 +35,9 @@ from denizen.web.http.routing import Access, AccessRoute
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
 from tests.timing import HANG_LIMIT_S
-from tests.web.full_web_fixture import open_full_web
+from tests.web.full_web_fixture import HOOK, open_full_web
 from tests.web.people import PASSWORD, SignedIn, add_user, sign_in
+from tests.web.question_fixture import QUESTION
 from tests.web_fixture import WebFixture
 
 pytestmark = pytest.mark.anyio
@@ -49,9 +52,17 @@ SHARED = {
     "platform": "discord",
     "channel": "general",
     "page": "chat",
+    "route": HOOK.name,
 }
 """Parameters that name what belongs to nobody, or to the operator."""
-IDS_OF_ADMINS = {"run": "run_1", "gap": "gap_1", "proposal": "proposal_1", "memory": "mem_1"}
+IDS_OF_ADMINS = {
+    "run": "run_1",
+    "gap": "gap_1",
+    "proposal": "proposal_1",
+    "memory": "mem_1",
+    "delivery": "delivery_1",
+    "schedule": "tea",
+}
 """Parameters that name what only admins see: a member is refused before anything is looked up."""
 OWN_NAMES = {
     "POST /api/chats/{chat_id}": "everybody names chats in a space of their own; one that is missing is made",
@@ -60,6 +71,8 @@ OWN_NAMES = {
     "GET /shared/{token}": "the page is the same for every token and asks for the chat by itself",
 }
 """Routes that answer a foreign id with something of the caller's own."""
+FIELDS = {"status": "archived", "title": "x", "name": "x", "document_name": "x", "text": "x"}
+"""What forms of pages need, so that a request gets as far as the id."""
 FOR_ADMINS_TOO = ("/api/turns/", "/api/approvals/")
 """What admins may see of everybody."""
 EXAMPLES = 5
@@ -117,6 +130,7 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
         ann.user.principal(RoleName.OWNER), role=RoleName.MEMBER, email=f"{SECRET}@example.org"
     )
     await add_memory_and_approval(web, ann.user, turn)
+    await add_question_and_background_task(web, ann.user, turn)
     project = (await client.post("/api/projects", json={"name": SECRET})).json()["id"]
     task = (await client.post("/api/tasks", json={"title": SECRET, "project": project})).json()["id"]
     document = (await client.post(f"/api/projects/{project}/documents", json={"name": SECRET})).json()["id"]
@@ -133,6 +147,8 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
         "turn_id": turn,
         "response": response.json()["id"],
         "approval_id": "appr_ann",
+        "question_id": QUESTION.id,
+        "task_id": "dlg_ann",
         "sign_in": own["id"],
         "key": key["id"],
         "provider": "github",
@@ -166,6 +182,28 @@ async def add_memory_and_approval(web: WebFixture, ann: User, turn_id: str) -> N
         await work.approvals.add(
             Approval(id="appr_ann", request=request, rule=ApprovalRule(), created_at=web.clock.now(), expires_at=None)
         )
+
+
+async def add_question_and_background_task(web: WebFixture, ann: User, turn_id: str) -> None:
+    """Her turn has asked the owner, and given a task away."""
+    [turn] = [each for each in await web.turns() if each.id == turn_id]
+    async with web.store.work(write=False) as work:
+        place = (await work.conversations.get(turn.conversation_id)).place
+    question = replace(QUESTION, turn_id=turn.id, asker=ann.key, asker_name=ann.name, text=SECRET)
+    parent = ParentTurn(id=turn.id, agent=turn.agent, place=place, task_id="dlg_ann", is_background=True)
+    delegated = replace(turn, id=TurnId("turn_delegated"), options={PARENT: parent_to_json(parent)})
+    delegation = Delegation(
+        turn_id=delegated.id,
+        task_id=parent.task_id,
+        parent_id=turn.id,
+        asker=ann.key,
+        is_background=True,
+        created_at=web.clock.now(),
+    )
+    async with web.store.work() as work:
+        await work.questions.add(question)
+        await work.turns.open(delegated)
+        await work.delegations.add(delegation)
 
 
 def fill_in(route: AccessRoute, ids: Mapping[str, str]) -> dict[str, str]:
@@ -204,7 +242,7 @@ async def test_no_route_reaches_by_its_id_what_is_somebody_elses(tmp_path: Path,
                 send = partial(send_examples, described[path][method], parameters, url, ben)
                 answers = await to_thread.run_sync(send)
             else:
-                form = {"csrf_token": ben.csrf_token} if method == "POST" else None
+                form = {"csrf_token": ben.csrf_token, **FIELDS} if method == "POST" else None
                 answer = await ben.client.request(method, path.format(**parameters), data=form)
                 answers = [(answer.status_code, answer.text)]
             check_answers(name, route, answers)
@@ -301,10 +339,11 @@ async def test_ann_has_one_of_everything_that_the_walk_tries_to_reach(tmp_path: 
             ("path", "/api/upload/{}"),
             ("turn_id", "/api/turns/{}"),
             ("name", "/api/sessions/{}/messages"),
+            ("task_id", "/api/background-tasks/{}"),
         ):
             reached[name] = await anns.ann.client.get(path.format(anns.ids[name]))
         assert {each.status_code for each in reached.values()} == {200}
         tables, files = await anns.read_all()
         assert len(files) == 1
         with_secret = {table for table, rows in tables.items() if SECRET in json.dumps(rows)}
-    assert with_secret >= {"chats", "messages", "memories", "approvals", "linked_identities", "user_keys"}
+    assert with_secret >= {"chats", "messages", "memories", "approvals", "linked_identities", "user_keys", "questions"}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from denizen.domain.cloud_event import check_nesting, nested_too_deeply
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.ports.webhooks import WebhookContent, WebhookScheme
@@ -154,17 +155,23 @@ def _is_fresh(sent: str, now: datetime) -> bool:
 
 
 def read_body(body: bytes) -> JsonObject:
-    """Returns the object in the body; a list or a value stands below `items`. Raises InvalidInput."""
+    """Returns the object in the body; a list or a value stands below `items`. Raises InvalidInput, also for one that is
+    nested too deeply.
+    """
     if not body.strip():
         return {}
     try:
         data: Json = json.loads(body.decode("utf-8-sig"))
         json.dumps(data, ensure_ascii=False, allow_nan=False).encode()  # half of a surrogate pair cannot be stored
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise nested_too_deeply() from error
+    except ValueError as error:
         raise InvalidInput(
             "The body of this webhook is not valid JSON.", code="json_invalid", fix="Have it sent as application/json."
         ) from error
-    return data if isinstance(data, dict) else {"items": data}
+    read: JsonObject = data if isinstance(data, dict) else {"items": data}
+    check_nesting(read)
+    return read
 
 
 def _name_part(text: str) -> str:

@@ -265,7 +265,7 @@ async def _open_adapters(
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
     stack.push_async_callback(embedders.aclose)
-    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named).check)
+    browser = ChromiumBrowser(clock, lambda named: WebFetcher(allow_private=named))
     stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,

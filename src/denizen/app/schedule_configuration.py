@@ -40,6 +40,8 @@ class HomeSchedules:
             values = _escape(values)
         section = await self._configuration.find_value(f"schedules.{name}")
         written: Mapping[str, Json] = section if isinstance(section, Mapping) else {}
+        if values.get("enabled"):
+            values = {**values, "paused": None}  # it is on then, whoever had switched it off
         wanted = {key: value for key, value in values.items() if value is not None or key in written}
         changed: dict[KeyPath, Json] = {
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value

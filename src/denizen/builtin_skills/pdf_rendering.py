@@ -57,7 +57,7 @@ def render_pdf(markdown: str, load_picture: LoadPicture) -> RenderedPdf:
     if len(markdown) > MAX_CHARS:
         raise ToolError(f"A document has at most {MAX_CHARS:,} characters; this one has {len(markdown):,}.")
     if find_spec("fpdf") is None or find_spec("matplotlib") is None:
-        raise ToolError("PDFs need an extra: pip install 'denizen[images]'.")
+        raise ToolError("PDFs need the package fpdf2, which the extra `images` brings.")
     from fpdf.errors import FPDFException
 
     pictures = _Pictures(load_picture)

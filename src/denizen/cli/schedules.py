@@ -162,6 +162,8 @@ def remove(home: Path, name: str) -> None:
 def _switch(home: Path, name: str, *, is_on: bool) -> None:
     _check_known(home, name)
     _write(home, (name, "enabled"), is_on)
+    if is_on and not load_home_settings(home).schedules[name].enabled:
+        _write(home, (name, "paused"), value=False)
     echo(f"{name} is {'on' if is_on else 'off'}.")
 
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 
 MAX_DEPTH = 5
 """So many events may follow from each other. The next one causes nothing any more."""
+MAX_NESTING = 64
+"""So many objects and lists may stand within each other in the data. What copies or shows it goes down them one by one.
+"""
 EMITTED = "denizen.emitted."
 """Begins the types of events that are emitted here."""
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
@@ -55,6 +59,32 @@ class CloudEvent:
 
 def event_key(source: str, key: str) -> str:
     return derive("event", source, key)
+
+
+def check_nesting(data: Json) -> None:
+    """Raises InvalidInput for data that is nested too deeply."""
+    level = _list_containers([data])
+    for _ in range(MAX_NESTING):
+        level = [inner for each in level for inner in _list_containers(_list_inner(each))]
+    if level:
+        raise nested_too_deeply()
+
+
+def nested_too_deeply() -> InvalidInput:
+    return InvalidInput(
+        "The data of this event is nested too deeply.",
+        code="json_nesting",
+        why=f"more than {MAX_NESTING} objects and lists stand within each other",
+        fix="Send it flatter, or its inner part as text.",
+    )
+
+
+def _list_inner(container: Sequence[Json] | Mapping[str, Json]) -> Iterable[Json]:
+    return container.values() if isinstance(container, Mapping) else container
+
+
+def _list_containers(values: Iterable[Json]) -> list[Sequence[Json] | Mapping[str, Json]]:
+    return [each for each in values if isinstance(each, Sequence | Mapping) and not isinstance(each, str)]
 
 
 def matches_type(pattern: str, kind: str) -> bool:

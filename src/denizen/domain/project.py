@@ -8,6 +8,7 @@ written for few is not shown to many.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, replace
@@ -33,6 +34,8 @@ MAX_TASKS = 5000
 """The limit for one project; comments and documents of one have limits of their own."""
 MAX_COMMENTS = 500
 MAX_DOCUMENTS = 200
+HOURLY_LOOKS = 60
+"""How often the task watcher looks in an hour, unless the configuration says otherwise."""
 FOUND_TASKS = 20
 """How many tasks a search returns, unless it asks for another number."""
 MAX_FOUND = 500
@@ -165,8 +168,8 @@ class ProjectDocument:
 
 @record(kw_only=True)
 class TaskChange:
-    """A change of a task that the task watcher has to look at. Changes that follow within its delay join it until
-    `due_at`; once `is_started`, a later one is another. The turn about it has an id that derives from its `id`.
+    """A change of a task that the task watcher has to look at. Changes that follow join it until `due_at`, those of the
+    same maker until it `is_started`; a later one is another. The turn about it has an id that derives from its `id`.
     """
 
     id: str
@@ -175,12 +178,15 @@ class TaskChange:
     action: TaskAction
     due_at: datetime
     is_started: bool = False
+    made_by: str = ""
+    """A digest of who made it, by which the turns are shared out."""
 
 
 @record(kw_only=True)
 class TaskWatcherPolicy:
     """Which agent looks at changed tasks, what it is told, how long after the last change, and where its answer goes.
-    Only the `triggers` count. `hooks` run around each turn.
+    Only the `triggers` count. `hooks` run around each turn. `per_hour` is how often it looks at most: whoever changes
+    tasks must not cause any costs.
     """
 
     agent: AgentName
@@ -189,6 +195,12 @@ class TaskWatcherPolicy:
     triggers: frozenset[TaskAction] = frozenset(TaskAction)
     delivery: ScheduleDelivery = ScheduleDelivery()
     hooks: Hooks = NO_HOOKS
+    per_hour: int = HOURLY_LOOKS
+
+    @property
+    def per_maker(self) -> int:
+        """How often it looks in an hour at what the same person changed: half of all, so that others get the rest."""
+        return math.ceil(self.per_hour / 2)
 
     def watches(self, action: TaskAction, audience: str, by: Principal) -> bool:
         """Whether a change is looked at. What the watcher does itself is not, nor what only one person may read."""
@@ -411,6 +423,11 @@ def change_task(task: Task, draft: TaskDraft, *, now: datetime, project_id: str 
     """As `change_project`. With `project_id` it moves there."""
     changed = replace(task, **_given(draft), project_id=project_id or task.project_id)
     return task if changed == task else replace(changed, updated_at=now)
+
+
+def keeps_text(old: str, new: str | None) -> bool:
+    """Whether the old text still stands in full, with at most something below it."""
+    return new is None or new.startswith(old)
 
 
 def _given(draft: ProjectDraft | TaskDraft) -> dict[str, object]:

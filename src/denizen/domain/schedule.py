@@ -77,7 +77,8 @@ class ScheduleConduct:
 @record(kw_only=True)
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
-    the operator; `life` then tells it from others that have had its name.
+    the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
+    which binds its owner.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Schedule:
     prompt: str
     agent: AgentName
     enabled: bool = True
+    barred: bool = False
     catch_up: CatchUp = CatchUp.SKIP
     owner: str = ""
     life: str = ""
@@ -93,7 +95,7 @@ class Schedule:
 
     @property
     def id(self) -> str:
-        """What its state, its runs and its turns hang on: who takes the name of another one has no part in these."""
+        """The key of its state, its runs and its turns: who takes the name of another one has no part in these."""
         return name_schedule(self.name, self.owner, self.life)
 
     @property

@@ -88,14 +88,18 @@ class ProjectRepository(Protocol):
 class TaskChangeRepository(Protocol):
     """The changes of tasks that the task watcher has not looked at yet."""
 
-    async def note(self, change: TaskChange) -> None:
-        """Adds the change. One of the same task that waits takes its place: it is due when the new one is, and stays a
-        creation if it was one.
+    async def note(self, change: TaskChange, *, now: datetime) -> None:
+        """Adds the change. One of the same task that waits takes its place, if it is not due yet or has the same maker:
+        it is due when the new one is, stays a creation if it was one, and keeps its maker.
         """
         ...
 
     async def find_next(self) -> TaskChange | None:
         """Returns the change that is started, or else the one that is due first; None where none waits."""
+        ...
+
+    async def list_due(self, *, now: datetime) -> Sequence[TaskChange]:
+        """Returns of each maker the change that has been due the longest and is not started, the earliest first."""
         ...
 
     async def start(self, change_id: str, *, now: datetime) -> bool:

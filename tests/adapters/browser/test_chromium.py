@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
-from denizen.adapters.browser import ChromiumBrowser
-from denizen.adapters.browser.proxy import CheckHost
+from denizen.adapters.browser import ChromiumBrowser, chromium
+from denizen.adapters.browser.proxy import HostCheck
 from denizen.adapters.fetch import WebFetcher
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import TurnId
@@ -65,14 +66,20 @@ def shop(secret: LocalServer) -> Generator[LocalServer]:
         yield server
 
 
-def make_check(named: Sequence[str]) -> CheckHost:
-    """As the product checks, on a net in which `shop.example` is a machine of the public internet, for once here."""
-    real = WebFetcher(allow_private=named).check
+class PublicShop(WebFetcher):
+    """As the product checks, on a net in which `shop.example` is a machine of the public internet, for once here.
+    `own.example` is the public address of this machine.
+    """
 
-    async def check(host: str, port: int) -> Sequence[str]:
-        return ["127.0.0.1"] if host == "shop.example" else await real(host, port)
+    async def check(self, host: str, port: int) -> tuple[str, ...]:
+        return ("127.0.0.1",) if host in ("shop.example", "own.example") else await super().check(host, port)
 
-    return check
+    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
+        return host != "shop.example" and super().leads_back(own, host, port, address)
+
+
+def make_check(named: Sequence[str]) -> HostCheck:
+    return PublicShop(allow_private=named)
 
 
 class Pages:
@@ -153,6 +160,38 @@ async def test_a_listed_name_that_leads_to_a_private_address_is_not_reached(secr
 async def test_an_address_that_the_owner_wrote_may_be_private(secret: LocalServer) -> None:
     async with pages(f"http://{secret.address}") as browser:
         assert (await browser.act("navigate", url=f"http://{secret.address}/")).text == "secret"
+
+
+async def test_a_name_that_leads_back_to_this_machine_is_not_reached(secret: LocalServer) -> None:
+    async with pages(f"http://own.example:{secret.port}") as browser:
+        assert isinstance(await browser.fails("navigate", url=f"http://own.example:{secret.port}/"), NotAllowed)
+    assert secret.requests == []
+
+
+async def test_pages_that_a_page_opens_are_closed() -> None:
+    opens = "<title>Opens</title><script>for (let i = 0; i < 20; i++) window.open('about:blank')</script>"
+    with serve({"/": lambda exchange: exchange.say(opens, kind="text/html")}) as server:
+        site = f"http://shop.example:{server.port}"
+        async with pages(site) as browser:
+            await browser.act("navigate", url=f"{site}/")
+            [context] = {each.page.context for each in browser.browser._pages.values()}
+            with anyio.fail_after(20):
+                while len(context.pages) > 1:
+                    await context.pages[-1].wait_for_event("close")
+            assert (await browser.act("text")).title == "Opens"
+
+
+async def test_a_page_whose_scripts_never_end_is_closed_and_the_turn_goes_on(
+    shop: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chromium, "READ_TIMEOUT_S", 2.0)
+    hangs = "<script>Object.defineProperty(HTMLElement.prototype, 'innerText', {get() { while (1) {} }})</script>"
+    with serve({"/": lambda exchange: exchange.say(hangs, kind="text/html")}) as server:
+        site, other = f"http://shop.example:{server.port}", f"http://shop.example:{shop.port}"
+        async with pages(site, other) as browser:
+            assert (await browser.fails("navigate", url=f"{site}/")).code == "browser_hangs"
+            assert (await browser.fails("text")).code == "browser_no_page"
+            assert (await browser.act("navigate", url=f"{other}/")).title == "Search"
 
 
 @pytest.mark.proves("TW19-browser")

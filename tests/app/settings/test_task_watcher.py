@@ -43,6 +43,7 @@ def test_it_is_off_until_it_is_switched_on_and_then_has_its_defaults(home: Home)
         triggers=frozenset({TaskAction.CREATED, TaskAction.UPDATED}),
         delivery=ScheduleDelivery(),
         hooks=Hooks(),
+        per_hour=60,
     )
     usual = home.load(write("enabled: true")).task_watcher
     assert usual is not None and usual.prompt
@@ -52,7 +53,7 @@ def test_it_is_off_until_it_is_switched_on_and_then_has_its_defaults(home: Home)
 def test_everything_about_it_can_be_said(home: Home) -> None:
     text = write(
         "enabled: true\nagent: denizen\nprompt: Look.\ndebounce_ms: 0\ntriggers: [created]\n"
-        "delivery: {to: discord, target: 123}\nhooks: {before_run: {tool: task_query}}"
+        "delivery: {to: discord, target: 123}\nhooks: {before_run: {tool: task_query}}\nper_hour: 7"
     )
     settings = home.load(text + DISCORD, TOKEN="t")
     assert settings.task_watcher == TaskWatcherPolicy(
@@ -62,6 +63,7 @@ def test_everything_about_it_can_be_said(home: Home) -> None:
         triggers=frozenset({TaskAction.CREATED}),
         delivery=ScheduleDelivery(DeliveryRoute.CHANNEL, "discord", "123"),
         hooks=Hooks(before=(Hook("task_query"),)),
+        per_hour=7,
     )
 
 
@@ -72,6 +74,7 @@ def test_everything_about_it_can_be_said(home: Home) -> None:
         ("enabled: true\ntriggers: [deleted]", "task_watcher.triggers"),
         ("enabled: true\ntriggers: []", "task_watcher.triggers"),
         ("enabled: true\ndebounce_ms: -1", "task_watcher.debounce_ms"),
+        ("enabled: true\nper_hour: 0", "task_watcher.per_hour"),
         ("enabled: true\nprompt: ''", "task_watcher.prompt"),
         ("enabled: true\ndelivery: discord-dm", "task_watcher.delivery"),
         ("enabled: true\ndelivery: discord", "task_watcher.delivery"),

@@ -189,9 +189,9 @@ class ProjectContract:
 
         async with store.work() as work:
             assert await work.task_changes.find_next() is None
-            await work.task_changes.note(change("1", "a", 1, TaskAction.CREATED))
-            await work.task_changes.note(change("2", "a", 2))
-            await work.task_changes.note(change("3", "b", 1.5))
+            await work.task_changes.note(change("1", "a", 1, TaskAction.CREATED), now=at(0))
+            await work.task_changes.note(change("2", "a", 2), now=at(0))
+            await work.task_changes.note(change("3", "b", 1.5), now=at(0))
         async with store.work() as work:
             assert await work.task_changes.find_next() == change("3", "b", 1.5)
             assert not await work.task_changes.start("3", now=at(1))
@@ -199,7 +199,7 @@ class ProjectContract:
             assert not await work.task_changes.start("3", now=at(2))
             assert not await work.task_changes.start("1", now=at(3))
         async with store.work() as work:
-            await work.task_changes.note(change("4", "b", 0))
+            await work.task_changes.note(change("4", "b", 0), now=at(0))
             assert await work.task_changes.find_next() == replace(change("3", "b", 1.5), is_started=True)
             assert await work.task_changes.finish("3")
             assert not await work.task_changes.finish("3")
@@ -208,6 +208,27 @@ class ProjectContract:
             assert await work.task_changes.find_next() == change("1", "a", 2, TaskAction.CREATED)
             assert await work.projects.remove_task("a")
             assert await work.task_changes.find_next() is None
+
+    async def test_of_each_maker_the_change_that_is_due_the_longest_comes_first_and_joins_no_held_back_one(
+        self, store: Store
+    ) -> None:
+        await add_tasks(store, make_task("a"), make_task("b"), make_task("c"))
+
+        def change(key: str, task: str, due: float, made_by: str) -> TaskChange:
+            action = TaskAction.UPDATED
+            return TaskChange(id=key, task_id=task, project_id="p", action=action, due_at=at(due), made_by=made_by)
+
+        async with store.work() as work:
+            await work.task_changes.note(change("1", "a", 2, "ana"), now=at(0))
+            await work.task_changes.note(change("2", "b", 1, "ana"), now=at(0))
+            await work.task_changes.note(change("3", "c", 3, "ben"), now=at(0))
+            assert await work.task_changes.list_due(now=at(0.5)) == []
+            assert [each.id for each in await work.task_changes.list_due(now=at(4))] == ["2", "3"]
+            await work.task_changes.note(change("4", "b", 5, "ben"), now=at(4))
+            await work.task_changes.note(change("5", "b", 6, "ana"), now=at(7))
+            await work.task_changes.start("3", now=at(4))
+            found = await work.task_changes.list_due(now=at(9))
+        assert [(each.id, each.due_at) for each in found] == [("1", at(2)), ("4", at(5))]
 
     async def test_a_person_is_forgotten_with_what_only_they_could_read_and_named_nowhere_else(
         self, store: Store

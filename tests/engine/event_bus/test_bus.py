@@ -109,6 +109,32 @@ async def test_a_post_that_was_owed_when_the_process_died_is_posted_once() -> No
         assert len(world.platform.list_posts(world.general.id)) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "form", "text", "pinged"),
+    [
+        ("discord.message", "<@77>", "See <@77>", {"77"}),
+        ("discord.message", "<@!77>", "See <@!77>", {"77"}),
+        ("discord.message", "<#77>", "See <#77>", set()),
+        ("discord.message", "<@&77>", "See <@&77>", set()),
+        ("webhook.shop", "<@77>", "See \\<@\u200b77\\>", set()),
+        ("webhook.shop", "<@&77>", "See \\<@\u200b&77\\>", set()),
+    ],
+)
+async def test_a_post_pings_people_of_the_platforms_own_events_and_nobody_else(
+    kind: str, form: str, text: str, pinged: set[str]
+) -> None:
+    world = World()
+    post = at(world, POST)
+    listener = replace(post, on=(kind,), action=replace(post.action, message="See {{who.mention}}"))
+    event = replace(site(world), type=kind, data={"who": {"mention": form}})
+    async with open_platform(world, events=[listener]) as server:
+        await server.bus.publish(event)
+        await server.bus.look()
+        assert await list_fates(server, event) == ["done"]
+        [post] = await server.sent()
+        assert (post.content.text, post.content.ping_users) == (text, pinged)
+
+
 async def test_what_fails_again_and_again_ends_in_a_list_from_which_it_is_replayed() -> None:
     world = World()
     model = ScriptedModel(*[Unavailable("The model is away.")] * (len(RETRY_AFTER) + 1), ScriptedReply("It is back."))

@@ -172,6 +172,60 @@ async def test_a_tainted_turn_of_an_owner_deletes_nothing_of_others() -> None:
         await board_of(engine, OLGA, place).delete_task(task.id)
 
 
+async def test_a_turn_that_read_foreign_text_deletes_nothing_and_replaces_nothing_that_others_wrote() -> None:
+    async with open_projects() as engine:
+        ana, ben = board_of(engine, ANA, "general"), board_of(engine, BEN, "general")
+        anas = await ana.create_task(TaskDraft(title="Party", description="Buy balloons."))
+        plan = await ana.create_document("Plan", "# One")
+        bens = await ben.create_task(TaskDraft(title="Mine", description="Old."))
+        notes = await ben.create_document("Notes", "Old.")
+        trip = await ben.create_project(ProjectDraft(name="Trip"))
+
+        tainted = board_of(engine, BEN, "general", tainted=True)
+        for call in (
+            tainted.delete_task(bens.id),
+            tainted.delete_document("Notes"),
+            tainted.delete_project(trip.id),
+            tainted.change_task(anas.id, TaskDraft(title="wiped")),
+            tainted.change_task(anas.id, TaskDraft(description="")),
+            tainted.change_document("Plan", text="wiped"),
+            tainted.change_document("Plan", text=""),
+            tainted.change_document("Plan", new_name="Gone"),
+        ):
+            assert await refusal(call) is NotAllowed
+        assert (await ana.get_task(anas.id)).task == anas
+        assert await ana.list_documents() == [notes, plan]
+        assert trip in await ben.list_projects()
+
+        # What adds, what is one's own, and a status are as before.
+        await tainted.change_task(anas.id, TaskDraft(description="Buy balloons.\nRed ones.", status=TaskStatus.DONE))
+        await tainted.change_document("Plan", text="# One\n# Two")
+        await tainted.change_task(bens.id, TaskDraft(description="New."))
+        await tainted.change_document("Notes", text="New.")
+        await ben.change_document("Plan", text="Without foreign text it is Ben who says so.")
+        await ben.delete_task(bens.id)
+
+
+async def test_an_empty_task_of_somebody_else_is_filled_in_by_a_turn_that_read_it() -> None:
+    async with open_projects() as engine:
+        task = await board_of(engine, ANA, "general").create_task(TaskDraft(title="Party"))
+        changed = await board_of(engine, BEN, "general", tainted=True).change_task(
+            task.id, TaskDraft(description="On Friday.")
+        )
+        assert changed.description == "On Friday."
+
+
+async def test_the_refusal_to_replace_a_text_says_what_to_do_instead() -> None:
+    async with open_projects() as engine:
+        task = await board_of(engine, ANA, "general").create_task(TaskDraft(title="Party"))
+        told = await engine.call(
+            BEN, "general", "tasks", tainted=True, action="update", task=task.id, title="wiped", status="archived"
+        )
+        assert told.is_error
+        assert "Nothing was replaced in the text of this task" in str(told)
+        assert "comment" in str(told)
+
+
 async def test_a_call_that_runs_again_makes_nothing_twice() -> None:
     async with open_projects() as engine:
         for _ in range(2):

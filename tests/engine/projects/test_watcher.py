@@ -13,6 +13,7 @@ from denizen.domain.errors import NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.message import TextPart
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.project import WATCHER, TaskAction, TaskDraft, TaskStatus, TaskWatcherPolicy
 from denizen.domain.schedule import DeliveryRoute, ScheduleDelivery
 from denizen.domain.taint import find_part_taint
@@ -26,6 +27,7 @@ from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
+OLGA_IN_ROOM = Principal(PrincipalKind.PLATFORM_USER, "discord:olga", "Olga")
 POLICY = TaskWatcherPolicy(agent=ADA, prompt="Look.")
 
 
@@ -58,8 +60,8 @@ async def open_watcher(policy: TaskWatcherPolicy = POLICY) -> AsyncGenerator[tup
         yield engine, TaskWatcher(engine.boards, engine.targets, asked), asked
 
 
-async def add(engine: ProjectFixture, title: str) -> str:
-    return (await engine.boards.open(engine.scope(BEN, "general")).create_task(TaskDraft(title=title))).id
+async def add(engine: ProjectFixture, title: str, by: Principal = BEN) -> str:
+    return (await engine.boards.open(engine.scope(by, "general")).create_task(TaskDraft(title=title))).id
 
 
 def said(request: TurnRequest) -> str:
@@ -232,6 +234,57 @@ async def test_a_task_that_is_gone_is_not_looked_at() -> None:
         engine.clock.advance(10)
         await watcher.look()
         assert asked.requests == []
+
+
+@pytest.mark.proves("T-config-task-watcher")
+async def test_it_looks_sixty_times_an_hour_and_thirty_times_at_what_one_person_changed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_watcher() as (engine, watcher, asked):
+        for number in range(65):
+            await add(engine, f"Bens {number}", BEN)
+        engine.clock.advance(10)
+        for _ in range(3):
+            assert await watcher.look() == 5.0
+        assert len(asked.about) == 30
+        assert len(caplog.records) == len(waits := [each for each in caplog.messages if "wait" in each]) == 1
+        assert waits == ["the tasks that one person changed wait: they were looked at 30 times within an hour"]
+        for number in range(29):
+            await add(engine, f"Anas {number}", ANA)
+        await add(engine, "Urgent", OLGA_IN_ROOM)
+        engine.clock.advance(10)
+        await watcher.look()
+        assert asked.about[31] == "Urgent"
+        assert len(asked.about) == 60
+        await add(engine, "Too late", OLGA_IN_ROOM)
+        engine.clock.advance(10)
+        await watcher.look()
+        await watcher.look()
+        assert len(asked.about) == 60
+        assert [each for each in caplog.messages if "all" in each] == [
+            "all changed tasks wait: they were looked at 60 times within an hour"
+        ]
+        engine.clock.advance(minutes=60)
+        await watcher.look()
+        assert asked.about[60:62] == ["Bens 30", "Too late"]
+        engine.clock.advance(minutes=61)
+        await watcher.look()
+        assert sorted(asked.about) == sorted({*asked.about})
+        assert len(asked.about) == 65 + 29 + 2
+
+
+async def test_a_change_of_somebody_else_does_not_wait_behind_one_that_is_held_back() -> None:
+    async with open_watcher(replace(POLICY, per_hour=2)) as (engine, watcher, asked):
+        await add(engine, "First")
+        task = await add(engine, "Second")
+        engine.clock.advance(10)
+        await watcher.look()
+        assert asked.about == ["First"]
+        await engine.boards.open_for(OLGA).comment(task, "What of this?")
+        engine.clock.advance(10)
+        await watcher.look()
+        assert asked.about == ["First", "Second"]
+        assert "What of this?" in said(asked.requests[1])
 
 
 DELIVERED = ScheduleDelivery(DeliveryRoute.CHANNEL, "discord")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -19,18 +19,22 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.ids import TurnId
+from denizen.domain.installation import build_install_command
 from denizen.domain.web_origin import WebOrigin, find_origin, parse_origin
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import BrowserContext, Page
 
-    from denizen.adapters.browser.proxy import CheckHost, OriginProxy
+    from denizen.adapters.browser.proxy import HostCheck, OriginProxy
 
 MAX_PAGES = 3
 IDLE_S = 600.0
 ACTION_TIMEOUT_S = 10.0
 LOAD_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 10.0
+"""How long what a page shows may take to be read: its scripts can keep it busy for ever."""
+STEP_TIMEOUT_S = LOAD_TIMEOUT_S + ACTION_TIMEOUT_S
 MAX_TEXT_CHARS = 200_000
 """How much of a page's text is taken out of the browser."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -45,7 +49,7 @@ _ARGS = (
     "--no-first-run",
 )
 
-MakeCheck = Callable[[Sequence[str]], "CheckHost"]
+MakeCheck = Callable[[Sequence[str]], "HostCheck"]
 """Returns a check of hosts that also admits these pairs of `host:port`, which may be private."""
 
 _log = logging.getLogger("denizen.browser")
@@ -83,7 +87,16 @@ class ChromiumBrowser:
                 opened = await self._open(turn, origins, rules)
         async with opened.lock:
             opened.used_s = self._clock.monotonic_s()
-            return await _act(opened, action)
+            try:
+                return await _act(opened, action)
+            except TimeoutError as error:
+                await self.close(turn)
+                raise Unavailable(
+                    "The page does not answer, and was closed.",
+                    code="browser_hangs",
+                    why="its scripts keep it busy",
+                    fix="Navigate to another page.",
+                ) from error
 
     async def close(self, turn: TurnId) -> None:
         opened = self._pages.pop(turn, None)
@@ -110,7 +123,7 @@ class ChromiumBrowser:
                 "There is no browser.",
                 code="browser_missing",
                 why="Playwright is not installed" if program else "no Chromium was found",
-                fix="Install Chromium and `pip install 'denizen[browser]'`; tools.browser.program names another place.",
+                fix=f"Run `{build_install_command('browser')}` and install Chromium, or name it in tools.browser.program.",
             )
         from playwright.async_api import Error, async_playwright
 
@@ -134,6 +147,7 @@ class ChromiumBrowser:
                 stack.push_async_callback(browser.close)
                 context = await browser.new_context(accept_downloads=False, service_workers="block")
                 page = await context.new_page()
+                _close_further(context)
             except Error as error:
                 raise Unavailable(
                     "The browser does not start.",
@@ -148,6 +162,17 @@ class ChromiumBrowser:
         return opened
 
 
+def _close_further(context: BrowserContext) -> None:
+    """Closes each page that opens from now on: a turn has one, and a page could open others without end."""
+    from playwright.async_api import Error
+
+    async def close(page: Page) -> None:
+        with suppress(Error):  # it has gone already
+            await page.close()
+
+    context.on("page", close)
+
+
 async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
     from playwright.async_api import Error
     from playwright.async_api import TimeoutError as Late
@@ -155,9 +180,11 @@ async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
     page, kind = opened.page, action.kind
     opened.proxy.blocked.clear()
     try:
-        picture = await _perform(page, action)
-        text = await page.evaluate(f"(document.body?.innerText ?? '').slice(0, {MAX_TEXT_CHARS})")
-        title = await page.title()
+        with anyio.fail_after(STEP_TIMEOUT_S):
+            picture = await _perform(page, action)
+        with anyio.fail_after(READ_TIMEOUT_S):
+            text = await page.evaluate(f"(document.body?.innerText ?? '').slice(0, {MAX_TEXT_CHARS})")
+            title = await page.title()
     except Late as error:
         if kind in (BrowserActionKind.CLICK, BrowserActionKind.TYPE, BrowserActionKind.WAIT):
             raise InvalidInput(
@@ -190,7 +217,8 @@ async def _perform(page: Page, action: BrowserAction) -> bytes:
         case BrowserActionKind.BACK:
             await page.go_back(timeout=LOAD_TIMEOUT_S * 1000)
         case BrowserActionKind.SCREENSHOT:
-            return await page.screenshot(type="png")
+            with anyio.fail_after(READ_TIMEOUT_S):
+                return await page.screenshot(type="png")
         case BrowserActionKind.CLICK if element is not None:
             await element.click()
             await page.wait_for_load_state()

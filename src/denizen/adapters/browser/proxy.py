@@ -8,8 +8,9 @@ checked, so that no name can lead elsewhere at its second lookup.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,8 +19,18 @@ import h11
 from denizen.domain.errors import DenizenError
 from denizen.domain.web_origin import PORTS, WebOrigin
 
-CheckHost = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a host that may be reached at that port. Raises a DenizenError where none may."""
+
+class HostCheck(Protocol):
+    """Tells what may be reached, as `denizen.adapters.fetch.WebFetcher` does."""
+
+    async def check(self, host: str, port: int) -> Sequence[str]:
+        """Returns the addresses of a host that may be reached at that port. Raises a DenizenError where none may."""
+        ...
+
+    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
+        """Returns whether a connection from `own` leads back to this machine, and may not be used."""
+        ...
+
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_BLOCKED = 20
@@ -29,7 +40,7 @@ _CHUNK = 65_536
 class OriginProxy:
     """Listens on loopback from `start` to `aclose`. `blocked` are the hosts that were refused, in order."""
 
-    def __init__(self, origins: Sequence[WebOrigin], check: CheckHost) -> None:
+    def __init__(self, origins: Sequence[WebOrigin], check: HostCheck) -> None:
         self._origins = origins
         self._check = check
         self._server: asyncio.Server | None = None
@@ -90,13 +101,18 @@ class OriginProxy:
             self._note(host, port)
             return None
         try:
-            addresses = await self._check(host, port)
+            addresses = await self._check.check(host, port)
         except DenizenError:
             self._note(host, port)
             return None
         for address in addresses:
             with suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_TIMEOUT_S)
+                reader, writer = await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_TIMEOUT_S)
+                if self._check.leads_back(writer.get_extra_info("sockname")[:2], host, port, address):
+                    writer.close()
+                    self._note(host, port)
+                    return None
+                return reader, writer
         return None
 
     def _note(self, host: str, port: int) -> None:

@@ -6,6 +6,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -17,7 +18,7 @@ from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage, FileVal
 if TYPE_CHECKING:
     import httpcore2
 
-    from denizen.adapters.fetch.http import FetchResponse, ResolveHost
+    from denizen.adapters.fetch.http import CheckedNetwork, FetchResponse, ResolveHost
 
 _HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection)$)[A-Za-z0-9-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
@@ -99,13 +100,21 @@ class WebFetcher:
         """Returns the addresses of the host, for a program that connects itself. Raises what `fetch` would raise about
         them.
         """
+        return tuple(map(str, await self._make_network().check(host, port)))
+
+    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
+        """Returns whether the connection of such a program, from `own`, leads back to this machine: `fetch` would
+        refuse it then, before anything is sent.
+        """
+        return self._make_network().leads_back(own, host, port, ip_address(address))
+
+    def _make_network(self) -> CheckedNetwork:
         import httpcore2
 
         from denizen.adapters.fetch.http import CheckedNetwork, resolve_with_system
 
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
-        network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
-        return tuple(map(str, await network.check(host, port)))
+        return CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
 
     async def aclose(self) -> None:
         """Does nothing: each fetch closes what it opened."""

@@ -167,12 +167,15 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             raise Unavailable(f"the name {host} has no address", code="unknown_host")
         return addresses
 
+    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: Address) -> bool:
+        """Returns whether a connection from `own` leads back to this machine, where nobody has allowed that."""
+        return is_own_address(own, address, port) and not self._allowed.admits(host, port, address)
+
     async def _kept(
         self, stream: httpcore2.AsyncNetworkStream, host: str, port: int, address: Address
     ) -> httpcore2.AsyncNetworkStream:
         """Returns the stream, unless it turns out to lead back to this machine. Nothing was sent over it yet."""
-        loops = is_own_address(stream.get_extra_info("client_addr"), address, port)
-        if loops and not self._allowed.admits(host, port, address):
+        if self.leads_back(stream.get_extra_info("client_addr"), host, port, address):
             await stream.aclose()
             raise NotAllowed(f"{host}:{port} may not be fetched: it is this machine", code="address_refused")
         return stream

@@ -20,6 +20,7 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.ids import derive
+from denizen.domain.installation import build_install_command
 from denizen.ports.mail import MailAccount, MailServer, MailSummary, OutgoingMail, ReceivedMail
 
 TIMEOUT_S = 20.0
@@ -112,7 +113,7 @@ class ImapMailbox:
 async def _open_imap(account: MailAccount) -> AsyncGenerator[Any]:
     """A connection that is signed in."""
     if find_spec("aioimaplib") is None or find_spec("aiosmtplib") is None:
-        raise Unavailable("Mail needs an extra.", code="mail_missing", fix="Run pip install 'denizen[mail]'.")
+        raise Unavailable("Mail needs an extra.", code="mail_missing", fix=f"Run {build_install_command('mail')}")
     from aioimaplib import IMAP4, IMAP4_SSL, AioImapException
 
     server = account.imap

@@ -100,6 +100,7 @@ task_changes = sa.Table(
     sa.Column("action", EnumValue(TaskAction), nullable=False),
     *times("due_at"),
     sa.Column("is_started", sa.Boolean(), nullable=False),
+    sa.Column("made_by", sa.Text(), nullable=False, server_default=""),
     sa.Index("ix_task_changes_task_id", "task_id"),
 )
 """Waiting changes, and the one that is started; a change that was seen to its end is gone."""
@@ -131,11 +132,32 @@ _DOCUMENTS = (
 )
 _REMOVE_DOCUMENT = sa.delete(project_documents).where(project_documents.c.id == _WHICH)
 
-_WAITING = sa.and_(task_changes.c.task_id == sa.bindparam("of_task", type_=sa.Text()), ~task_changes.c.is_started)
-_FIND_WAITING = sa.select(task_changes).where(_WAITING)
+_WAITING = sa.and_(
+    task_changes.c.task_id == sa.bindparam("of_task", type_=sa.Text()),
+    ~task_changes.c.is_started,
+    sa.or_(
+        task_changes.c.due_at > sa.bindparam("now", type_=UtcTime()),
+        task_changes.c.made_by == sa.bindparam("maker", type_=sa.Text()),
+    ),
+)
 _DELAY = sa.update(task_changes).where(_WAITING).values(due_at=sa.bindparam("later", type_=UtcTime()))
 _NEXT = sa.select(task_changes).order_by(
     task_changes.c.is_started.desc(), task_changes.c.due_at, task_changes.c.position
+)
+_RANKED = (
+    sa.select(
+        task_changes,
+        sa.func.row_number()
+        .over(partition_by=task_changes.c.made_by, order_by=(task_changes.c.due_at, task_changes.c.position))
+        .label("rank"),
+    )
+    .where(~task_changes.c.is_started, task_changes.c.due_at <= sa.bindparam("now", type_=UtcTime()))
+    .subquery()
+)
+_FIRST_OF_EACH = (
+    sa.select(*(_RANKED.c[column.name] for column in task_changes.c))
+    .where(_RANKED.c.rank == 1)
+    .order_by(_RANKED.c.due_at, _RANKED.c.position)
 )
 _OTHERS = sa.select(task_changes).alias("others")
 _START = (
@@ -290,9 +312,9 @@ class SqlProjects(SqlRepository):
 class SqlTaskChanges(SqlRepository):
     """Implements `denizen.ports.projects.TaskChangeRepository`."""
 
-    async def note(self, change: TaskChange) -> None:
+    async def note(self, change: TaskChange, *, now: datetime) -> None:
         """Where writers run side by side, it takes the task's row first."""
-        delay = {"of_task": change.task_id, "later": change.due_at}
+        delay = {"of_task": change.task_id, "later": change.due_at, "maker": change.made_by, "now": now}
         add, take = sa.insert(task_changes).inline(), _TASK.with_for_update()
         locks_rows = self._dialect.locks_rows
 
@@ -306,6 +328,9 @@ class SqlTaskChanges(SqlRepository):
 
     async def find_next(self) -> TaskChange | None:
         return await self._find(_read_change, _NEXT.limit(1), {})
+
+    async def list_due(self, *, now: datetime) -> Sequence[TaskChange]:
+        return await self._list(_read_change, _FIRST_OF_EACH, {"now": now})
 
     async def start(self, change_id: str, *, now: datetime) -> bool:
         locks_rows = self._dialect.locks_rows

@@ -15,7 +15,7 @@ from denizen.app.settings.schedules import DeliverySection, find_delivery_proble
 from denizen.app.settings.tools import ToolSection
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.ids import AgentName
-from denizen.domain.project import TASK_SKILL, TaskAction, TaskWatcherPolicy
+from denizen.domain.project import HOURLY_LOOKS, TASK_SKILL, TaskAction, TaskWatcherPolicy
 
 PROMPT_CHARS = 20_000
 PROMPT = (
@@ -46,6 +46,13 @@ class TaskWatcherSection(Section):
         description="Which changes count: `created`, and `updated`, which comments are too.",
     )
 
+    per_hour: Whole = Field(
+        default=HOURLY_LOOKS,
+        ge=1,
+        le=10_000,
+        description="How often an hour it looks at most, half of them at what the same person changed. The rest waits.",
+    )
+
     delivery: Annotated[DeliverySection, BeforeValidator(read_short_delivery)] = default_section()
     hooks: HooksSection = default_section(
         "Calls of tools around each turn, behind those of the agent. `{{action}}`, `{{task_id}}`, `{{task_title}}`, "
@@ -62,6 +69,7 @@ class TaskWatcherSection(Section):
             triggers=frozenset(self.triggers),
             delivery=self.delivery.record,
             hooks=self.hooks.record,
+            per_hour=self.per_hour,
         )
 
 

@@ -120,7 +120,8 @@ class ScheduleSection(Section):
     )
     new_session: bool = Field(default=False, description="Whether each run begins a new session.")
     model: Text = Field(default="", description="Alias or provider/model for the runs; empty: that of the agent.")
-    enabled: bool = Field(default=True, description="Whether it runs by itself.")
+    enabled: bool = Field(default=True, description="Whether it runs by itself. Off, its `owner` cannot run it, too.")
+    paused: bool = Field(default=False, description="Whether its `owner` has switched it off, which they may undo.")
     wake_agent: bool = Field(
         default=True, description="Whether the agent answers. If not, the prompt is left in the session for later."
     )
@@ -156,6 +157,8 @@ def _build(
         section,
         Schedule,
         name=name,
+        enabled=section.enabled and not section.paused,
+        barred=not section.enabled,
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
@@ -168,19 +171,15 @@ def find_schedule_problems(
     """Yields a problem for each delivery that can never arrive, and for each person's schedule that names a variable:
     its text is theirs, and what it says is theirs to read.
     """
+    written = document.tree.get("schedules")
     for name, section in schedules.items():
-        if section.owner and (named := _find_variables(document, name)):
+        text = written.get(name) if isinstance(written, Mapping) else None
+        if section.owner and isinstance(text, Mapping) and (named := expand_tree(text, {}).names):
             fix = "Write $${ for a plain `${`, or take its owner out: then it is yours."
             message = f"a schedule with an owner names no variables, and this one names {', '.join(sorted(named))}."
             yield document.problem(("schedules", name), message, fix)
         path, agent = ("schedules", name, "delivery"), section.agent or default_agent
         yield from find_delivery_problems(document, path, section.delivery, agent, discord)
-
-
-def _find_variables(document: ConfigDocument, name: str) -> frozenset[str]:
-    sections = document.tree.get("schedules")
-    section = sections.get(name) if isinstance(sections, Mapping) else None
-    return expand_tree(section, {}).names if isinstance(section, Mapping) else frozenset()
 
 
 def find_delivery_problems(

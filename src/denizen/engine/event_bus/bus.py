@@ -225,7 +225,7 @@ class EventBus:
         now, text = self._clock.now(), write_post(event, action.message)
         policy = self._runtime.current.account_policy_for(action.platform, action.agent)
         said = Announcement(target.place, "", text, key=delivery.attempt_id)
-        welcome = {form.strip("<@>"): form for form in list_mentioned(event, action.message)}
+        welcome = list_mentioned(event, action.message)
         pieces = [
             replace(
                 piece,

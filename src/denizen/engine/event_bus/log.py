@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from denizen.domain.clock import Clock
-from denizen.domain.cloud_event import EMITTED, EVENT_NAME, CloudEvent
+from denizen.domain.cloud_event import EMITTED, EVENT_NAME, CloudEvent, check_nesting
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.event_listener import EventDelivery, EventListener
 from denizen.domain.ids import fresh
@@ -81,13 +81,16 @@ class EventLog:
             return await work.events.list_failed(limit=limit)
 
     async def emit(self, by: Principal, emission: Emission) -> CloudEvent:
-        """Keeps an event that somebody emits, and returns it. Raises InvalidInput for what is no name."""
+        """Keeps an event that somebody emits, and returns it. Raises InvalidInput for what is no name, and for data
+        that is nested too deeply.
+        """
         if not EVENT_NAME.fullmatch(emission.name):
             raise InvalidInput(
                 f"'{emission.name[:60]}' cannot be the name of an event.",
                 code="event_name",
                 fix="Use lower-case letters, digits, _ and -, in up to five parts with dots, such as site.down.",
             )
+        check_nesting(emission.data)
         event = CloudEvent(
             id=f"{by.key}:{emission.key}" if emission.key else fresh("emit"),
             source=SOURCE,

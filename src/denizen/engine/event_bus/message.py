@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from denizen.domain.cloud_event import CloudEvent, fill_template, list_places, show_field
 from denizen.skill.context import quote_untrusted
@@ -15,8 +16,12 @@ MAX_EVENT_CHARS = 12_000
 """The limit for the whole data of an event that an agent reads."""
 INLINE_CHARS = 200
 MENTION = "mention"
-"""The last part of a path whose value is a platform's form for somebody, as it stands."""
+"""The last part of a path whose value is a platform's form for somebody, in events of the platform itself."""
+PLATFORM_TYPES = "discord."
+"""Begins the types of events in which nobody but the platform writes such forms."""
 
+_FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
+_PING = re.compile(r"<@!?(\d{1,20})>")
 _MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 
 
@@ -38,10 +43,12 @@ def write_post(event: CloudEvent, template: str) -> str:
     return fill_template(template, {path: _show_in_post(event, path) for path in list_places(template)}).strip()
 
 
-def list_mentioned(event: CloudEvent, template: str) -> frozenset[str]:
-    """Returns the forms of those whom the template mentions, whom the post may ping."""
-    paths = (path for path in list_places(template) if _is_mention(path))
-    return frozenset(filter(None, (show_field(event, path) for path in paths)))
+def list_mentioned(event: CloudEvent, template: str) -> Mapping[str, str]:
+    """Returns the people whom the template mentions, whom the post may ping: their form in the text, by id. Channels
+    and roles are shown, and not pinged.
+    """
+    values = (show_field(event, path) for path in list_places(template) if _is_mention(event, path))
+    return {form[1]: form[0] for form in map(_PING.fullmatch, values) if form}
 
 
 def _show_to_agent(event: CloudEvent, path: str) -> str:
@@ -53,10 +60,10 @@ def _show_to_agent(event: CloudEvent, path: str) -> str:
 
 def _show_in_post(event: CloudEvent, path: str) -> str:
     value = show_field(event, path)
-    if _is_mention(path) and re.fullmatch(r"<[@#]&?\d{1,20}>", value):
+    if _is_mention(event, path) and _FORM.fullmatch(value):
         return value
     return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
 
 
-def _is_mention(path: str) -> bool:
-    return path.rpartition(".")[2] == MENTION
+def _is_mention(event: CloudEvent, path: str) -> bool:
+    return event.type.startswith(PLATFORM_TYPES) and path.rpartition(".")[2] == MENTION

@@ -6,7 +6,8 @@ same NotFound.
 
 Whoever may read a project may add to it and change its tasks. It is its author, or an owner or admin, who changes a
 project and deletes things. A turn that has read what others wrote leaves words of its own only where all who read them
-could have read along, and does nothing in an admin's name: what it has read may have told it to.
+could have read along, does nothing in an admin's name, deletes nothing, and adds to what somebody else wrote at most:
+what it has read may have told it to.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from denizen.domain.project import (
     check_project,
     check_task,
     document_not_found,
+    keeps_text,
     make_id,
     pick_project,
     project_key,
@@ -166,7 +168,7 @@ class ProjectBoard:
     async def delete_project(self, wanted: str) -> Project:
         """Deletes a project with everything in it. Raises as `change_project`."""
         reader, project = await self._find(), await self.get_project(wanted)
-        _check_author(reader, project.made_by, "delete this project")
+        _check_delete(reader, project.made_by, "this project")
         async with self._boards.store.work() as work:
             await work.projects.remove(project.id)
         self._boards.tell_changed()
@@ -238,6 +240,8 @@ class ProjectBoard:
             await self._check_words(reader, home)
         async with self._boards.store.work() as work:
             task, home = await _load_task(work, reader, task_id)
+            if not keeps_text(task.title, draft.title) or not keeps_text(task.description, draft.description):
+                _check_overwrite(reader, task.made_by, "the text of this task", "Say it in a comment")
             moved_to = target.id if target is not None else ""
             changed = change_task(task, draft, now=self._boards.clock.now(), project_id=moved_to)
             if changed == task:
@@ -252,7 +256,7 @@ class ProjectBoard:
         reader = await self._find()
         async with self._boards.store.work() as work:
             task, _ = await _load_task(work, reader, task_id)
-            _check_author(reader, task.made_by, "delete this task")
+            _check_delete(reader, task.made_by, "this task")
             await work.projects.remove_task(task.id)
         self._boards.tell_changed()
         return task
@@ -333,6 +337,10 @@ class ProjectBoard:
         home = await self._find_home(reader, document.project_id)
         await self._check_words(reader, home)
         name, text = check_document(new_name or document.name, document.text if text is None else text)
+        if name != document.name or not keeps_text(document.text, text):
+            _check_overwrite(
+                reader, document.made_by, "this document", "Write a new document, or only add below its text"
+            )
         changed = replace(document, name=name, text=text)
         if changed == document:
             return document
@@ -347,7 +355,7 @@ class ProjectBoard:
     async def delete_document(self, name: str, project: str = "") -> ProjectDocument:
         """Raises NotFound, and NotAllowed for one who is not its author."""
         reader, document = await self._find(), await self.get_document(name, project)
-        _check_author(reader, document.made_by, "delete this document")
+        _check_delete(reader, document.made_by, "this document")
         async with self._boards.store.work() as work:
             await work.projects.remove_document(document.id)
         self._boards.tell_changed()
@@ -409,10 +417,16 @@ class ProjectBoard:
         policy = self._boards.runtime.current.task_watcher
         if policy is None or not policy.watches(action, project.audience, reader.principal):
             return
-        due_at = self._boards.clock.now() + timedelta(milliseconds=policy.debounce_ms)
-        await work.task_changes.note(
-            TaskChange(id=fresh("chg"), task_id=task.id, project_id=task.project_id, action=action, due_at=due_at)
+        now = self._boards.clock.now()
+        change = TaskChange(
+            id=fresh("chg"),
+            task_id=task.id,
+            project_id=task.project_id,
+            action=action,
+            due_at=now + timedelta(milliseconds=policy.debounce_ms),
+            made_by=derive("maker", reader.principal.key),
         )
+        await work.task_changes.note(change, now=now)
 
 
 async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> tuple[Task, Project]:
@@ -434,6 +448,29 @@ def _check_author(reader: ProjectReader, author: Editor, what: str) -> None:
         why=f"{author.author_name or 'somebody else'} made it",
         fix="Ask them, or an owner or admin.",
     )
+
+
+def _check_delete(reader: ProjectReader, author: Editor, what: str) -> None:
+    """Raises NotAllowed also for the author's own turn, once it has read what others wrote."""
+    _check_author(reader, author, f"delete {what}")
+    if reader.is_tainted:
+        raise NotAllowed(
+            f"Nothing was deleted: {what} stays.",
+            code="project_taint",
+            why="this answer draws on what others wrote, which may have told it to",
+            fix="Let a person delete it on the page of projects, or set its status to archived.",
+        )
+
+
+def _check_overwrite(reader: ProjectReader, author: Editor, what: str, instead: str) -> None:
+    """Raises NotAllowed where a turn that has read what others wrote replaces what somebody else wrote."""
+    if reader.is_tainted and author.author != reader.principal.key:
+        raise NotAllowed(
+            f"Nothing was replaced in {what}.",
+            code="project_taint",
+            why=f"this answer draws on what others wrote, and {author.author_name or 'somebody else'} wrote that text",
+            fix=f"{instead}, or let a person change it on the page of projects.",
+        )
 
 
 def _check_free(known: Sequence[ProjectDocument], name: str) -> None:

@@ -3,14 +3,15 @@
 A change is noted with the change itself (`board`). When it is due it is marked as started, its turn is opened with an
 id that derives from the change, and it is removed when that turn has ended. Killed at any point, it goes on there: what
 is started is opened again, which gives the same turn, and what is noted waits. Only one change is started at a time,
-in whatever process.
+in whatever process. Whoever was looked after the longest ago is next, and beyond `per_hour` changes wait: so nobody who
+changes tasks causes costs without bound, or keeps the agent from what others changed.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import anyio
 
@@ -19,9 +20,11 @@ from denizen.domain.errors import DenizenError, LimitExceeded, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import Author, TextPart
 from denizen.domain.project import WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
+from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.schedule import DeliveryRoute
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.engine.intake.rate_limiter import RateLimiter, take_rate
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import TASKS
@@ -34,6 +37,8 @@ RETRY_S = 30.0
 CONNECT_PATIENCE = timedelta(minutes=10)
 """How long a change waits for the account that is to deliver the answer."""
 SHOWN_COMMENTS = 10
+_RATE_KEY = "task_watcher"
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 AskTurn = Callable[[TurnRequest], Awaitable[TurnFinished]]
 """Opens a turn and waits for its end (`TurnRunner.ask`)."""
@@ -62,6 +67,9 @@ class TaskWatcher:
         self._changed = boards.changed
         self._targets = targets
         self._ask = ask
+        self._rates = RateLimiter(boards.store, boards.clock)
+        self._looked_at: dict[str, datetime] = {}
+        self._held_back: set[str] = set()
 
     async def run(self) -> None:
         """Looks at changes until it is cancelled."""
@@ -77,17 +85,46 @@ class TaskWatcher:
             async with self._store.work(write=False) as work:
                 change = await work.task_changes.find_next()
             if change is None:
+                self._held_back.clear()
                 break
-            now = self._clock.now()
             if not change.is_started:
+                now = self._clock.now()
                 if change.due_at > now:
+                    self._held_back.clear()
                     return min((change.due_at - now).total_seconds(), IDLE_S)
-                async with self._store.work() as work:
-                    if not await work.task_changes.start(change.id, now=now):
-                        continue
+                change = await self._start(policy, now)
+                if change is None:
+                    break
             if not await self._see_through(change, policy):
                 return RETRY_S
         return IDLE_S
+
+    async def _start(self, policy: TaskWatcherPolicy, now: datetime) -> TaskChange | None:
+        """Starts the due change whose maker was looked after the longest ago. None where all have to wait."""
+        everybody, one_person = RateLimit(policy.per_hour, HOUR_S), RateLimit(policy.per_maker, HOUR_S)
+        left = await self._rates.find_allowance(_RATE_KEY, (everybody,))
+        async with self._store.work(write=False) as work:
+            due = await work.task_changes.list_due(now=now)
+        if left is not None and left.remaining == 0:
+            self._tell_waiting("", "all changed tasks wait", everybody)
+            return None
+        for change in sorted(due, key=lambda each: self._looked_at.get(each.made_by, _EARLIEST)):
+            async with self._store.work() as work:
+                if await take_rate(work, f"{_RATE_KEY}\x00{change.made_by}", (one_person,), now=now):
+                    self._tell_waiting(change.made_by, "the tasks that one person changed wait", one_person)
+                    continue
+                await take_rate(work, _RATE_KEY, (everybody,), now=now)
+                if not await work.task_changes.start(change.id, now=now):
+                    return None
+            self._looked_at[change.made_by] = now
+            return change
+        return None
+
+    def _tell_waiting(self, maker: str, what: str, limit: RateLimit) -> None:
+        """Logs it once, until nothing waits any more."""
+        if maker not in self._held_back:
+            self._held_back.add(maker)
+            _log.warning("%s: they were looked at %d times within an hour", what, limit.calls)
 
     async def _see_through(self, change: TaskChange, policy: TaskWatcherPolicy) -> bool:
         """Has the agent look at the change. False when that cannot be done now."""

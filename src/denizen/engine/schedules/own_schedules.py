@@ -140,12 +140,15 @@ class _ScopedSchedules:
         await self.schedules.configuration.remove(self.scope.principal, name)
 
     async def switch(self, name: str, *, is_on: bool) -> OwnSchedule:
-        self._check_own(name)
-        await self.schedules.configuration.edit(self.scope.principal, name, {"enabled": is_on})
+        if is_on:
+            self._check_open(name)
+        else:
+            self._check_own(name)
+        await self.schedules.configuration.edit(self.scope.principal, name, {"paused": None if is_on else True})
         return await self._show(name)
 
     async def run(self, name: str) -> None:
-        self._check_own(name)
+        self._check_open(name)
         key = self.scope.options.idempotency_key
         await self.schedules.catalog.run(name, self.scope.principal, key=key)
 
@@ -153,6 +156,17 @@ class _ScopedSchedules:
         """Raises NotFound for a name that is nobody's, and for one that is somebody else's."""
         if name not in {each.name for each in self.schedules.list_own(self.scope.principal.key)}:
             raise NotFound(f"You have no schedule '{name[:64]}'.", code="schedule_unknown")
+
+    def _check_open(self, name: str) -> None:
+        """Raises NotAllowed for one that the operator has switched off, beside what `_check_own` raises."""
+        self._check_own(name)
+        if self.schedules.catalog.find(name).barred:
+            raise NotAllowed(
+                f"The operator has switched '{name}' off.",
+                code="schedule_barred",
+                why="Only who runs this server can switch it on again; until then it does not run.",
+                fix="Ask them.",
+            )
 
     async def _show(self, name: str) -> OwnSchedule:
         return _show(await self.schedules.catalog.get(name))
