@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 IDENTIFIER = re.compile(r"(?<!\w)(?:[a-z]+(?:_[a-z]+)+|(?<=`)[a-z]+(?=`))(?!\w)")
 """A word that a model takes for the name of a tool or a parameter."""
-CHART_WORDS = frozenset({"horizontal_bar", "stacked_area", "stacked_bar", "sizes", "x"})
+CHART_WORDS = frozenset({"horizontal_bar", "stacked_area", "stacked_bar", "sizes", "x", "in_progress", "in_review"})
 """Kinds of charts and their fields."""
 
 

@@ -17,6 +17,7 @@ from denizen.domain.ids import TurnId
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
 from tests.clock import ManualClock
 from tests.local_server import Exchange, LocalServer, serve
+from tests.timing import HANG_LIMIT_S
 from tests.web.browser.browser import find_chromium
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +176,7 @@ async def test_pages_that_a_page_opens_are_closed() -> None:
         async with pages(site) as browser:
             await browser.act("navigate", url=f"{site}/")
             [context] = {each.page.context for each in browser.browser._pages.values()}
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 while len(context.pages) > 1:
                     await context.pages[-1].wait_for_event("close")
             assert (await browser.act("text")).title == "Opens"

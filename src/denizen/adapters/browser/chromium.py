@@ -24,7 +24,7 @@ from denizen.domain.web_origin import WebOrigin, find_origin, parse_origin
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Page
 
     from denizen.adapters.browser.proxy import HostCheck, OriginProxy
 
@@ -123,7 +123,7 @@ class ChromiumBrowser:
                 "There is no browser.",
                 code="browser_missing",
                 why="Playwright is not installed" if program else "no Chromium was found",
-                fix=f"Run `{build_install_command('browser')}` and install Chromium, or name it in tools.browser.program.",
+                fix=f"Run `{build_install_command('browser')}` and install Chromium, or set tools.browser.program.",
             )
         from playwright.async_api import Error, async_playwright
 
@@ -147,7 +147,7 @@ class ChromiumBrowser:
                 stack.push_async_callback(browser.close)
                 context = await browser.new_context(accept_downloads=False, service_workers="block")
                 page = await context.new_page()
-                _close_further(context)
+                context.on("page", _close)
             except Error as error:
                 raise Unavailable(
                     "The browser does not start.",
@@ -162,15 +162,12 @@ class ChromiumBrowser:
         return opened
 
 
-def _close_further(context: BrowserContext) -> None:
-    """Closes each page that opens from now on: a turn has one, and a page could open others without end."""
+async def _close(page: Page) -> None:
+    """Closes a page that another one opened: a turn has one, and a page could open others without end."""
     from playwright.async_api import Error
 
-    async def close(page: Page) -> None:
-        with suppress(Error):  # it has gone already
-            await page.close()
-
-    context.on("page", close)
+    with suppress(Error):  # it has gone already
+        await page.close()
 
 
 async def _act(opened: _OpenPage, action: BrowserAction) -> BrowserView:
