@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.cron import CroniterTimes, is_cron
+from denizen.adapters.cron import CroniterTimes, find_cron_fault
 
 BERLIN = "Europe/Berlin"
 ZONES = (BERLIN, "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
@@ -97,11 +97,32 @@ def test_the_latest_time_is_the_last_one_that_was_listed(cron: str, zone: str, s
     ],
 )
 def test_what_is_no_expression_of_five_fields_or_never_comes_is_refused(text: str) -> None:
-    assert not is_cron(text)
+    assert find_cron_fault(text) is not None
 
 
 @pytest.mark.parametrize(
     "text", ["* * * * *", "0 9 * * MON-fri", "*/15 8-18 * jan,jul 1", "@daily", "0 0 29 2 *", "0 9 L * *"]
 )
 def test_expressions_of_five_fields_and_names_are_taken(text: str) -> None:
-    assert is_cron(text)
+    assert find_cron_fault(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "message", "fix"),
+    [
+        ("* * * *", "* * * *", "has 4 fields, and five are needed", "minute, hour, day, month and weekday"),
+        ("61 * * * *", "61", "is no minute", "0 to 59"),
+        ("0 25 * * *", "25", "is no hour", "0 to 23"),
+        ("0 9 0 * *", "0", "is no day", "1 to 31"),
+        ("0 9 * 13 *", "13", "is no month", "jan to dec"),
+        ("0 9 * * mon-xyz", "mon-xyz", "is no weekday", "sun to sat"),
+        ("@dayly", "@dayly", "is no name of times", "Did you mean @daily?"),
+        ("0 0 31 2 *", "0 0 31 2 *", "never comes true", "a day that the month has"),
+    ],
+)
+def test_the_part_that_is_wrong_is_named_with_what_may_stand_there(
+    text: str, part: str, message: str, fix: str
+) -> None:
+    fault = find_cron_fault(text)
+    assert fault is not None
+    assert fault.part == part and message in fault.message and fix in fault.fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -114,6 +115,8 @@ async def test_a_schedule_is_added_changed_switched_and_removed_by_forms(home: H
         assert (await olga.send("/admin/add-schedule", **form)).headers["location"] == f"{path}?done=added"
         assert "  tidy:\n    cron: '@daily'\n    prompt: Tidy up.\n" in server.text
         assert "@daily (UTC)" in read_words(await olga.read("/admin/schedules"))
+        [box] = re.findall(r'<input id="wake_agent"[^>]*>', await olga.read(path))
+        assert {"checked", 'aria-describedby="wake_agent-hint"'} <= set(box.strip("<>").split())
         changed = {**form, "zone": "UTC", "cron": "0 7 * * *", "new_session": "yes"}
         assert (await olga.send(path, **changed)).status_code == 303
         assert "  tidy:\n    cron: 0 7 * * *\n    prompt: Tidy up.\n    new_session: true\n" in server.text

@@ -38,4 +38,45 @@ def test_projects_tasks_and_documents_are_made_changed_shown_and_deleted(tmp_pat
     assert (listed["id"], listed["tags"]) == (task[0], ["shop"])
     assert "No task fits." in do("tasks", "list", "--search", "milk")
     assert "Deleted" in do("projects", "delete", "Journey", "--yes")
-    assert home.do("tasks", "delete", task[0]).code != 0
+    assert home.do("tasks", "delete", task[0], "--yes").code != 0
+
+
+def test_a_document_and_a_task_are_deleted_when_that_was_confirmed_and_errors_name_the_command_that_lists(
+    tmp_path: Path,
+) -> None:
+    home, plan = Home(tmp_path / "home"), tmp_path / "plan.md"
+    home.configure("http://127.0.0.1:9/v1")
+    plan.write_text("# One", encoding="utf-8")
+    assert home.do("projects", "add", "Trip").code == 0
+    assert home.do("projects", "write", "Trip", str(plan)).code == 0
+    task = home.do("tasks", "add", "Buy tea", "--project", "Trip").out.split()[0]
+
+    assert "Say what is to change" in home.do("tasks", "update", task).err
+    for unconfirmed in (("tasks", "delete", task), ("projects", "delete-document", "Trip", "plan")):
+        assert home.do(*unconfirmed).code != 0
+        assert home.do(*unconfirmed, "--yes").code == 0
+    for missing, fix in (
+        (("tasks", "show", task), "`denizen tasks list`"),
+        (("projects", "show", "Trip", "plan"), "`denizen projects show PROJECT`"),
+        (("projects", "show", "Journey"), "`denizen projects list`"),
+    ):
+        assert f"fix: {fix}" in home.do(*missing).err
+
+
+def test_a_file_that_is_no_text_in_utf8_is_refused_with_its_name_and_leaves_the_document_as_it_was(
+    tmp_path: Path,
+) -> None:
+    home, plan = Home(tmp_path / "home"), tmp_path / "plan.md"
+    home.configure("http://127.0.0.1:9/v1")
+    assert home.do("projects", "add", "Trip").code == 0
+    plan.write_bytes("\ufeffCafé".encode())
+    assert home.do("projects", "write", "Trip", str(plan)).code == 0
+
+    plan.write_bytes("Café".encode("latin-1"))
+    refused = home.do("projects", "write", "Trip", str(plan))
+
+    assert (refused.code, refused.out) == (2, "")
+    assert f"{plan} is no text in UTF-8." in refused.err
+    assert "fix: Save it as UTF-8" in refused.err
+    assert "Traceback" not in refused.err
+    assert home.do("projects", "show", "Trip", "plan").out == "Café\n"

@@ -83,15 +83,23 @@ def test_a_key_that_is_not_set_blocks_only_what_asks_a_model(home: Home, provide
 
 @pytest.mark.proves("T-config-validation")
 def test_the_check_asks_each_skill_about_its_own_settings(home: Home) -> None:
-    home.write("tools: {files: {allowd: [a]}, web: {x: 1}, system: {enabled: false, x: 1}}\n")
+    home.write(
+        "tools: {files: {allowd: [a]}, web: {x: 1}, questions: {enable: true}, "
+        "browser: {enabled: true, origins: [docs.example]}, system: {enabled: false, x: 1}}\n"
+    )
     checked = home.do("config", "check")
     assert checked.ending == (2, "")
-    assert checked.err.splitlines() == [
-        f"error: {home.config}:1:17: tools.files.allowd: the skill files has no setting `allowd`.",
+    told = checked.err.replace(f"error: {home.config}:1:", "").splitlines()
+    assert told[:6] == [
+        "17: tools.files.allowd: the skill files has no setting `allowd`.",
         "fix: did you mean `allowed`?",
-        f"error: {home.config}:1:31: tools.web: the skill web has no settings.",
-        "fix: remove the section",
+        "37: tools.web.x: the skill web has no settings.",
+        "fix: remove it; `enabled` is all that it takes",
+        "56: tools.questions.enable: the skill questions has no settings.",
+        "fix: did you mean `enabled`?",
     ]
+    assert told[6].endswith("tools.browser: a setting of the skill browser is wrong: 'docs.example' is no origin.")
+    assert told[7].startswith("fix: Write scheme and host") and told[8:] == []
 
 
 def generation(server: Server) -> int:

@@ -22,8 +22,15 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/run-tools-around-turns.md"
-NOTE = "agents/denizen/notes/answers.md"
+LOG = "answers.log"
 
+NOTING = """\
+schedules:
+  digest:
+    cron: "0 0 1 1 *"
+    prompt: Write the digest.
+    hooks: {after_run: {tool: append_note, args: {name: answers, text: "- {{response}}"}}}
+"""
 SCHEDULED = """\
   denizen: {hooks: {before_run: {tool: calculator, args: {expression: 1 + 1}}}}
 schedules:
@@ -39,12 +46,13 @@ def configure(home: Home, provider: Provider, *examples: int) -> None:
     blocks = [block.text for block in load_page(PAGE, ROOT).blocks if block.info == ("yaml", "config")]
     home.configure(provider.server.openai_url)
     text = home.config.read_text().replace("agents:\n  denizen: {}\n", "")
-    hooks = {}
+    hooks, tools = {}, {}
     for number in examples:
         example = YAML(typ="safe").load(blocks[number])
         hooks |= example.pop("agents")["denizen"]["hooks"]
-        text += "".join(f"{key}: {json.dumps(value)}\n" for key, value in example.items())
-    home.write(f"{text}agents: {{denizen: {{hooks: {json.dumps(hooks)}}}}}\n")
+        tools |= example.pop("custom_tools", {})
+        assert not example
+    home.write(f"{text}custom_tools: {json.dumps(tools)}\nagents: {{denizen: {{hooks: {json.dumps(hooks)}}}}}\n")
 
 
 def ask(home: Home, question: str = "Hello") -> dict[str, object]:
@@ -56,29 +64,48 @@ def ask(home: Home, question: str = "Hello") -> dict[str, object]:
 @pytest.mark.proves("T20", "T23")
 def test_the_examples_of_the_page_do_what_it_says(home: Home, provider: Provider) -> None:
     configure(home, provider, 0, 1)
-    duty, note = home.folder / "duty.txt", home.folder / NOTE
+    duty, log = home.folder / "duty.txt", home.folder / LOG
     duty.write_text("nobody until noon\n")
     skipped = ask(home)
     assert (skipped["status"], skipped["answer"], skipped["error"]) == ("skipped", "", None)
-    assert provider.server.bodies == [] and not note.exists()
+    assert provider.server.bodies == [] and not log.exists()
 
     duty.write_text("Ana\n")
     provider.script(ModelAnswer(text="Ahoy."))
     with home.serve() as server:
         assert get_completion_text(server.ask("Hello", key="m1")) == "Ahoy."
-        wait_until(note.exists)
+        wait_until(log.exists)
         assert server.running.stop(signal.SIGTERM).code == 0
-    assert note.read_text() == "- Ahoy.\n"
+    assert log.read_text() == "- Ahoy.\n"
     assert [message["role"] for message in provider.server.bodies[0]["messages"][1:]] == ["user"]
 
-    configure(home, provider, 0, 2)
+    configure(home, provider, 0, 1, 2)
     duty.write_text("quiet, but Ana is here\n")
     provider.script(ModelAnswer(text="Shh."))
     asked = ask(home)
     shown = home.do("trace", str(asked["turn"])).out
-    assert asked["answer"] == "Shh." and note.read_text() == "- Ahoy.\n"
+    assert asked["answer"] == "Shh." and log.read_text() == "- Ahoy.\n"
     before, _, after = shown.partition("hooks after the answer:\n")
-    assert "hook duty" in before and "hook duty" in after and "append_note" not in after
+    assert "hook duty" in before and "hook duty" in after and "log_answer" not in after
+
+
+def test_a_schedule_whose_hook_reads_what_a_program_put_out_logs_its_answer_and_keeps_no_note(
+    home: Home, provider: Provider
+) -> None:
+    configure(home, provider, 0, 1)
+    (home.folder / "duty.txt").write_text("Ana\n")
+    home.write(home.config.read_text() + NOTING)
+    provider.script(ModelAnswer(text="Ahoy."))
+    with home.serve() as server:
+        assert home.do("schedules", "run", "digest").code == 0
+        wait_until((home.folder / LOG).exists)
+        wait_until(lambda: len(home.do("audit", "export").out.splitlines()) >= 3)
+        assert server.running.stop(signal.SIGTERM).code == 0
+    rows = [json.loads(line) for line in home.do("audit", "export").out.splitlines()]
+    decided = {row["subject"]: row["details"]["decided_by"] for row in rows}
+    assert (home.folder / LOG).read_text() == "- Ahoy.\n"
+    assert decided == {"duty": "tier-0", "log_answer": "tier-1", "append_note": "nobody-to-ask"}
+    assert not (home.folder / "agents/denizen/notes/answers.md").exists()
 
 
 def test_each_call_of_a_hook_is_in_the_audit_log_with_its_origin(home: Home, provider: Provider) -> None:
@@ -87,7 +114,7 @@ def test_each_call_of_a_hook_is_in_the_audit_log_with_its_origin(home: Home, pro
     provider.script(ModelAnswer(text="Ahoy."))
     ask(home)
     rows = [json.loads(line) for line in home.do("audit", "export").out.splitlines()]
-    assert {(row["subject"], row["details"]["origin"]) for row in rows} == {("duty", "hook"), ("append_note", "hook")}
+    assert {(row["subject"], row["details"]["origin"]) for row in rows} == {("duty", "hook"), ("log_answer", "hook")}
 
 
 def test_hooks_after_a_turn_that_was_killed_run_once_after_the_restart(home: Home, provider: Provider) -> None:
@@ -100,12 +127,12 @@ def test_hooks_after_a_turn_that_was_killed_run_once_after_the_restart(home: Hom
     (home.folder / "duty.txt").write_text("nobody\n")  # the hook has run already
     with home.serve() as second:
         assert get_completion_text(second.ask("Hello", key="m1")) == "Ahoy."
-        wait_until((home.folder / NOTE).exists)
+        wait_until((home.folder / LOG).exists)
         assert second.running.stop(signal.SIGTERM).code == 0
     with home.serve() as third:
         assert get_completion_text(third.ask("Hello", key="m1")) == "Ahoy."
         assert third.running.stop(signal.SIGTERM).code == 0
-    assert (home.folder / NOTE).read_text() == "- Ahoy.\n"
+    assert (home.folder / LOG).read_text() == "- Ahoy.\n"
     [(turn, _)] = read_turns(home.store_url)
     assert turn.status is TurnStatus.DONE
 

@@ -7,27 +7,64 @@ Expressions for every hour run every hour that passes, so croniter reckons with 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from denizen.domain.record import record
+
 if TYPE_CHECKING:
     from croniter import croniter
 
 _FIELDS = re.compile(r"(?:(?:[0-9*?,/#-]|L|[A-Za-z]{3})+\s+){4}(?:[0-9*?,/#-]|L|[A-Za-z]{3})+|@[a-z]+")
 """Five fields, or a name such as `@daily`. croniter would take seconds and hours by chance, too."""
+NAMES = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
+EXPECTED = "Write minute, hour, day, month and weekday, such as '0 9 * * mon-fri', or a name such as '@daily'."
+_PARTS = (
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31 or L, the last"),
+    ("month", "1 to 12 or jan to dec"),
+    ("weekday", "0 to 7 or sun to sat"),
+)
+"""The fields in their order, with their values."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_JUMP = timedelta(hours=3)
 """No clock is put back or forward by more, but once in a century by a day."""
 
 
-def is_cron(text: str) -> bool:
-    """Whether it is a cron expression that comes true some day."""
+@record
+class CronFault:
+    """A fault of an expression: the part that is wrong, a sentence about that part, and the remedy."""
+
+    part: str
+    message: str
+    fix: str
+
+
+def find_cron_fault(text: str) -> CronFault | None:
+    """Returns why this is no cron expression that comes true some day; None when it is one."""
     from croniter import croniter
 
-    return _FIELDS.fullmatch(text.strip()) is not None and croniter.is_valid(text.strip(), strict=True)
+    text = text.strip()
+    if _FIELDS.fullmatch(text) and croniter.is_valid(text, strict=True):
+        return None
+    if text.startswith("@"):
+        near = difflib.get_close_matches(text.lower(), NAMES, n=1)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        return CronFault(text, "is no name of times", f"{meant}Known names: {', '.join(NAMES)}.")
+    parts = text.split()
+    if len(parts) != len(_PARTS):
+        has = f"has {len(parts)} field{'' if len(parts) == 1 else 's'}, and five are needed"
+        return CronFault(text, has, EXPECTED)
+    for position, (part, (name, values)) in enumerate(zip(parts, _PARTS, strict=True)):
+        alone = " ".join(part if place == position else "*" for place in range(len(_PARTS)))
+        if not (_FIELDS.fullmatch(alone) and croniter.is_valid(alone)):
+            return CronFault(part, f"is no {name}", f"Write {values}, a list (1,2), a range (1-5), a step (*/2) or *.")
+    return CronFault(text, "never comes true: no month has that day", "Write a day that the month has.")
 
 
 class CroniterTimes:

@@ -63,9 +63,17 @@ async def show(denizen: Denizen, key: str) -> None:
 async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -> None:
     """Emit an event of the type denizen.emitted.NAME. A server that runs delivers it."""
     from denizen.adapters.webhooks import read_body
+    from denizen.domain.errors import InvalidInput
     from denizen.engine.event_bus.log import Emission
 
-    emission = Emission(name=name, subject=subject, data=read_body(data.encode(errors="surrogatepass")), key=key)
+    fix = """Write an object, such as --data '{"dish": "soup"}'."""
+    try:
+        content = read_body(data.encode(errors="surrogatepass"))
+    except InvalidInput:
+        raise InvalidInput("What follows --data is not valid JSON.", code="json_invalid", fix=fix) from None
+    if data.strip() and not data.lstrip().startswith("{"):
+        raise InvalidInput("What follows --data is no object.", code="json_invalid", fix=fix)
+    emission = Emission(name=name, subject=subject, data=content, key=key)
     event = await denizen.events.log.emit(denizen.operator, emission)
     _, deliveries = await denizen.events.log.get(event.key)
     echo(f"Emitted {event.key} ({event.type}) for {len(deliveries)} listener{'' if len(deliveries) == 1 else 's'}.")

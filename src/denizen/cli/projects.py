@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import click
@@ -16,10 +18,41 @@ from denizen.domain.project import ProjectDraft, ProjectStatus, describe_readers
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.project import Project
+    from denizen.engine.projects.board import ProjectBoard
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _status = click.option("--status", type=click.Choice([each.value for each in ProjectStatus]), help="How far it is.")
 _description = click.option("--description", default=None, help="What it is about, in Markdown.")
 _due = click.option("--due", default=None, metavar="DAY", help="Until when, such as 2026-12-24; empty: no day.")
+
+
+_LISTS = {
+    "project_not_found": "`denizen projects list` shows them.",
+    "task_not_found": "`denizen tasks list` shows them.",
+    "document_not_found": "`denizen projects show PROJECT` shows them.",
+}
+"""The command that lists what was not found, by the code of the error."""
+
+
+def with_board(act: Callable[Concatenate[ProjectBoard, P], Awaitable[R]]) -> Callable[P, R]:
+    """Makes the function of a command from a coroutine, whose first argument becomes the operator's board. Errors name
+    the command that shows what there is.
+    """
+
+    @with_denizen
+    @wraps(act)
+    async def command(denizen: Denizen, *args: P.args, **kwargs: P.kwargs) -> R:
+        from denizen.domain.errors import NotFound
+
+        try:
+            return await act(denizen.projects.open_for(denizen.operator), *args, **kwargs)
+        except NotFound as error:
+            fix = _LISTS.get(error.code, error.fix)
+            raise NotFound(error.message, code=error.code, why=error.why, fix=fix) from error
+
+    return command
 
 
 @click.group()
@@ -29,12 +62,12 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each project, a line each.")
-@with_denizen
-async def list_command(denizen: Denizen, *, as_json: bool) -> None:
+@with_board
+async def list_command(board: ProjectBoard, *, as_json: bool) -> None:
     """List projects with who may read them, oldest first."""
     from denizen.web.api.projects import project_to_wire
 
-    found = await denizen.projects.open_for(denizen.operator).list_projects()
+    found = await board.list_projects()
     for project in found:
         echo(printable_json(asdict(project_to_wire(project))) if as_json else _format(project))
     if not found and not as_json:
@@ -46,11 +79,10 @@ async def list_command(denizen: Denizen, *, as_json: bool) -> None:
 @click.option("--everybody", is_flag=True, help="For everybody, not only for owners and admins. This stays so.")
 @_description
 @_due
-@with_denizen
-async def add(denizen: Denizen, name: str, description: str | None, due: str | None, *, everybody: bool) -> None:
+@with_board
+async def add(board: ProjectBoard, name: str, description: str | None, due: str | None, *, everybody: bool) -> None:
     """Add a project."""
     draft = ProjectDraft(name=name, description=description, due_on=due)
-    board = denizen.projects.open_for(denizen.operator)
     echo(_format(await board.create_project(draft, for_everybody=everybody)))
 
 
@@ -60,37 +92,49 @@ async def add(denizen: Denizen, name: str, description: str | None, due: str | N
 @_status
 @_description
 @_due
-@with_denizen
+@with_board
 async def update(
-    denizen: Denizen, project: str, *, name: str | None, status: str | None, description: str | None, due: str | None
+    board: ProjectBoard, project: str, *, name: str | None, status: str | None, description: str | None, due: str | None
 ) -> None:
     """Change a PROJECT, by its name or id. What is not given stays as it is."""
     draft = ProjectDraft(
         name=name, description=description, status=ProjectStatus(status) if status else None, due_on=due
     )
-    echo(_format(await denizen.projects.open_for(denizen.operator).change_project(project, draft)))
+    echo(_format(await board.change_project(project, draft)))
 
 
 @command.command()
 @click.argument("project")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@with_denizen
-async def delete(denizen: Denizen, project: str, *, yes: bool) -> None:
+@with_board
+async def delete(board: ProjectBoard, project: str, *, yes: bool) -> None:
     """Delete a PROJECT with all its tasks and documents."""
-    board = denizen.projects.open_for(denizen.operator)
     found = await board.get_project(project)
     if yes or click.confirm(f"Delete {found.name} with all its tasks and documents?"):
         await board.delete_project(found.id)
         echo(f"Deleted {found.id}.")
 
 
+@command.command("delete-document")
+@click.argument("project")
+@click.argument("document")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_board
+async def delete_document(board: ProjectBoard, project: str, document: str, *, yes: bool) -> None:
+    """Delete a DOCUMENT of a PROJECT."""
+    found = await board.get_project(project)
+    named = await board.get_document(document, found.id)
+    if yes or click.confirm(f"Delete {named.name} of {found.name}?"):
+        await board.delete_document(named.id, found.id)
+        echo(f"Deleted {named.id}.")
+
+
 @command.command()
 @click.argument("project")
 @click.argument("document", default="")
-@with_denizen
-async def show(denizen: Denizen, project: str, document: str) -> None:
+@with_board
+async def show(board: ProjectBoard, project: str, document: str) -> None:
     """Show a PROJECT with the names of its documents, or the text of one DOCUMENT."""
-    board = denizen.projects.open_for(denizen.operator)
     found = await board.get_project(project)
     if document:
         echo((await board.get_document(document, found.id)).text)
@@ -106,14 +150,17 @@ async def show(denizen: Denizen, project: str, document: str) -> None:
 @click.argument("project")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--name", default="", help="Its name.  [default: that of the file]")
-@with_denizen
-async def write(denizen: Denizen, project: str, file: Path, name: str) -> None:
+@with_board
+async def write(board: ProjectBoard, project: str, file: Path, name: str) -> None:
     """Write a Markdown FILE into a PROJECT, over the document of that name."""
-    from denizen.domain.errors import NotFound
+    from denizen.domain.errors import InvalidInput, NotFound
 
-    board = denizen.projects.open_for(denizen.operator)
     found, name = await board.get_project(project), name or file.stem
-    text = await anyio.Path(file).read_text(encoding="utf-8")
+    try:
+        text = await anyio.Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        fix = f"Save it as UTF-8, such as with `iconv -f latin1 -t utf-8 {file.name}`."
+        raise InvalidInput(f"{file} is no text in UTF-8.", code="document_not_text", fix=fix) from None
     try:
         document = await board.change_document(name, found.id, text=text)
     except NotFound:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from denizen.cli.home import with_denizen
+from denizen.cli.projects import with_board
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.project import FOUND_TASKS, MAX_FOUND, TaskDraft, TaskQuery, TaskStatus
 
 if TYPE_CHECKING:
-    from denizen.app.build import Denizen
     from denizen.domain.project import Task
+    from denizen.engine.projects.board import ProjectBoard
 
 _status = click.Choice([each.value for each in TaskStatus])
 _description = click.option("--description", default=None, help="What is to be done, in Markdown.")
@@ -35,9 +35,9 @@ def command() -> None:
 @click.option("--search", default="", metavar="WORDS", help="Only with these words in title or description.")
 @click.option("--limit", default=FOUND_TASKS, type=click.IntRange(1, MAX_FOUND), show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each task, a line each.")
-@with_denizen
+@with_board
 async def list_command(  # noqa: PLR0913 - the options of the command
-    denizen: Denizen,
+    board: ProjectBoard,
     *,
     status: tuple[str, ...],
     author: str,
@@ -48,7 +48,6 @@ async def list_command(  # noqa: PLR0913 - the options of the command
     as_json: bool,
 ) -> None:
     """List tasks, the one that changed last first."""
-    board = denizen.projects.open_for(denizen.operator)
     wanted = TaskQuery(
         statuses=frozenset(map(TaskStatus, status)),
         author=author,
@@ -67,10 +66,10 @@ async def list_command(  # noqa: PLR0913 - the options of the command
 
 @command.command()
 @click.argument("task_id", metavar="ID")
-@with_denizen
-async def show(denizen: Denizen, task_id: str) -> None:
+@with_board
+async def show(board: ProjectBoard, task_id: str) -> None:
     """Show a task with what was said about it."""
-    found = await denizen.projects.open_for(denizen.operator).get_task(task_id)
+    found = await board.get_task(task_id)
     task = found.task
     echo(_format(task))
     echo(f"project {found.project.name} ({found.project.id}), by {task.made_by.author_name or task.made_by.author}")
@@ -89,9 +88,9 @@ async def show(denizen: Denizen, task_id: str) -> None:
 @_tag
 @_assignee
 @_due
-@with_denizen
+@with_board
 async def add(  # noqa: PLR0913 - the options of the command
-    denizen: Denizen,
+    board: ProjectBoard,
     title: str,
     *,
     project: str,
@@ -105,7 +104,7 @@ async def add(  # noqa: PLR0913 - the options of the command
     draft = TaskDraft(
         title=title, description=description, status=TaskStatus(status), tags=tags, assignee=assignee, due_on=due
     )
-    echo(_format(await denizen.projects.open_for(denizen.operator).create_task(draft, project)))
+    echo(_format(await board.create_task(draft, project)))
 
 
 @command.command()
@@ -117,9 +116,9 @@ async def add(  # noqa: PLR0913 - the options of the command
 @_tag
 @_assignee
 @_due
-@with_denizen
+@with_board
 async def update(  # noqa: PLR0913 - the options of the command
-    denizen: Denizen,
+    board: ProjectBoard,
     task_id: str,
     *,
     title: str | None,
@@ -131,6 +130,8 @@ async def update(  # noqa: PLR0913 - the options of the command
     due: str | None,
 ) -> None:
     """Change a task. What is not given stays as it is; tags replace those that it has."""
+    if not (project or tags) and {title, status, description, assignee, due} == {None}:
+        raise click.UsageError("Say what is to change, such as --status done.")
     draft = TaskDraft(
         title=title,
         description=description,
@@ -139,25 +140,28 @@ async def update(  # noqa: PLR0913 - the options of the command
         assignee=assignee,
         due_on=due,
     )
-    echo(_format(await denizen.projects.open_for(denizen.operator).change_task(task_id, draft, project)))
+    echo(_format(await board.change_task(task_id, draft, project)))
 
 
 @command.command()
 @click.argument("task_id", metavar="ID")
 @click.argument("text")
-@with_denizen
-async def comment(denizen: Denizen, task_id: str, text: str) -> None:
+@with_board
+async def comment(board: ProjectBoard, task_id: str, text: str) -> None:
     """Say something about a task."""
-    said = await denizen.projects.open_for(denizen.operator).comment(task_id, text)
+    said = await board.comment(task_id, text)
     echo(f"Commented on {said.task_id}.")
 
 
 @command.command()
 @click.argument("task_id", metavar="ID")
-@with_denizen
-async def delete(denizen: Denizen, task_id: str) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_board
+async def delete(board: ProjectBoard, task_id: str, *, yes: bool) -> None:
     """Delete a task with its comments."""
-    echo(f"Deleted {(await denizen.projects.open_for(denizen.operator).delete_task(task_id)).id}.")
+    task = (await board.get_task(task_id)).task
+    if yes or click.confirm(f"Delete {task.title} with its comments?"):
+        echo(f"Deleted {(await board.delete_task(task.id)).id}.")
 
 
 def _format(task: Task) -> str:

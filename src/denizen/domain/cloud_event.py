@@ -20,6 +20,11 @@ from denizen.domain.record import record
 
 MAX_DEPTH = 5
 """So many events may follow from each other. The next one causes nothing any more."""
+MESSAGE, REACTION = "message", "reaction"
+JOIN, LEAVE = "member.join", "member.leave"
+ROLE, CHANNEL, THREAD = "role.change", "channel.change", "thread.change"
+COMMUNITY_KINDS = (MESSAGE, REACTION, JOIN, LEAVE, ROLE, CHANNEL, THREAD)
+"""The kinds of events in communities; behind the name of the platform these are types."""
 MAX_NESTING = 64
 """So many objects and lists may stand within each other in the data. What copies or shows it goes down them one by one.
 """

@@ -23,9 +23,17 @@ class EventSettings:
     listeners: Mapping[str, EventListener] = field(default_factory=dict[str, EventListener])
     routes: Mapping[str, WebhookRoute] | None = None
 
-    def awaits(self, kind: str) -> bool:
-        """Tells whether any listener waits for events of that type. Nothing else is kept, or even looked at."""
-        return any(matches_type(pattern, kind) for each in self.listeners.values() for pattern in each.on)
+    def awaits(self, kind: str, source: str) -> bool:
+        """Tells whether any listener waits for events of that type from that source; a source that ends with `/` means
+        all that begin with it. Nothing else is kept, or even looked at.
+        """
+        is_whole = not source.endswith("/")
+        return any(
+            matches_type(pattern, kind)
+            for each in self.listeners.values()
+            if not each.source or (each.source == source if is_whole else each.source.startswith(source))
+            for pattern in each.on
+        )
 
 
 @record(kw_only=True)

@@ -184,20 +184,26 @@ def _check(holds: bool, message: str, fix: str) -> None:  # noqa: FBT001
         raise InvalidInput(message, code="bad_skill", fix=fix)
 
 
+ENABLED = "enabled"
+"""The key that the section of every skill has beside the skill's own."""
+
+
 def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -> object:
     """Returns the section as an instance of `kind`; None for a skill without settings. Raises InvalidInput
     (`bad_skill_settings`) that names the key and the reason.
     """
     if kind is None:
-        if section:
-            raise _refuse(skill, f"the skill {skill} has no settings", "remove the section")
+        for key in section:
+            near = difflib.get_close_matches(key, [ENABLED], n=1)
+            fix = f"did you mean `{ENABLED}`?" if near else f"remove it; `{ENABLED}` is all that it takes"
+            raise _refuse(skill, f"the skill {skill} has no settings", fix, key)
         return None
     from pydantic import TypeAdapter, ValidationError
 
     known = _keys(kind)
     for key in section:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+            near = difflib.get_close_matches(key, [*known, ENABLED], n=1)
             fix = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known) or 'none'}"
             raise _refuse(skill, f"the skill {skill} has no setting `{key}`", fix, key)
     try:
@@ -206,8 +212,9 @@ def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(step) for step in first["loc"])
         which = f"the setting `{key}`" if key else "a setting"
-        fix = first["msg"].removeprefix("Value error, ")
-        raise _refuse(skill, f"{which} of the skill {skill} is wrong", fix, key) from error
+        why, _, fix = first["msg"].removeprefix("Value error, ").partition("\nfix: ")
+        message = f"{which} of the skill {skill} is wrong"
+        raise _refuse(skill, f"{message}: {why.removesuffix('.')}" if fix else message, fix or why, key) from error
 
 
 def _keys(kind: type) -> list[str]:

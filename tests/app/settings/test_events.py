@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from denizen.adapters.webhooks import SchemeName, find_scheme
-from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.errors import DenizenError
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener, FieldCondition
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
@@ -111,9 +111,65 @@ def test_what_cannot_work_is_refused_with_its_place(home: Home, text: str, said:
     assert said in refused.value.explain()
 
 
-@pytest.mark.parametrize("secret", ["", "short"])
-def test_a_route_without_a_secret_that_keeps_strangers_out_is_refused(home: Home, secret: str) -> None:
-    settings = home.load("webhooks: {enabled: true, routes: {a: {secret: '${HOOK:-}'}}}", HOOK=secret)
-    with pytest.raises(NeedsAttention) as refused:
-        _ = settings.events
-    assert "webhooks.routes.a.secret" in refused.value.fix
+@pytest.mark.parametrize(
+    ("route", "said"),
+    [
+        ("{secret: '${HOOK:-}'}", "no secret, so anybody"),
+        ("{message: hi}", "no secret, so anybody"),
+        ("{secret: '${SHORT}'}", "a secret of less than 16 characters"),
+    ],
+)
+def test_a_route_without_a_secret_that_keeps_strangers_out_is_refused_when_the_file_is_read(
+    home: Home, route: str, said: str
+) -> None:
+    refused = home.refuse(f"webhooks: {{enabled: true, routes: {{a: {route}}}}}", SHORT="short")
+    assert said in refused.explain()
+    assert "webhooks.routes.a.secret" in refused.explain()
+    home.load(f"webhooks: {{enabled: false, routes: {{a: {route}}}}}", SHORT="short")
+
+
+def test_an_unset_secret_of_a_route_is_told_of_once(home: Home) -> None:
+    [problem] = home.refuse("webhooks: {enabled: true, routes: {a: {secret: '${HOOK}'}}}").context["problems"]  # pyright: ignore[reportGeneralTypeIssues]
+    assert "HOOK is not set" in problem["message"]
+
+
+ROUTES = "webhooks: {enabled: true, secret: '${HOOK}', routes: {alerts: {}, hub: {scheme: github}}}\n"
+ACCOUNT = "channels: {discord: {accounts: {denizen: '${TOKEN}'}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("sections", "kind", "fix"),
+    [
+        (ACCOUNT, "discord.member.joined", "Did you mean 'discord.member.join'?"),
+        (ACCOUNT, "discrod.message", "Did you mean 'discord.message'?"),
+        ("", "discord.message", "channels.discord.accounts"),
+        (ROUTES, "webhook.alert", "Did you mean 'alerts'?"),
+        ("", "webhook.alerts", "Add it under webhooks.routes."),
+        (ROUTES.replace("true", "false"), "webhook.alerts", "Write webhooks.enabled: true."),
+        (ROUTES, "webhook.hub", "write github.*."),
+        (ROUTES, "gitlab.push", "scheme: gitlab"),
+        ("", "github.*", "scheme: github"),
+        ("", "denizen.emited.lunch", "denizen.emitted.NAME"),
+    ],
+)
+def test_a_listener_whose_events_never_come_is_warned_of_with_the_place_and_what_to_do(
+    home: Home, sections: str, kind: str, fix: str
+) -> None:
+    settings = home.load(f"{sections}listeners: {{a: {{on: ['denizen.emitted.*', {kind}]}}}}", TOKEN="t", HOOK=SECRET)
+    [warning] = settings.warnings
+    assert (warning.path, warning.message) == (
+        ("listeners", "a", "on", 1),
+        f"no event of the type '{kind}' ever comes.",
+    )
+    assert fix in warning.fix
+
+
+def test_listeners_whose_events_come_and_those_that_are_off_are_not_warned_of(home: Home) -> None:
+    kinds = "discord.message, 'discord.member.*', 'dis*', 'github.push', 'git*', webhook.alerts, 'webhook.*', '*'"
+    text = f"{ROUTES}{ACCOUNT}listeners: {{a: {{on: [{kinds}, denizen.emitted.x]}}, b: {{on: x.y, enabled: false}}}}"
+    assert home.load(text, TOKEN="t", HOOK=SECRET).warnings == ()
+
+
+def test_routes_that_wait_for_webhooks_to_be_switched_on_are_warned_of(home: Home) -> None:
+    [warning] = home.load("webhooks: {secret: '${HOOK}', routes: {c: {}}}", HOOK=SECRET).warnings
+    assert (warning.path, warning.fix) == (("webhooks", "routes"), "Write webhooks.enabled: true.")

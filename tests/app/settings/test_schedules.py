@@ -55,6 +55,7 @@ def test_everything_about_a_schedule_can_be_said(home: Home) -> None:
         prompt="News?",
         agent=home.load("").default_agent,
         enabled=False,
+        barred=True,
         catch_up=CatchUp.ONCE,
         conduct=ScheduleConduct(
             session="diary",
@@ -76,7 +77,9 @@ def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -
     ("lines", "line", "message"),
     [
         ("cron: 0 9 31 2 *\nprompt: x", 3, "no cron expression"),
-        ("cron: 0 9 * *\nprompt: x", 3, "no cron expression"),
+        ("cron: 0 9 * *\nprompt: x", 3, "no cron expression that comes true some day: '0 9 * *' has 4 fields"),
+        ("cron: 0 9 * * frx\nprompt: x", 3, "'frx' is no weekday"),
+        ("cron: '@dayly'\nprompt: x", 3, "'@dayly' is no name of times"),
         ("prompt: x\ncron: '@daily'\nzone: Europe/Berln", 5, "not a time zone"),
         ("prompt: x\ncron: '@daily'\nagent: nobody", 5, "there is no agent 'nobody'"),
         ("prompt: x\ncron: '@daily'\nmodel: none", 5, "there is no alias 'none'"),
@@ -128,3 +131,10 @@ def test_an_owner_is_a_person_of_a_platform(home: Home, line: str) -> None:
 @pytest.mark.parametrize("name", ["News", "a b", "ä", "-x", "x" * 65])
 def test_a_name_that_would_not_fit_a_path_or_a_command_is_refused(home: Home, name: str) -> None:
     assert "name of a schedule" in refuse(home, f'schedules: {{"{name}": {{cron: "@daily", prompt: x}}}}')["message"]
+
+
+def test_a_cron_expression_out_of_a_variable_is_refused_by_the_name_of_the_variable_alone(home: Home) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        home.load(write("cron: ${TIMES}\nprompt: x"), TIMES="hunter2 * * * *")
+    assert "what ${TIMES} stands for" in raised.value.explain()
+    assert "hunter2" not in raised.value.explain()

@@ -84,6 +84,13 @@ def test_what_cannot_be_is_refused_at_its_place(home: Home, lines: str, where: s
     assert where in str(refuse(home, write(lines)))
 
 
+def test_of_an_empty_list_is_said_that_it_is_empty_and_of_a_wrong_entry_only_what_fits(home: Home) -> None:
+    empty = refuse(home, write("triggers: []"))
+    assert (empty["path"], empty["message"]) == ("task_watcher.triggers", "must not be empty.")
+    wrong = refuse(home, write("triggers: [deleted]"))
+    assert (wrong["path"], wrong["fix"]) == ("task_watcher.triggers[0]", "Write one of: created, updated.")
+
+
 def test_it_needs_the_tools_for_tasks(home: Home) -> None:
     problem = refuse(home, write("enabled: true") + "tools: {projects: {enabled: false}}\n")
     assert "tools.projects" in str(problem)

@@ -219,6 +219,19 @@ async def test_without_a_listener_that_waits_for_it_nothing_is_kept() -> None:
         assert not server.listener.awaits("member.join") and server.listener.awaits("reaction")
 
 
+@pytest.mark.parametrize("source", ["/webhooks/hub", "/discord/another"])
+async def test_a_listener_or_route_of_another_source_keeps_nothing_of_a_community(source: str) -> None:
+    world = World()
+    route = EventListener(name="hub", on=("*",), source=source, action=HEAR.action)
+    join = replace(HEAR, name="join", on=("discord.member.join",))
+    async with open_platform(world, events=[route, join]) as server:
+        post = world.platform.say(world.general, "ana", "The kettle is on fire")
+        world.platform.react("bob", post.id, "🔥")
+        await server.settled()
+        assert await list_events(server) == []
+        assert server.listener.awaits("member.join")
+
+
 async def test_an_agents_own_post_does_not_trigger_its_listener() -> None:
     world = World()
     echo = EventListener(name="echo", on=("discord.message",), action=replace(POST.action, message="I heard you."))

@@ -70,6 +70,7 @@ async def test_a_wrong_secret_and_none_are_refused_with_the_same_answer(headers:
     async with open_web(events=settings(), keys=[ANN]) as web:
         refused = await send(web, "alerts", **headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "signature_wrong")
+        assert "signature or token" in refused.json()["error"]["why"]
         assert refused.content == (await send(web, "alerts")).content
         async with web.store.work(write=False) as work:
             assert not await work.events.list_failed(limit=1)

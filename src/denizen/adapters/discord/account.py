@@ -36,7 +36,6 @@ from denizen.adapters.discord.client.http import set_gateway, use_endpoints
 from denizen.adapters.discord.client.settings import PLATFORM, DiscordAccountSettings
 from denizen.adapters.discord.commands import CommandSync
 from denizen.adapters.discord.gateway.client import GatewayClient
-from denizen.adapters.discord.gateway.community_events import JOIN
 from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.gateway.tolerance import UNREADABLE
 from denizen.adapters.discord.guild import audience
@@ -46,6 +45,7 @@ from denizen.adapters.discord.messages import conversion
 from denizen.adapters.discord.messages.sending import MessageSender, show_typing
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
+from denizen.domain.cloud_event import JOIN
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import Conflict, DenizenError, Unavailable

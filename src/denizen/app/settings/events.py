@@ -26,15 +26,22 @@ from denizen.app.settings.fields import (
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
+from denizen.domain.cloud_event import COMMUNITY_KINDS, EMITTED, matches_type
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.event_listener import HOURLY_ACTIONS, ActionKind, EventAction, EventListener, FieldCondition
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
+from denizen.domain.record import record
 from denizen.ports.events import EventSettings
 from denizen.ports.webhooks import WebhookRoute
 
 MESSAGE_CHARS = 8000
+DISCORD_TYPES = tuple(f"{PLATFORM}.{kind}" for kind in COMMUNITY_KINDS)
+"""All types of events that an account on Discord tells of."""
+ROUTE_TYPE = "webhook."
+_TYPED_SCHEMES = frozenset({SchemeName.GITHUB, SchemeName.GITLAB})
+"""The schemes whose events have types of their own."""
 MIN_SECRET_CHARS = 16
 MAX_CONDITIONS = 20
 DAY_S = 24 * 3600
@@ -250,14 +257,21 @@ def _build_conditions(section: ActionSection) -> tuple[FieldCondition, ...]:
 def _build_route(name: str, section: RouteSection, webhooks: WebhooksSection, secrets: FileSecrets) -> WebhookRoute:
     reference = section.secret or webhooks.secret
     secret = secrets.resolve(reference) if reference is not None else ""
-    if len(secret) < MIN_SECRET_CHARS:
+    if len(secret) < MIN_SECRET_CHARS:  # the variable has changed since the file was read
         raise NeedsAttention(
-            f"The webhook route '{name}' has no secret that could keep strangers out.",
-            code="secret_short",
-            why=f"A secret of less than {MIN_SECRET_CHARS} characters could be guessed.",
-            fix=f"Write webhooks.routes.{name}.secret: ${{NAME}}, and a long NAME into secrets.env.",
+            f"The webhook route '{name}' has {_describe_weak(secret)}.", code="secret_short", fix=_fix_secret(name)
         )
     return WebhookRoute(name=name, scheme=find_scheme(section.scheme), secret=secret)
+
+
+def _describe_weak(secret: str) -> str:
+    if not secret:
+        return "no secret, so anybody could send it webhooks"
+    return f"a secret of less than {MIN_SECRET_CHARS} characters, which could be guessed"
+
+
+def _fix_secret(name: str) -> str:
+    return f"Write webhooks.routes.{name}.secret: ${{NAME}}, and a long NAME into secrets.env."
 
 
 def find_event_problems(
@@ -266,8 +280,17 @@ def find_event_problems(
     webhooks: WebhooksSection,
     default_agent: str,
     discord: DiscordSection,
+    secrets: FileSecrets,
 ) -> Iterator[ConfigProblem]:
-    """Yields a problem for each answer or post that can never arrive."""
+    """Yields a problem for each answer or post that can never arrive, and for each route without a good secret."""
+    for name, route in webhooks.routes.items() if webhooks.enabled else ():
+        reference = route.secret or webhooks.secret
+        if reference is not None and not reference.optional and not secrets.variables.get(reference.name):
+            continue  # an unset variable is told of by itself
+        secret = secrets.resolve(reference) if reference is not None else ""
+        if len(secret) < MIN_SECRET_CHARS:
+            path: KeyPath = ("webhooks", "routes", name)
+            yield document.problem(path, f"this route has {_describe_weak(secret)}.", _fix_secret(name))
     sections: list[tuple[KeyPath, ActionSection]] = [(("listeners", name), each) for name, each in listeners.items()]
     sections += [(("webhooks", "routes", name), each) for name, each in webhooks.routes.items()]
     for path, section in sections:
@@ -277,3 +300,69 @@ def find_event_problems(
             yield document.problem(
                 (*path, "channel"), f"'{agent}' has no account under channels.discord.accounts.", fix
             )
+
+
+def find_idle_listeners(
+    document: ConfigDocument,
+    listeners: Mapping[str, ListenerSection],
+    webhooks: WebhooksSection,
+    *,
+    has_discord: bool,
+    has_github: bool,
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each type of events that never comes, and for routes that are off."""
+    if webhooks.routes and not webhooks.enabled and "enabled" not in webhooks.model_fields_set:
+        message = "webhooks are off, so these routes answer 503."
+        yield document.problem(("webhooks", "routes"), message, "Write webhooks.enabled: true.")
+    routes = webhooks.routes if webhooks.enabled else {}
+    types = _EventTypes.gather(routes, has_discord=has_discord, has_github=has_github)
+    for name, section in listeners.items():
+        for index, pattern in enumerate(section.on if section.enabled else ()):
+            if types.admit(pattern):
+                continue
+            path: KeyPath = ("listeners", name, "on")
+            at: KeyPath = (*path, index)
+            message, fix = types.explain(pattern, webhooks)
+            yield document.problem(at if document.has(at) else path, message, fix)
+
+
+@record
+class _EventTypes:
+    """The types of events that can come: `listed` in full, and all that begin with one of `prefixes`."""
+
+    listed: frozenset[str]
+    prefixes: frozenset[str]
+
+    @classmethod
+    def gather(cls, routes: Mapping[str, RouteSection], *, has_discord: bool, has_github: bool) -> Self:
+        named = {name for name, route in routes.items() if route.scheme not in _TYPED_SCHEMES}
+        listed = {f"{ROUTE_TYPE}{name}" for name in named} | set(DISCORD_TYPES if has_discord else ())
+        schemes = {f"{route.scheme}." for route in routes.values() if route.scheme in _TYPED_SCHEMES}
+        own = {EMITTED} | ({f"{SchemeName.GITHUB}."} if has_github else set[str]())
+        return cls(frozenset(listed), frozenset(schemes | own))
+
+    def admit(self, pattern: str) -> bool:
+        """Returns whether an event of such a type can come."""
+        head = pattern.partition("*")[0]
+        is_open = head != pattern
+        return any(matches_type(pattern, each) for each in self.listed) or any(
+            head.startswith(each) or (is_open and each.startswith(head)) for each in self.prefixes
+        )
+
+    def explain(self, pattern: str, webhooks: WebhooksSection) -> tuple[str, str]:
+        """Returns why no event of such a type comes, and what to do."""
+        message = f"no event of the type '{pattern}' ever comes."
+        family, _, rest = pattern.partition(".")
+        route = webhooks.routes.get(rest) if family == "webhook" else None
+        if family in _TYPED_SCHEMES:
+            return message, f"Add a route with scheme: {family} under webhooks.routes, and webhooks.enabled: true."
+        if route is not None and not webhooks.enabled:
+            return message, "Write webhooks.enabled: true."
+        if route is not None:
+            return message, f"The events of this route have the types of its scheme: write {route.scheme}.*."
+        if family == "webhook":
+            return message, f"Add it under webhooks.routes. {suggest(rest, webhooks.routes, noun='routes')}"
+        if any(matches_type(pattern, each) for each in DISCORD_TYPES):
+            return message, "Add an account with a token under channels.discord.accounts."
+        known = [*DISCORD_TYPES, f"{EMITTED}NAME", *self.listed, *(f"{each}*" for each in self.prefixes - {EMITTED})]
+        return message, suggest(pattern, dict.fromkeys(known), noun="types")

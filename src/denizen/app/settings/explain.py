@@ -46,6 +46,8 @@ def explain_errors(error: ValidationError, document: ConfigDocument, tree: Json)
         path = _path(detail)
         if detail["type"] == "missing" and path in meant:
             continue  # it is there, misspelt, and that is said
+        if detail["type"] == "too_short" and find_value(tree, path):
+            continue  # what it holds is wrong, and that is said
         message, fix, at = _explain(detail, path, find_value(tree, path))
         yield document.problem(at, message, fix)
 
@@ -76,6 +78,8 @@ def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str
         return _bounds(metadata), "Write a number within these bounds.", path
     if kind in ("enum", "literal_error"):
         return *_choice(annotation, value), path
+    if kind == "too_short":
+        return "must not be empty.", "Write one at least, or take the key out.", path
     wanted, fix = _WANTED.get(kind.partition("_")[0], ("another kind of value", "See the reference of settings."))
     return f"must be {wanted}, not {_kind(value)}.", fix, path
 

@@ -41,7 +41,7 @@ from denizen.app.settings.checks import (
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.effective import Settings
-from denizen.app.settings.events import find_event_problems
+from denizen.app.settings.events import find_event_problems, find_idle_listeners
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
 from denizen.app.settings.github import (
@@ -184,7 +184,7 @@ def examine(
             document, config.task_watcher, config.default_agent, config.channels.discord, config.tools
         ),
         *find_event_problems(
-            document, config.listeners, config.webhooks, config.default_agent, config.channels.discord
+            document, config.listeners, config.webhooks, config.default_agent, config.channels.discord, secrets
         ),
     ]
     if problems:
@@ -204,6 +204,13 @@ def examine(
             *find_github_left_out(document, config.channels.github, secrets),
             *_exposed(secrets),
             *find_idle_tools(document, tree),
+            *find_idle_listeners(
+                document,
+                config.listeners,
+                config.webhooks,
+                has_discord=bool(config.channels.discord.accounts),
+                has_github=bool(config.channels.github.accounts),
+            ),
         ),
     )
     return ConfigResult(settings, ())

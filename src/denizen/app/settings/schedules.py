@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
+from pydantic import ValidatorFunctionWrapHandler as Handler
 
-from denizen.adapters.cron import is_cron
+from denizen.adapters.cron import EXPECTED, find_cron_fault
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
@@ -22,9 +23,10 @@ from denizen.app.settings.fields import (
     keep_template,
     read_digits,
     refuse,
+    show_value,
 )
 from denizen.app.settings.hooks import HooksSection
-from denizen.app.settings.interpolation import expand_tree
+from denizen.app.settings.interpolation import InterpolatedText, expand_tree
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
@@ -48,11 +50,16 @@ def _schedule_name(value: str) -> str:
     return value
 
 
-def _cron(value: str) -> str:
-    if not is_cron(value):
-        fix = "Write minute, hour, day, month and weekday, such as '0 9 * * mon-fri', or a name such as '@daily'."
-        raise refuse("this is no cron expression that comes true some day.", fix)
-    return value
+def _cron(value: object, handler: Handler) -> object:
+    """Names the part that is wrong, but only of what stands in the file itself: a variable may hold a secret."""
+    text: str = handler(value)
+    fault = find_cron_fault(text)
+    if fault is None:
+        return text
+    told, fix = f"'{show_value(fault.part)}' {fault.message}", fault.fix
+    if isinstance(value, InterpolatedText):
+        told, fix = f"what {show_value(value)} stands for is none", EXPECTED
+    raise refuse(f"this is no cron expression that comes true some day: {told}.", fix)
 
 
 def _target(value: str) -> str:
@@ -79,7 +86,7 @@ def read_short_delivery(value: object) -> object:
 
 
 ScheduleName = Annotated[str, AfterValidator(_schedule_name)]
-Cron = Annotated[str, AfterValidator(_cron), WrapValidator(keep_template)]
+Cron = Annotated[str, WrapValidator(_cron), WrapValidator(keep_template)]
 Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), WrapValidator(keep_template)]
 
 

@@ -64,9 +64,9 @@ class EventBus:
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
-    def awaits(self, kind: str) -> bool:
-        """Tells whether any listener waits for events of that type. Producers ask before they gather anything."""
-        return self._runtime.current.events.awaits(kind)
+    def awaits(self, kind: str, source: str) -> bool:
+        """As `EventSettings.awaits`. Producers ask before they gather anything."""
+        return self._runtime.current.events.awaits(kind, source)
 
     # --- keeping -----------------------------------------------------------------------------------------------------
 
@@ -278,7 +278,11 @@ class EventBus:
         async with self._store.work() as work:
             delivery = await work.events.find_delivery(delivery_id)
             if delivery is None:
-                raise NotFound(f"There is no delivery '{delivery_id[:60]}'.", code="delivery_unknown")
+                raise NotFound(
+                    f"There is no delivery '{delivery_id[:60]}'.",
+                    code="delivery_unknown",
+                    fix="`denizen events failed` lists those that failed, `denizen events list` all.",
+                )
             if delivery.status not in (EventDeliveryStatus.FAILED, EventDeliveryStatus.SKIPPED):
                 raise Conflict(
                     "Only a delivery that has failed or was skipped can be replayed.",

@@ -71,7 +71,7 @@ class EventLog:
                 raise NotFound(
                     f"There is no event '{key[:60]}' in the log.",
                     code="event_unknown",
-                    fix="The log lists what is kept.",
+                    fix="`denizen events list` lists what is kept.",
                 )
             return event, await work.events.list_deliveries([key])
 

@@ -63,6 +63,7 @@ class WebhookIntake:
             raise NotAllowed(
                 "This webhook is not signed with the secret of its route.",
                 code="signature_wrong",
+                why="the signature or token of its scheme is missing, or does not fit",
                 fix="Compare the secret of the route under webhooks with the one that the sender uses.",
             )
         content = route.scheme.read(headers, body)

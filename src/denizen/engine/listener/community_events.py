@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from denizen.domain.archiving import is_opted_out, is_room_opted_out
 from denizen.domain.clock import Clock
-from denizen.domain.cloud_event import CloudEvent, event_key
+from denizen.domain.cloud_event import MESSAGE, REACTION, CloudEvent, event_key
 from denizen.domain.ids import AgentName, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
@@ -26,7 +26,6 @@ from denizen.ports.channel import Channel, CommunityEvent, IncomingMessage, Reac
 ECHO_WINDOW = timedelta(seconds=10)
 """Another account's report of the same thing comes within this time."""
 MAX_REPORTS = 1000
-MESSAGE, REACTION = "message", "reaction"
 
 
 class CommunityEvents:
@@ -39,14 +38,14 @@ class CommunityEvents:
         self._channels = channels
         self._reports: OrderedDict[str, tuple[AgentName, datetime]] = OrderedDict()
 
-    def awaits(self, platform: str, kind: str) -> bool:
-        """Tells whether any listener waits for it."""
-        return self._bus.awaits(f"{platform}.{kind}")
+    def awaits(self, platform: str, kind: str, guild: str = "") -> bool:
+        """Tells whether any listener waits for it; without a guild, in any."""
+        return self._bus.awaits(f"{platform}.{kind}", f"/{platform}/{guild}")
 
     async def add_message(self, message: IncomingMessage) -> None:
         """Adds a new message of a community. Direct talk is no event, nor is an edit."""
         post, room = message.post, message.room
-        if not post.guild or message.is_edit or not self.awaits(room.platform, MESSAGE):
+        if not post.guild or message.is_edit or not self.awaits(room.platform, MESSAGE, post.guild):
             return
         if message.is_mine or post.author.id in self._list_own(room.platform):
             return
@@ -70,7 +69,7 @@ class CommunityEvents:
 
     async def add_reaction(self, channel: Channel, reaction: ReactionChange) -> None:
         room = reaction.room
-        if not room.guild or not self.awaits(room.platform, REACTION):
+        if not room.guild or not self.awaits(room.platform, REACTION, room.guild):
             return
         data = _describe(room) | {
             "message": {"id": reaction.message_id},
@@ -90,7 +89,9 @@ class CommunityEvents:
     async def add(self, channel: Channel, told: CommunityEvent) -> None:
         """Adds what an account tells of a community."""
         platform = channel.platform
-        if not self.awaits(platform, told.kind) or (told.user_id and told.user_id in self._list_own(platform)):
+        if not self.awaits(platform, told.kind, told.guild) or (
+            told.user_id and told.user_id in self._list_own(platform)
+        ):
             return
         chosen = await self._mirror.load_opt_outs(platform)
         if told.user_id in (self._mirror.policy.opt_outs | chosen).users:

@@ -19,11 +19,6 @@ from denizen.adapters.discord.client.errors import VENDOR_ERRORS
 from denizen.adapters.discord.client.http import CancellableHTTPClient
 from denizen.adapters.discord.client.settings import DiscordAccountSettings
 from denizen.adapters.discord.gateway.community_events import (
-    CHANNEL,
-    JOIN,
-    LEAVE,
-    ROLE,
-    THREAD,
     describe_join,
     describe_leave,
     describe_role,
@@ -33,6 +28,7 @@ from denizen.adapters.discord.gateway.community_events import (
 )
 from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.gateway.tolerance import TolerantParsing
+from denizen.domain.cloud_event import CHANNEL, JOIN, LEAVE, ROLE, THREAD
 
 _log = logging.getLogger("denizen.discord")
 

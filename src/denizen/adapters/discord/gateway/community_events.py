@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import discord
 
 from denizen.adapters.discord.messages.conversion import list_role_ids
+from denizen.domain.cloud_event import CHANNEL, JOIN, LEAVE, ROLE, THREAD
 from denizen.domain.json import JsonObject
 from denizen.ports.channel import CommunityEvent
-
-JOIN, LEAVE = "member.join", "member.leave"
-ROLE, CHANNEL, THREAD = "role.change", "channel.change", "thread.change"
 
 GuildRoom = discord.abc.GuildChannel | discord.Thread
 
