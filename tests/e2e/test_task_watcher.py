@@ -119,9 +119,9 @@ async def test_the_answer_is_posted_once_into_a_channel_although_the_process_is_
     async with deployment.run() as zero:  # learns of the channel
         await deployment.until(lambda: deployment.rows("SELECT id FROM rooms"))
         await zero.stop()
-    made = await to_thread.run_sync(deployment.home.do, "projects", "add", "Kitchen", "--everybody")
+    made = await to_thread.run_sync(deployment.home.do, "projects", "add", "Household", "--everybody")
     assert made.code == 0, made.err
-    await to_thread.run_sync(add_task, deployment.home, "Tea", "--project", "Kitchen")
+    await to_thread.run_sync(add_task, deployment.home, "Tea", "--project", "Household")
     deployment.script(HangingAnswer())
     async with deployment.run() as first:
         await deployment.until(lambda: deployment.requests)
