@@ -48,7 +48,6 @@ async def status_of(call: Awaitable[object]) -> int:
     return refused.value.status
 
 
-@pytest.mark.proves("T-http-projects")
 async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_deleted_over_http() -> None:
     async with open_server() as web, client_of(web, ADA) as ada:
         project = await ada.create_project("Website", description="The new one.", due_on="2026-12-24", key="once")
