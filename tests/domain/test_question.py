@@ -21,7 +21,6 @@ from denizen.domain.question import (
     question_card,
     question_end,
     read_answer_action,
-    tell_answer,
 )
 from tests.clock import NOON
 
@@ -88,8 +87,3 @@ def test_a_card_pings_nobody_and_fits_a_message_whatever_is_asked() -> None:
     over = answer_question(long, OWNER, "b\n" * (MAX_ANSWER_CHARS // 2), now=NOON)
     assert len(question_card(long).text) <= MESSAGE_LIMIT
     assert len(question_end(over).text) <= MESSAGE_LIMIT
-
-
-def test_the_agent_hears_the_answer_with_its_question() -> None:
-    told = tell_answer(answer_question(QUESTION, OWNER, "blue", now=NOON))
-    assert told == '[The owner answers your earlier question "Which colour? @everyone":]\nblue'

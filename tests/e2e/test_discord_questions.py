@@ -43,7 +43,7 @@ async def test_a_question_goes_to_the_inbox_and_the_owner_and_the_agent_does_not
         assert answer.reference is not None
         assert answer.reference.message_id == asked.id
         told = str(deployment.requests[-1])
-        assert "The owner answers your earlier question" in told
+        assert "The owner answers a question of yours" in told
         assert "blue" in told
         assert len(deployment.posts(direct)) == 1
 

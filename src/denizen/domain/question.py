@@ -21,8 +21,6 @@ MAX_ANSWER_CHARS = 4000
 MAX_OPEN = 20
 """So many questions of one agent may wait for an answer."""
 _ACTION = "answer:"
-_SHOWN_CHARS = 300
-"""How much of a question the agent is told again."""
 _QUOTED_CHARS = 1550
 """A text of many short lines grows by the marks in front of them."""
 
@@ -119,12 +117,6 @@ def check_open(question: OwnerQuestion, by: Principal) -> None:
             code="question_over",
             fix="Tell the agent in its conversation instead.",
         )
-
-
-def tell_answer(question: OwnerQuestion) -> str:
-    """Returns the message by which the agent hears of the answer."""
-    asked = truncate(" ".join(question.text.split()), _SHOWN_CHARS)
-    return f'[The owner answers your earlier question "{asked}":]\n{question.reply.answer}'
 
 
 def question_card(question: OwnerQuestion) -> MessageContent:

@@ -32,7 +32,6 @@ from denizen.domain.question import (
     question_card,
     question_end,
     question_id,
-    tell_answer,
 )
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
@@ -45,7 +44,7 @@ from denizen.engine.intake.rate_limiter import take_rate
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
-from denizen.skill import OwnerQuestions
+from denizen.skill import OwnerQuestions, quote_untrusted
 
 IDLE_S = 30.0
 """How often one looks for what nobody announced: another process may have asked or answered."""
@@ -258,6 +257,14 @@ async def _find_session_place(work: UnitOfWork, turn: Turn) -> Place | None:
     return (await work.conversations.get(ConversationId(str(key)))).place if key else None
 
 
+def _tell_answer(question: OwnerQuestion) -> str:
+    """Returns the message by which the agent hears of the answer. The words of the question are the agent's, who may
+    have been told by a page what to ask: they stand between marks, so they neither speak for the owner nor are clean.
+    """
+    asked = quote_untrusted(question.text, source=f"your question {question.id}")
+    return f"[The owner answers a question of yours:]\n{question.reply.answer}\n\n[You had asked:]\n{asked}"
+
+
 def _plan_turn(question: OwnerQuestion, turn: Turn, session: Place | None) -> TurnRequest:
     """The words are the owner's; what may be done about them is what the one may do whose turn asked."""
     reply, owed = question.reply, find_reply_target(turn)
@@ -266,7 +273,7 @@ def _plan_turn(question: OwnerQuestion, turn: Turn, session: Place | None) -> Tu
         agent=question.agent,
         place=question.place,
         sender=Sender(Author(user_id, reply.answerer), turn.principal, AskerReach(str(turn.options.get("reach", "")))),
-        parts=(TextPart(tell_answer(question)),),
+        parts=(TextPart(_tell_answer(question)),),
         platform_id=f"answer:{question.id}",
         shared=True,
         owed=None
