@@ -243,6 +243,21 @@ async def test_a_call_that_runs_again_makes_nothing_twice() -> None:
         assert len((await board.get_task(task.id)).comments) == 1
 
 
+async def test_the_same_key_of_somebody_else_gives_them_a_thing_of_their_own() -> None:
+    async with open_projects() as engine:
+        for tool, args in (
+            ("tasks", {"action": "create", "title": "Tea", "description": "The pin is 4711."}),
+            ("projects", {"action": "create", "name": "Trip", "description": "The pin is 4711."}),
+        ):
+            assert not (await engine.call(ANA, "staff", tool, key=tool, **args)).is_error  # pyright: ignore[reportArgumentType]
+            other = args | {"description": "Mine"}
+            told = await engine.call(BEN, "general", tool, key=tool, **other)  # pyright: ignore[reportArgumentType]
+            assert not told.is_error
+            assert "4711" not in str(told)
+        [task] = await board_of(engine, BEN, "general").find_tasks(TaskQuery())
+        assert task.description == "Mine"
+
+
 async def test_names_are_unique_among_the_same_readers_and_their_number_is_bounded() -> None:
     async with open_projects() as engine:
         board = board_of(engine, BEN, "general")

@@ -134,7 +134,7 @@ class ProjectBoard:
         audience = EVERYBODY if for_everybody else reader.own
         now = self._boards.clock.now()
         project = Project(
-            id=make_id("prj", self._key or fresh("project"), draft.name),
+            id=self._make_id(reader, "prj", draft.name),
             name=draft.name,
             audience=audience,
             made_by=reader.editor,
@@ -144,6 +144,7 @@ class ProjectBoard:
         project = replace(change_project(project, draft, now=now), created_at=now)
         async with self._boards.store.work() as work:
             if known := await work.projects.find(project.id):
+                _check_made_again(reader, known.made_by)
                 return known
             await self._check_room(work, audience, project.name)
             await work.projects.add(project)
@@ -204,7 +205,7 @@ class ProjectBoard:
         await self._check_words(reader, home)
         now = self._boards.clock.now()
         task = Task(
-            id=make_id("tsk", self._key or fresh("task"), draft.title),
+            id=self._make_id(reader, "tsk", home.id, draft.title),
             project_id=home.id,
             title=draft.title,
             made_by=reader.editor,
@@ -214,6 +215,7 @@ class ProjectBoard:
         task = change_task(task, draft, now=now)
         async with self._boards.store.work() as work:
             if known := await work.projects.find_task(task.id):
+                _check_made_again(reader, known.made_by)
                 return known
             await work.projects.add(home)
             if await work.projects.count_tasks(home.id) >= MAX_TASKS:
@@ -269,7 +271,7 @@ class ProjectBoard:
         await self._check_words(reader, home)
         now = self._boards.clock.now()
         comment = TaskComment(
-            id=make_id("cmt", self._key or fresh("comment"), text),
+            id=self._make_id(reader, "cmt", task_id.strip(), text),
             task_id=task_id.strip(),
             text=text,
             made_by=reader.editor,
@@ -309,7 +311,7 @@ class ProjectBoard:
         await self._check_words(reader, home)
         now = self._boards.clock.now()
         document = ProjectDocument(
-            id=make_id("doc", self._key or fresh("document"), home.id, name),
+            id=self._make_id(reader, "doc", home.id, name),
             project_id=home.id,
             name=name,
             text=text,
@@ -367,6 +369,10 @@ class ProjectBoard:
         if self._reader is None:
             self._reader = await self._find_reader()
         return self._reader
+
+    def _make_id(self, reader: ProjectReader, prefix: str, *parts: str) -> str:
+        """The key of a call counts for the one who makes it: somebody else's same key is another thing."""
+        return make_id(prefix, reader.principal.key, self._key or fresh(prefix), *parts)
 
     async def _find_home(self, reader: ProjectReader, wanted: str) -> Project:
         """Returns the project of that id or name; without one the default one here, which need not be stored yet."""
@@ -436,6 +442,12 @@ async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> t
     if task is None or project is None or not reader.audiences.allows(project.audience):
         raise task_not_found(task_id.strip())
     return task, project
+
+
+def _check_made_again(reader: ProjectReader, author: Editor) -> None:
+    """What has the id is returned to the one who made it by the same call, and to nobody else."""
+    if author.author != reader.principal.key:
+        raise Conflict("Something else has this id.", code="project_id", fix="Send another idempotency key.")
 
 
 def _check_author(reader: ProjectReader, author: Editor, what: str) -> None:
