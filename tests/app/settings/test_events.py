@@ -87,6 +87,10 @@ listeners:
     )
 
 
+EVE = "agents: {denizen: {}, eve: {}}\nchannels: {discord: {accounts: {eve: '${TOKEN}'}}}\n"
+"""Another agent than the one that delivers has an account."""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -97,7 +101,7 @@ listeners:
         ("listeners: {a: {on: x.y, action: post, message: hi}}", "a post needs a text and a channel"),
         ("listeners: {a: {on: x.y, cool_down_key: '{{a}}'}}", "without a cool_down"),
         ("listeners: {a: {on: x.y, channel: general}}", "not an id of Discord"),
-        ("listeners: {a: {on: x.y, channel: 123}}", "has no account under channels.discord.accounts"),
+        (f"{EVE}listeners: {{a: {{on: x.y, channel: 123}}}}", "has no account under channels.discord.accounts"),
         ("listeners: {a: {on: x.y, agent: nobody}}", "there is no agent 'nobody'"),
         ("webhooks: {routes: {a: {agent: nobody}}}", "there is no agent 'nobody'"),
         ("webhooks: {routes: {a: {action: post}}}", "a route does not post"),
@@ -107,7 +111,7 @@ listeners:
 )
 def test_what_cannot_work_is_refused_with_its_place(home: Home, text: str, said: str) -> None:
     with pytest.raises(DenizenError) as refused:
-        home.load(text)
+        home.load(text, TOKEN="t")
     assert said in refused.value.explain()
 
 

@@ -93,7 +93,6 @@ def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -
         ("prompt: x\ncron: '@daily'\ndelivery: discord", 5, "needs its id"),
         ("prompt: x\ncron: '@daily'\ndelivery: {to: discord, target: general}", 5, "not an id of Discord"),
         ("prompt: x\ncron: '@daily'\ndelivery: {target: 1}", 5, "the log has no target"),
-        ("prompt: x\ncron: '@daily'\ndelivery: {to: discord, target: 1}", 5, "has no account"),
         ("prompt: ' '\ncron: '@daily'", 3, "must not be empty"),
         ("cron: '@daily'", 2, "prompt"),
     ],
@@ -101,6 +100,18 @@ def test_the_zone_is_that_of_the_agent_unless_the_schedule_has_one(home: Home) -
 def test_what_cannot_run_is_refused_with_line_and_reason(home: Home, lines: str, line: int, message: str) -> None:
     problem = refuse(home, write(lines))
     assert (problem["line"], message in str(problem)) == (line, True), problem
+
+
+def test_a_delivery_by_an_agent_without_an_account_is_refused_and_warned_of_where_there_is_no_account(
+    home: Home,
+) -> None:
+    text = write("prompt: x\ncron: '@daily'\ndelivery: {to: discord, target: 1}")
+    other = "agents: {denizen: {}, eve: {}}\n" + DISCORD.replace("denizen", "eve")
+    assert "'denizen' has no account" in refuse(home, text + other)["message"]
+    [warning] = home.load(text).warnings
+    assert "nothing arrives on Discord" in warning.message
+    assert "denizen run --simulate" in warning.fix
+    assert home.load(text + DISCORD, TOKEN="t").warnings == ()
 
 
 @pytest.mark.proves("T27")

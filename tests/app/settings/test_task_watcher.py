@@ -81,7 +81,7 @@ def test_everything_about_it_can_be_said(home: Home) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_at_its_place(home: Home, lines: str, where: str) -> None:
-    assert where in str(refuse(home, write(lines)))
+    assert where in str(refuse(home, write(lines) + DISCORD))
 
 
 def test_of_an_empty_list_is_said_that_it_is_empty_and_of_a_wrong_entry_only_what_fits(home: Home) -> None:

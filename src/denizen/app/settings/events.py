@@ -25,6 +25,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.schedules import find_account_missing
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.cloud_event import COMMUNITY_KINDS, EMITTED, matches_type
 from denizen.domain.conversation import MAX_NAME_CHARS
@@ -295,11 +296,8 @@ def find_event_problems(
     sections += [(("webhooks", "routes", name), each) for name, each in webhooks.routes.items()]
     for path, section in sections:
         agent = section.agent or default_agent
-        if section.channel and agent not in discord.accounts:
-            fix = suggest(agent, discord.accounts, noun="accounts")
-            yield document.problem(
-                (*path, "channel"), f"'{agent}' has no account under channels.discord.accounts.", fix
-            )
+        if section.channel:
+            yield from find_account_missing(document, (*path, "channel"), agent, discord)
 
 
 def find_idle_listeners(

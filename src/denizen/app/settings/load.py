@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -56,7 +56,7 @@ from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_watcher_problems
-from denizen.app.settings.schedules import find_schedule_problems
+from denizen.app.settings.schedules import LOG, find_schedule_problems, find_undelivered
 from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
@@ -204,6 +204,7 @@ def examine(
             *find_github_left_out(document, config.channels.github, secrets),
             *_exposed(secrets),
             *find_idle_tools(document, tree),
+            *find_undelivered(document, _list_deliveries(config), config.channels.discord),
             *find_idle_listeners(
                 document,
                 config.listeners,
@@ -214,6 +215,21 @@ def examine(
         ),
     )
     return ConfigResult(settings, ())
+
+
+def _list_deliveries(config: Config) -> Iterator[KeyPath]:
+    """Yields the places of the configuration that deliver to Discord."""
+    for name, schedule in config.schedules.items():
+        if schedule.delivery.to != LOG:
+            yield "schedules", name, "delivery"
+    if config.task_watcher.enabled and config.task_watcher.delivery.to != LOG:
+        yield "task_watcher", "delivery"
+    for name, listener in config.listeners.items():
+        if listener.channel:
+            yield "listeners", name, "channel"
+    for name, route in config.webhooks.routes.items():
+        if route.channel:
+            yield "webhooks", "routes", name, "channel"
 
 
 def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
@@ -197,8 +197,27 @@ def find_delivery_problems(
         return
     account = discord.accounts.get(agent)
     if account is None:
-        fix = suggest(agent, discord.accounts, noun="accounts")
-        yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
+        yield from find_account_missing(document, path, agent, discord)
     elif delivery.to == DIRECT and not delivery.target and not account.owners:
         fix = "Write the person's id as target, or channels.discord.owners."
         yield document.problem(path, f"nobody is the owner of the account of '{agent}'.", fix)
+
+
+def find_account_missing(
+    document: ConfigDocument, path: KeyPath, agent: str, discord: DiscordSection
+) -> Iterator[ConfigProblem]:
+    """Yields a problem where that agent has no account while others have. Without any, `find_undelivered` warns:
+    `denizen run --simulate` brings one.
+    """
+    if discord.accounts and agent not in discord.accounts:
+        fix = suggest(agent, discord.accounts, noun="accounts")
+        yield document.problem(path, f"'{agent}' has no account under channels.discord.accounts.", fix)
+
+
+def find_undelivered(
+    document: ConfigDocument, paths: Iterable[KeyPath], discord: DiscordSection
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each of these places that deliver to Discord while there is no account at all."""
+    for path in () if discord.accounts else paths:
+        message = "nothing arrives on Discord: there is no account under channels.discord.accounts."
+        yield document.problem(path, message, "Add one, or try it with `denizen run --simulate`.")
