@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pytest
 
+from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.errors import NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
@@ -311,6 +312,22 @@ async def test_the_answer_goes_into_a_channel_whose_readers_may_all_read_the_pro
         assert told.owed is not None and told.owed.account == ADA and told.owed.may_be_silent
         assert told.session.place is not None and told.session.place.platform == "tasks"
         assert secret.owed is None
+
+
+@pytest.mark.parametrize(("person", "is_told"), [("ana", True), ("ben", False)])
+async def test_what_only_owners_read_is_told_by_a_direct_message_to_an_owner_and_to_nobody_else(
+    person: str, is_told: bool
+) -> None:
+    async with open_watcher() as (engine, watcher, asked):
+        rules = {("discord", ADA): AccountPolicy(staff=AccountStaff(owners=frozenset({"ana"})))}
+        await engine.runtime.swap(replace(engine.runtime.current, account_policies=rules))
+        where = ScheduleDelivery(DeliveryRoute.DIRECT, "discord", person)
+        await engine.watch(TaskWatcherPolicy(agent=ADA, prompt="Look.", delivery=where))
+        await engine.boards.open_for(OLGA).create_task(TaskDraft(title="Of the owners"))
+        engine.clock.advance(10)
+        await watcher.look()
+        [request] = asked.requests
+        assert (request.owed is not None) == is_told
 
 
 async def test_a_change_waits_for_the_account_and_then_does_without_it() -> None:

@@ -44,8 +44,7 @@ class AnswerTargets:
         if delivery.to is not DeliveryRoute.DIRECT:
             return await self.find_room(agent, delivery.platform, delivery.target)
         channel = self.find_account(agent, delivery.platform)
-        owners = self.runtime.current.account_policy_for(delivery.platform, agent).staff.owners
-        person = delivery.target or min(owners, default="")
+        person = delivery.target or min(self._list_owners(delivery, agent), default="")
         if not person:
             raise NeedsAttention(
                 "Nobody is the owner of this account.",
@@ -54,6 +53,11 @@ class AnswerTargets:
             )
         owed = ReplyTarget(agent, may_be_silent=True)
         return AnswerTarget(await channel.open_direct(person), channel, owed, AskerReach.OTHERS)
+
+    def is_to_owner(self, delivery: ScheduleDelivery, agent: AgentName) -> bool:
+        """Whether nobody but an owner of the account reads what is delivered."""
+        is_owner = not delivery.target or delivery.target in self._list_owners(delivery, agent)
+        return delivery.to is DeliveryRoute.DIRECT and is_owner
 
     async def find_room(self, agent: AgentName, platform: str, room_id: str) -> AnswerTarget:
         """Returns a room as the target. Raises Unavailable (`account_away`) while the account is not connected, and
@@ -70,6 +74,9 @@ class AnswerTargets:
             )
         owed = ReplyTarget(agent, may_be_silent=True, guild=room.guild)
         return AnswerTarget(room.place, channel, owed, AskerReach.OTHERS)
+
+    def _list_owners(self, delivery: ScheduleDelivery, agent: AgentName) -> frozenset[str]:
+        return self.runtime.current.account_policy_for(delivery.platform, agent).staff.owners
 
     def find_account(self, agent: AgentName, platform: str) -> Channel:
         """Raises Unavailable (`account_away`) while it is not connected."""

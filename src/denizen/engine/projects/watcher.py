@@ -19,7 +19,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import Author, TextPart
-from denizen.domain.project import WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
+from denizen.domain.project import OWNERS, WATCHER, Project, Task, TaskChange, TaskComment, TaskWatcherPolicy
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.schedule import DeliveryRoute
@@ -161,7 +161,8 @@ class TaskWatcher:
             _log.warning("the account is away: what is said of a task stays in the log", extra=about)
             return own
         audience = watched.project.audience
-        if await self._readers.may_hear(audience, target.place, policy.agent):
+        is_theirs = audience == OWNERS and self._targets.is_to_owner(policy.delivery, policy.agent)
+        if is_theirs or await self._readers.may_hear(audience, target.place, policy.agent):
             return target
         _log.warning("not everybody there may read the project: what is said of a task stays in the log", extra=about)
         return own
