@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from denizen.domain.agent import Agent
-from denizen.domain.ids import AgentName
+from denizen.domain.cloud_event import CloudEvent
+from denizen.domain.event_listener import ActionKind, EventAction, EventDelivery, EventDeliveryStatus, EventListener
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
 from denizen.domain.usage import TokenPrice, Usage
+from denizen.engine.event_bus.log import EventEntry
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.ports.configuration import PlannedChange
 from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
@@ -22,6 +25,7 @@ from denizen.ports.model_configuration import (
     ProviderKindInfo,
 )
 from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
+from denizen.web.pages.events import EventRow, EventsPage
 from denizen.web.pages.mcp_servers import McpServerEditPage, McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
@@ -79,6 +83,32 @@ FORM = ScheduleForm(
     catch_ups=CATCH_UPS,
 )
 
+EVENT = CloudEvent(
+    id="1",
+    source="/discord/1574892566195732480",
+    type="discord.member.join",
+    time=NOON,
+    subject="1574892566195732481",
+    actor="platform_user:discord:1574892566195732482",
+    cause="evt_0",
+)
+EVENT_LISTENER = EventListener(
+    name="welcome",
+    on=("discord.member.join",),
+    action=EventAction(kind=ActionKind.AGENT, agent=AgentName("ada"), platform="discord", channel="9"),
+    source="/discord/1",
+)
+EVENT_DELIVERY = EventDelivery(
+    id="evd_1",
+    event=EVENT.key,
+    listener="listener:welcome",
+    status=EventDeliveryStatus.FAILED,
+    due_at=NOON,
+    created_at=NOON,
+    note="The account is away.",
+    turn_id=TurnId("turn_1"),
+)
+
 
 def list_component_pages(frame: Frame) -> Mapping[str, object]:
     return {
@@ -99,6 +129,17 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             problem=PROBLEM,
         ),
         "admin/schedule_new.html": NewSchedulePage(frame=frame, form=FORM, problem=PROBLEM),
+        "admin/events.html": EventsPage(
+            frame=frame,
+            rows=[EventRow(EventEntry(position=1, event=EVENT, deliveries=[EVENT_DELIVERY]), '{"state": "up"}')],
+            failed=[EVENT_DELIVERY],
+            listeners=[EVENT_LISTENER],
+            type="github.*",
+            words="up",
+            here="/admin/events",
+            older="/admin/events?before=1",
+            problem=PROBLEM,
+        ),
         "admin/models.html": ModelsPage(
             frame=frame,
             may_edit=True,

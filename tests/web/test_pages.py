@@ -354,6 +354,12 @@ def list_used_fields(name: str) -> set[str]:
     return used.union(*map(list_used_fields, included))
 
 
+def test_every_page_has_a_sample_here() -> None:
+    folder = WEB / "templates"
+    pages = [path for path in folder.rglob("*.html") if path.read_text().startswith('{% extends "base.html" %}')]
+    assert {path.relative_to(folder).as_posix() for path in pages} <= set(PAGES)
+
+
 @pytest.mark.parametrize(("name", "page"), PAGES.items())
 def test_a_template_uses_exactly_what_its_context_declares(name: str, page: object) -> None:
     used = list_used_fields(name)
