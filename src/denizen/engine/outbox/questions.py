@@ -257,23 +257,21 @@ async def _find_session_place(work: UnitOfWork, turn: Turn) -> Place | None:
     return (await work.conversations.get(ConversationId(str(key)))).place if key else None
 
 
-def _tell_answer(question: OwnerQuestion) -> str:
-    """Returns the message by which the agent hears of the answer. The words of the question are the agent's, who may
-    have been told by a page what to ask: they stand between marks, so they neither speak for the owner nor are clean.
-    """
-    asked = quote_untrusted(question.text, source=f"your question {question.id}")
-    return f"[The owner answers a question of yours:]\n{question.reply.answer}\n\n[You had asked:]\n{asked}"
-
-
 def _plan_turn(question: OwnerQuestion, turn: Turn, session: Place | None) -> TurnRequest:
-    """The words are the owner's; what may be done about them is what the one may do whose turn asked."""
+    """The words are the owner's; what may be done about them is what the one may do whose turn asked.
+
+    A page may have told the agent what to ask: the question stands between marks, so that it neither speaks for the
+    owner nor counts as clean.
+    """
     reply, owed = question.reply, find_reply_target(turn)
+    asked = quote_untrusted(question.text, source=f"your question {question.id}")
+    told = f"[The owner answers a question of yours:]\n{reply.answer}\n\n[You had asked:]\n{asked}"
     user_id = reply.answered_by.rpartition(":")[2]
     return TurnRequest(
         agent=question.agent,
         place=question.place,
         sender=Sender(Author(user_id, reply.answerer), turn.principal, AskerReach(str(turn.options.get("reach", "")))),
-        parts=(TextPart(_tell_answer(question)),),
+        parts=(TextPart(told),),
         platform_id=f"answer:{question.id}",
         shared=True,
         owed=None

@@ -445,7 +445,7 @@ async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> t
 
 
 def _check_made_again(reader: ProjectReader, author: Editor) -> None:
-    """What has the id is returned to the one who made it by the same call, and to nobody else."""
+    """Raises Conflict unless the reader made it, by the same call: else it is somebody else's with the same id."""
     if author.author != reader.principal.key:
         raise Conflict("Something else has this id.", code="project_id", fix="Send another idempotency key.")
 
