@@ -42,6 +42,8 @@ REFUSED: Mapping[str, str] = {
     "denizen sources sync": "notes: read, 1 file",  # nothing but this machine is reached
     "denizen gaps accept prop_1f0c93ab77de5b08c14a92e6 --edit": "There is no proposal",
     'denizen gaps reject prop_1f0c93ab77de5b08c14a92e6 --reason "It is twelve now."': "There is no proposal",
+    "denizen feeds add https://example.org/feed.xml --channel 1234567890 --format compact": "There is no channel",
+    "denizen feeds remove feed_0123456789": "No feed",
 }
 """Commands that cannot succeed here, and what they say."""
 
