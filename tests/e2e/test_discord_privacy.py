@@ -13,6 +13,29 @@ from tests.e2e.discord import DiscordDeployment
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 SECRET = "heron-42"
+NOTE_DOWN = (
+    ModelAnswer(
+        calls=[
+            ModelCall("remember", {"text": f"The launch code is {SECRET}."}),
+            ModelCall("projects", {"action": "create", "name": "Moon"}),
+        ]
+    ),
+    ModelAnswer(
+        calls=[
+            ModelCall(
+                "documents",
+                {"action": "create", "name": "Launch", "text": f"The launch code is {SECRET}.", "project": "Moon"},
+            )
+        ]
+    ),
+)
+LOOK_BACK = ModelAnswer(
+    calls=[
+        ModelCall("recall", {"words": "launch code"}),
+        ModelCall("documents", {"action": "get", "name": "Launch", "project": "Moon"}),
+        ModelCall("documents", {"action": "list"}),
+    ]
+)
 LOOK_UP = ModelAnswer(
     calls=[ModelCall("search_archive", {"words": "launch"}), ModelCall("read_history", {"room": "staff"})]
 )
@@ -37,7 +60,7 @@ async def ask_for_secret(deployment: DiscordDeployment, who: SimUser, where: Sim
     return "\n".join(map(str, results[-2:]))
 
 
-@pytest.mark.proves("V-skill-discord-search")
+@pytest.mark.proves("V-skill-discord-search", "P3")
 async def test_what_was_said_in_a_private_channel_is_found_only_where_all_readers_may_read_it(
     deployment: DiscordDeployment,
 ) -> None:
@@ -57,6 +80,36 @@ async def test_what_was_said_in_a_private_channel_is_found_only_where_all_reader
         assert SECRET not in str([request.body for request in deployment.requests])
         assert (await ask_for_secret(deployment, deployment.ana, staff)).count(SECRET) == 2
         assert (await ask_for_secret(deployment, deployment.ana, anas)).count(SECRET) == 2
+
+
+@pytest.mark.proves("P3")
+async def test_what_was_remembered_or_written_down_in_a_private_channel_comes_up_only_where_all_readers_may_read_it(
+    deployment: DiscordDeployment,
+) -> None:
+    crew = deployment.guild.add_role("crew")
+    staff = deployment.guild.add_channel("staff", private_to=[crew, deployment.ada.user])
+    anas = deployment.world.open_dm(deployment.ana, deployment.ada.user)
+    deployment.configure(rest="tools: {projects: {enabled: true}}\n")
+
+    async def talk(where: SimChannel, *calls: ModelAnswer) -> str:
+        """Ana asks for it there: everything that the model reads then, its whole prompt included."""
+        answered, begun = len(deployment.said(where)), len(deployment.requests)
+        deployment.script(*calls, "Done.")
+        deployment.world.say(deployment.ana, where, f"{deployment.ada.mention} what about the code for the start?")
+        await deployment.until(lambda: len(deployment.said(where)) == answered + 1)
+        assert deployment.said(where)[-1] == "Done."
+        return str([request.body["messages"] for request in deployment.requests[begun:]])
+
+    async with deployment.run():
+        await talk(staff, *NOTE_DOWN)
+        assert SECRET not in await talk(deployment.general, LOOK_BACK)
+        for where in (staff, anas):
+            await talk(where, LOOK_BACK)
+            read = [m["content"] for m in deployment.requests[-1].body["messages"] if m["role"] == "tool"]
+            recalled, document = map(str, read[-3:-1])
+            assert SECRET in recalled
+            assert SECRET in document
+        assert SECRET not in await talk(deployment.general, LOOK_BACK)
 
 
 async def test_a_channel_that_is_opened_or_closed_is_that_for_the_next_answer(deployment: DiscordDeployment) -> None:

@@ -236,7 +236,7 @@ UNION: tuple[Requirement, ...] = (
         "P3",
         "product promise 3",
         "What archive, memory and documents return is limited to what everybody who can read the reply may see.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(

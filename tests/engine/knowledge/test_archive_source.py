@@ -149,6 +149,7 @@ async def test_documents_that_hold_what_an_agent_posted_lose_it_with_the_next_sy
     assert engine.on_disk("12345") == []
 
 
+@pytest.mark.proves("P3")
 async def test_a_channel_that_not_everybody_may_read_is_refused_and_so_is_everything_private(
     engine: ArchiveSourceFixture,
 ) -> None:

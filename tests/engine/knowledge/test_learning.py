@@ -175,6 +175,7 @@ async def test_an_account_does_not_learn_where_it_does_not_speak(tmp_path: Path)
         assert await kit.open() == []
 
 
+@pytest.mark.proves("P3")
 @pytest.mark.parametrize("kind", ["readers", "private thread"])
 async def test_only_what_everybody_of_the_server_may_read_is_learned(tmp_path: Path, kind: str) -> None:
     async with open_kit(tmp_path) as kit:
