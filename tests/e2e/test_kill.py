@@ -24,7 +24,7 @@ NOTE = "agents/denizen/notes/shopping.md"
 TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
-@pytest.mark.proves("P1")
+@pytest.mark.proves("P1", "X-storage")
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
 def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_restart(
     database: str, home: Home, provider: Provider, request: pytest.FixtureRequest
@@ -51,6 +51,8 @@ def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_
         ["user", "assistant", "tool"],
         ["user", "assistant", "tool"],
     ]
+    databases = {file.name for file in home.folder.rglob("*.db")}
+    assert databases == ({"denizen.db", "durable.db"} if database == "sqlite" else set())
     [(turn, talk)] = read_turns(url)
     assert turn.status is TurnStatus.DONE
     assert talk == [

@@ -86,7 +86,7 @@ UNION: tuple[Requirement, ...] = (
         "6",
         "One store holds everything, on SQLite by default or on Postgres, short-lived values with their expiry "
         "included.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

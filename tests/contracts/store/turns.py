@@ -459,6 +459,7 @@ class ApprovalContract:
             both = await listed(status=ApprovalStatus.EXPIRED, turn_id=TurnId("t1"))
             assert [each.id for each in both] == ["a2"]
 
+    @pytest.mark.proves("X-storage")
     async def test_a_grant_holds_until_its_end_for_its_tool_and_people(self, store: Store) -> None:
         exact, other = make_grant("g1", hours=1, args="args_1"), make_grant("g2", hours=1, tool="look")
         async with store.work() as work:

@@ -179,6 +179,7 @@ class SpendingContract:
             found = await work.spending.read([SERVER, ANA_SCOPE], now=at(0))
         assert [found[scope].reserved_usd for scope in (SERVER, ANA_SCOPE)] == [Decimal("0.03"), Decimal(0)]
 
+    @pytest.mark.proves("X-storage")
     async def test_a_reservation_expires_and_the_same_one_again_takes_its_place(self, store: Store) -> None:
         async with store.work() as work:
             await work.spending.reserve(make_reservation("t1:1", 5), now=at(0))

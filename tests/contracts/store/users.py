@@ -186,6 +186,7 @@ class UserContract:
             assert await work.user_keys.remove(robot.id)
             assert await work.user_keys.remove(own.id, user_id=ANN.id)
 
+    @pytest.mark.proves("X-storage")
     async def test_an_invitation_is_used_once_and_in_time(self, store: Store) -> None:
         one, late, kept = make_invitation("one"), make_invitation("late"), make_invitation("kept", by="local:x")
         async with store.work() as work:
