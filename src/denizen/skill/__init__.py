@@ -27,6 +27,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.project import (
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     ProjectStatus,
     Task,
@@ -149,6 +150,7 @@ __all__ = [
     "Project",
     "ProjectAccess",
     "ProjectDocument",
+    "ProjectDocumentEntry",
     "ProjectDraft",
     "ProjectStatus",
     "ReceivedMail",
