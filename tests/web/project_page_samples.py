@@ -51,7 +51,13 @@ DOCUMENT = ProjectDocument(
     id="doc_1", project_id="prj_1", name="Plan", text="# One", made_by=ANA, created_at=NOON, updated_at=NOON
 )
 ENTRY = ProjectDocumentEntry(
-    id="doc_1", project_id="prj_1", name="Plan", size_chars=5, made_by=ANA, created_at=NOON, updated_at=NOON
+    id=DOCUMENT.id,
+    project_id=DOCUMENT.project_id,
+    name=DOCUMENT.name,
+    size_chars=len(DOCUMENT.text),
+    made_by=DOCUMENT.made_by,
+    created_at=DOCUMENT.created_at,
+    updated_at=DOCUMENT.updated_at,
 )
 
 

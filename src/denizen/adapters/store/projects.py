@@ -226,12 +226,10 @@ def _list_readable(dialect: SqlDialect, *, shared: bool, personal: bool) -> sa.S
 
 
 @cache
-def _list_versions(dialect: SqlDialect, *, shared: bool, personal: bool) -> Sequence[sa.Executable]:
+def _list_versions(dialect: SqlDialect, *, shared: bool, personal: bool) -> Sequence[sa.Select[int, Any]]:
     readable = _is_readable(dialect, shared=shared, personal=personal)
     return [
-        sa.select(sa.func.count().label("number"), sa.func.max(newest).label("newest"))
-        .select_from(source)
-        .where(readable)
+        sa.select(sa.func.count(), sa.func.max(newest)).select_from(source).where(readable)
         for newest, source in (
             (projects.c.updated_at, projects),
             (tasks.c.updated_at, projects.join(tasks)),
@@ -342,8 +340,8 @@ class SqlProjects(SqlRepository):
         named = {"named": self._name(readers)}
 
         def job(connection: sa.Connection) -> str:
-            found = [connection.execute(each, named).one() for each in statements]
-            return " ".join(f"{row.number}/{row.newest}" for row in found)
+            found = [tuple(connection.execute(each, named).one()) for each in statements]
+            return " ".join("/".join(map(str, row)) for row in found)
 
         return await self._transaction.read(job)
 
