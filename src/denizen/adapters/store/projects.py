@@ -127,6 +127,7 @@ _TASK = sa.select(tasks).where(tasks.c.id == _WHICH)
 _COUNT_TASKS = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.project_id == _WHICH)
 _REMOVE_TASK = sa.delete(tasks).where(tasks.c.id == _WHICH)
 _COMMENTS = sa.select(task_comments).where(task_comments.c.task_id == _WHICH).order_by(task_comments.c.position)
+_REMOVE_COMMENT = sa.delete(task_comments).where(task_comments.c.id == _WHICH)
 _DOCUMENTS = (
     sa.select(project_documents).where(project_documents.c.project_id == _WHICH).order_by(project_documents.c.name)
 )
@@ -274,6 +275,12 @@ class SqlProjects(SqlRepository):
 
     async def list_comments(self, task_id: str) -> Sequence[TaskComment]:
         return await self._list(_read_comment, _COMMENTS, {"which": task_id})
+
+    async def replace_comment(self, comment: TaskComment) -> bool:
+        return await self._replace(task_comments, write_record(comment))
+
+    async def remove_comment(self, comment_id: str) -> bool:
+        return await self._change(_REMOVE_COMMENT, {"which": comment_id}) > 0
 
     async def put_document(self, document: ProjectDocument) -> None:
         put = upsert(self._dialect.insert, project_documents, "name", "text", "updated_at")
