@@ -186,6 +186,13 @@ class ProjectCalls(ClientCalls):
         path = f"/api/tasks/{quote_segment(task)}/comments"
         return from_json(TaskCommentInfo, await self._send("POST", path, {"text": text}, key=key))
 
+    async def change_comment(self, task: str, comment: str, text: str) -> TaskCommentInfo:
+        """Writes a comment anew, for its author and admins."""
+        return from_json(TaskCommentInfo, await self._send("PATCH", _comment_path(task, comment), {"text": text}))
+
+    async def delete_comment(self, task: str, comment: str) -> None:
+        await self._send("DELETE", _comment_path(task, comment))
+
     async def list_project_documents(self, project: str) -> list[ProjectDocumentEntryInfo]:
         """Returns the documents of a project by name, without their texts."""
         return await self._list(ProjectDocumentEntryInfo, f"/api/projects/{quote_segment(project)}/documents")
@@ -220,3 +227,7 @@ class ProjectCalls(ClientCalls):
 
 def _document_path(project: str, document: str) -> str:
     return f"/api/projects/{quote_segment(project)}/documents/{quote_segment(document)}"
+
+
+def _comment_path(task: str, comment: str) -> str:
+    return f"/api/tasks/{quote_segment(task)}/comments/{quote_segment(comment)}"

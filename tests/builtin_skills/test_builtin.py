@@ -47,6 +47,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
     "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
+    "coding_agent": {Tier.DANGEROUS: "coding_agent"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
         Tier.LIMITED: "credits cache_statistics",
@@ -130,6 +131,7 @@ TOKENS: Mapping[str, int] = {
     "questions": 75,
     "browser": 135,
     "mail": 450,
+    "coding_agent": 165,
 }
 """What each of the others may cost."""
 
@@ -154,6 +156,7 @@ LARGE_TOOLS: Mapping[str, int] = {
     "create_poll": 140,
     "post_choices": 170,
     "post_role_menu": 135,
+    "coding_agent": 140,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

@@ -34,6 +34,12 @@ def test_projects_tasks_and_documents_are_made_changed_shown_and_deleted(tmp_pat
     shown = do("tasks", "show", task[0])
     assert "done  Buy tea #shop" in shown
     assert "Out of it." in shown
+    said = re.search(r"cmt_\w+", shown)
+    assert said is not None
+    do("tasks", "change-comment", task[0], said[0], "Bought some.")
+    assert "Bought some." in do("tasks", "show", task[0])
+    assert said[0] in do("tasks", "delete-comment", task[0], said[0], "--yes")
+    assert "Bought some." not in do("tasks", "show", task[0])
     [listed] = map(json.loads, do("tasks", "list", "--status", "done", "--tag", "shop", "--json").splitlines())
     assert (listed["id"], listed["tags"]) == (task[0], ["shop"])
     assert "No task fits." in do("tasks", "list", "--search", "milk")

@@ -48,6 +48,7 @@ async def status_of(call: Awaitable[object]) -> int:
     return refused.value.status
 
 
+@pytest.mark.proves("T-http-projects")
 async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_deleted_over_http() -> None:
     async with open_server() as web, client_of(web, ADA) as ada:
         project = await ada.create_project("Website", description="The new one.", due_on="2026-12-24", key="once")
@@ -68,6 +69,12 @@ async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_d
         details = await ada.get_task(task.id)
         assert [each.text for each in details.comments] == ["Well done."]
         assert details.project == await ada.get_project(project.id)
+        anew = await ada.change_comment(task.id, said.id, "Very well done.")
+        assert (anew.id, anew.text, anew.created_at) == (said.id, "Very well done.", said.created_at)
+        assert (await ada.get_task(task.id)).comments == (anew,)
+        await ada.delete_comment(task.id, said.id)
+        assert (await ada.get_task(task.id)).comments == ()
+        assert await status_of(ada.change_comment(task.id, said.id, "Gone")) == 404
         assert [each.id for each in await ada.find_tasks(status="done")] == [task.id]
         assert [each.id for each in await ada.find_tasks(search="ELSE", author="ada")] == [other.id]
         assert await ada.find_tasks(project="Site", tags=["bug"]) == []
@@ -123,6 +130,11 @@ async def test_a_project_for_everybody_is_made_by_admins_and_worked_on_by_all() 
         assert (await ben.change_task(task.id, status="done")).author_name == "ann"
         assert await status_of(ben.delete_task(task.id)) == 403
         assert await status_of(ben.change_project("All", name="Mine")) == 403
+        said = await ann.comment_on_task(task.id, "Two of them")
+        assert await status_of(ben.change_comment(task.id, said.id, "None")) == 403
+        assert await status_of(ben.delete_comment(task.id, said.id)) == 403
+        assert (await ada.change_comment(task.id, said.id, "Three")).author_name == "ann"
+        await ada.delete_comment(task.id, said.id)
         own = await ben.create_task("Own")
         assert await status_of(ben.change_task(own.id, project="All")) == 403
         await ada.delete_task(task.id)

@@ -25,7 +25,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
 from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill.services import ProgramResult
+from denizen.skill.services import NO_VARIABLES, ProgramResult
 
 __all__ = ["CommandToolset", "CustomToolset", "ProgramRunner", "run_program"]
 
@@ -235,10 +235,18 @@ class ProgramRunner:
         self._home = home
         self._environ = clean_environment(environ, home)
 
-    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        timeout_s: float = 30.0,
+        env: Mapping[str, str] = NO_VARIABLES,
+    ) -> ProgramResult:
         """Raises NotFound for a program that cannot be started."""
+        environ = {**self._environ, **env}
         try:
-            return await run_program(argv, cwd=cwd or self._home, environ=self._environ, timeout_s=timeout_s)
+            return await run_program(argv, cwd=cwd or self._home, environ=environ, timeout_s=timeout_s)
         except OSError as error:
             raise program_missing(argv[0], error) from error
 

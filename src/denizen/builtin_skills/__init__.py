@@ -44,6 +44,7 @@ BUILTIN: tuple[str, ...] = (
     "questions",
     "browser",
     "mail",
+    "coding_agent",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
@@ -68,6 +69,7 @@ OPT_IN: frozenset[str] = frozenset(
         "questions",
         "browser",
         "mail",
+        "coding_agent",
     }
 )
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the

@@ -84,7 +84,7 @@ async def show(board: ProjectBoard, task_id: str) -> None:
     if task.description:
         echo(task.description)
     for each in found.comments:
-        echo(f"--- {each.made_by.author_name or each.made_by.author}, {each.created_at:%Y-%m-%d %H:%M}")
+        echo(f"--- {each.made_by.author_name or each.made_by.author}, {each.created_at:%Y-%m-%d %H:%M}  ({each.id})")
         echo(each.text)
 
 
@@ -159,6 +159,27 @@ async def comment(board: ProjectBoard, task_id: str, text: str) -> None:
     """Say something about a task."""
     said = await board.comment(task_id, text)
     echo(f"Commented on {said.task_id}.")
+
+
+@command.command("change-comment")
+@click.argument("task_id", metavar="ID")
+@click.argument("comment_id", metavar="COMMENT")
+@click.argument("text")
+@with_board
+async def change_comment(board: ProjectBoard, task_id: str, comment_id: str, text: str) -> None:
+    """Write a comment anew. `denizen tasks show` has its id."""
+    echo(f"Changed {(await board.change_comment(task_id, comment_id, text)).id}.")
+
+
+@command.command("delete-comment")
+@click.argument("task_id", metavar="ID")
+@click.argument("comment_id", metavar="COMMENT")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_board
+async def delete_comment(board: ProjectBoard, task_id: str, comment_id: str, *, yes: bool) -> None:
+    """Delete a comment. `denizen tasks show` has its id."""
+    if yes or click.confirm("Delete this comment?"):
+        echo(f"Deleted {(await board.delete_comment(task_id, comment_id)).id}.")
 
 
 @command.command()

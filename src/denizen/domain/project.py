@@ -485,6 +485,10 @@ def task_not_found(key: str) -> NotFound:
     return NotFound(f"There is no task '{key[:60]}' here.", code="task_not_found", fix="Look for it first.")
 
 
+def comment_not_found(key: str) -> NotFound:
+    return NotFound(f"This task has no comment '{key[:60]}'.", code="comment_not_found", fix="Read the task first.")
+
+
 def document_not_found(name: str) -> NotFound:
     """For a document that does not exist, and for one that may not be read here."""
     return NotFound(f"There is no document '{name[:60]}' there.", code="document_not_found", fix="List them.")

@@ -83,6 +83,14 @@ class ProjectRepository(Protocol):
         """Returns the comments of a task, oldest first."""
         ...
 
+    async def replace_comment(self, comment: TaskComment) -> bool:
+        """Writes a changed comment. False when it is not there."""
+        ...
+
+    async def remove_comment(self, comment_id: str) -> bool:
+        """Removes the comment. False when it is not there."""
+        ...
+
     async def put_document(self, document: ProjectDocument) -> None:
         """Adds the document, or writes it anew."""
         ...

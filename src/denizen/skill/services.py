@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from denizen.domain.json import Json, JsonObject
@@ -66,14 +67,24 @@ class ProgramResult:
     is_cut: bool = False
 
 
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
 class RunProgram(Protocol):
     """Runs a program without a shell, without input and without Denizen's secrets in its environment. The program
     and all that it started end with the call. Its output is limited to 1 MB.
     """
 
-    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
-        """Runs the program in `cwd`, or else in the home folder. Raises NotFound for a program that cannot be
-        started.
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        timeout_s: float = 30.0,
+        env: Mapping[str, str] = NO_VARIABLES,
+    ) -> ProgramResult:
+        """Runs the program in `cwd`, or else in the home folder; `env` is what it sees besides PATH, HOME and LANG.
+        Raises NotFound for a program that cannot be started.
         """
         ...
 

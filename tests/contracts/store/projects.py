@@ -90,6 +90,23 @@ class ProjectContract:
             assert await work.projects.find_task("q") is None
             assert (await work.projects.count(ROOM), await work.projects.count_tasks("p")) == (1, len(tasks))
 
+    async def test_a_comment_is_written_anew_in_its_place_and_removed(self, store: Store) -> None:
+        await add_tasks(store, make_task("a"))
+        first, second = (
+            TaskComment(id=key, task_id="a", text=f"{key} \x00", made_by=BEN, created_at=at(1)) for key in "bc"
+        )
+        changed = replace(first, text="anew \x00")
+        async with store.work() as work:
+            await work.projects.add_comment(first)
+            await work.projects.add_comment(second)
+            assert await work.projects.replace_comment(replace(changed, made_by=ANA, created_at=at(9)))
+            assert not await work.projects.replace_comment(replace(changed, id="none"))
+        async with store.work() as work:
+            assert await work.projects.list_comments("a") == [changed, second]
+            assert await work.projects.remove_comment("b")
+            assert not await work.projects.remove_comment("b")
+            assert await work.projects.list_comments("a") == [second]
+
     async def test_projects_are_listed_for_those_who_may_read_them(self, store: Store) -> None:
         mine, others = person_audience(ANA.author), person_audience(BEN.author)
         audiences = [OWNERS, EVERYBODY, mine, others, ROOM, room_audience("discord", "13")]

@@ -217,6 +217,42 @@ async def test_a_turn_that_read_foreign_text_deletes_nothing_and_replaces_nothin
         await ben.delete_task(bens.id)
 
 
+async def test_a_comment_is_changed_and_deleted_by_its_author_and_admins_alone() -> None:
+    async with open_projects() as engine:
+        task = await add(engine, BEN, "general", "In general")
+        ben, ana, olga = board_of(engine, BEN, "general"), board_of(engine, ANA, "general"), board_of(engine, OLGA)
+        said = await ben.comment(task, "Fine")
+        assert await refusal(ana.change_comment(task, said.id, "Bad")) is NotAllowed
+        assert await refusal(ana.delete_comment(task, said.id)) is NotAllowed
+        engine.clock.advance(60)
+        assert await ben.change_comment(task, said.id, " Very fine ") == replace(said, text="Very fine")
+        found = await ana.get_task(task)
+        assert ([each.text for each in found.comments], found.task.updated_at) == (["Very fine"], engine.clock.now())
+        await olga.change_comment(task, said.id, "Seen")
+        assert await refusal(ben.change_comment(task, "none", "x")) is NotFound
+        other = await add(engine, BEN, "general", "Another")
+        assert await refusal(ben.delete_comment(other, said.id)) is NotFound
+        assert await refusal(board_of(engine, BEN).delete_comment(task, "none")) is NotFound
+        version = await engine.boards.load_version()
+        await ben.delete_comment(task, said.id)
+        assert (await ana.get_task(task)).comments == []
+        assert await engine.boards.load_version() != version
+
+
+async def test_a_turn_that_read_foreign_text_deletes_no_comment_and_changes_only_its_own_where_all_read_along() -> None:
+    async with open_projects() as engine:
+        task = await add(engine, ANA, "staff", "Secret")
+        anas = await board_of(engine, ANA, "staff").comment(task, "Mine")
+        owners = board_of(engine, OLGA, "direct", tainted=True)
+        assert await refusal(owners.change_comment(task, anas.id, "In an admin's name")) in {NotAllowed, NotFound}
+        tainted = board_of(engine, ANA, "staff", tainted=True)
+        assert (await tainted.change_comment(task, anas.id, "Mine, too")).text == "Mine, too"
+        assert await refusal(tainted.delete_comment(task, anas.id)) is NotAllowed
+        open_task = await add(engine, ANA, "general", "Open")
+        here = await board_of(engine, ANA, "general").comment(open_task, "Hello")
+        assert await refusal(tainted.change_comment(open_task, here.id, "The door code is 4711")) is NotAllowed
+
+
 async def test_an_empty_task_of_somebody_else_is_filled_in_by_a_turn_that_read_it() -> None:
     async with open_projects() as engine:
         task = await board_of(engine, ANA, "general").create_task(TaskDraft(title="Party"))

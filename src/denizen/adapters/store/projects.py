@@ -142,6 +142,7 @@ _COUNT_TASKS = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.proje
 _REMOVE_TASK = sa.delete(tasks).where(tasks.c.id == _WHICH)
 _COMMENTS = sa.select(task_comments).where(task_comments.c.task_id == _WHICH).order_by(task_comments.c.position)
 _COUNT_COMMENTS = sa.select(sa.func.count()).select_from(task_comments).where(task_comments.c.task_id == _WHICH)
+_REMOVE_COMMENT = sa.delete(task_comments).where(task_comments.c.id == _WHICH)
 _DOCUMENTS = (
     sa.select(
         *(each for each in project_documents.c if each.name != "text"),
@@ -313,6 +314,12 @@ class SqlProjects(SqlRepository):
 
     async def list_comments(self, task_id: str) -> Sequence[TaskComment]:
         return await self._list(_read_comment, _COMMENTS, {"which": task_id})
+
+    async def replace_comment(self, comment: TaskComment) -> bool:
+        return await self._replace(task_comments, write_record(comment))
+
+    async def remove_comment(self, comment_id: str) -> bool:
+        return await self._change(_REMOVE_COMMENT, {"which": comment_id}) > 0
 
     async def put_document(self, document: ProjectDocument) -> None:
         put = upsert(self._dialect.insert, project_documents, "name", "text", "updated_at")

@@ -49,6 +49,7 @@ from denizen.domain.project import (
     check_document,
     check_project,
     check_task,
+    comment_not_found,
     document_not_found,
     keeps_text,
     make_id,
@@ -329,6 +330,38 @@ class ProjectBoard:
         self._boards.tell_changed(home.audience)
         return comment
 
+    async def change_comment(self, task_id: str, comment_id: str, text: str) -> TaskComment:
+        """Writes a comment anew. Raises as `comment`, and NotAllowed for one who is not its author."""
+        reader, text = await self._find(), check_comment(text)
+        async with self._boards.store.work(write=False) as work:
+            task, home = await _load_task(work, reader, task_id)
+            _check_author(reader, (await _load_comment(work, task, comment_id)).made_by, "change this comment")
+        await self._check_words(reader, home)
+        async with self._boards.store.work() as work:
+            task, home = await _load_task(work, reader, task_id)
+            comment = await _load_comment(work, task, comment_id)
+            changed = replace(comment, text=text)
+            if changed == comment:
+                return comment
+            await _check_size(work, home.id, len(text) - len(comment.text))
+            await work.projects.replace_comment(changed)
+            await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
+            await self._note(work, reader, task, home, TaskAction.UPDATED)
+        self._boards.tell_changed(home.audience)
+        return changed
+
+    async def delete_comment(self, task_id: str, comment_id: str) -> TaskComment:
+        """Deletes a comment, which no task watcher is told of. Raises NotFound, and NotAllowed as `change_comment`."""
+        reader = await self._find()
+        async with self._boards.store.work() as work:
+            task, home = await _load_task(work, reader, task_id)
+            comment = await _load_comment(work, task, comment_id)
+            _check_delete(reader, comment.made_by, "this comment")
+            await work.projects.remove_comment(comment.id)
+            await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
+        self._boards.tell_changed(home.audience)
+        return comment
+
     # --- documents ---------------------------------------------------------------------------------------------------
 
     async def list_documents(self, project: str = "") -> Sequence[ProjectDocumentEntry]:
@@ -490,6 +523,15 @@ async def _load_task(work: UnitOfWork, reader: ProjectReader, task_id: str) -> t
     if task is None or project is None or not reader.audiences.allows(project.audience):
         raise task_not_found(task_id.strip())
     return task, project
+
+
+async def _load_comment(work: UnitOfWork, task: Task, comment_id: str) -> TaskComment:
+    """Raises NotFound for a comment that this task does not have."""
+    wanted = comment_id.strip()
+    found = next((each for each in await work.projects.list_comments(task.id) if each.id == wanted), None)
+    if found is None:
+        raise comment_not_found(wanted)
+    return found
 
 
 def _check_made_again(reader: ProjectReader, author: Editor) -> None:

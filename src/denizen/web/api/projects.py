@@ -103,6 +103,8 @@ _ONE_PROJECT = "/api/projects/{project}"
 _DOCUMENTS = f"{_ONE_PROJECT}/documents"
 _ONE_DOCUMENT = f"{_DOCUMENTS}/{{document}}"
 _ONE_TASK = "/api/tasks/{task}"
+_COMMENTS = f"{_ONE_TASK}/comments"
+_ONE_COMMENT = f"{_COMMENTS}/{{comment}}"
 _ONCE = ("Idempotency-Key",)
 
 
@@ -213,12 +215,19 @@ class ProjectRoutes:
             _route("DELETE", _ONE_TASK, self.delete_task, Operation("Delete a task with its comments", status=204)),
             _route(
                 "POST",
-                f"{_ONE_TASK}/comments",
+                _COMMENTS,
                 self.comment,
                 Operation(
                     "Say something about a task", object_schema("text", text=_LINE), TaskCommentInfo, 201, headers=_ONCE
                 ),
             ),
+            _route(
+                "PATCH",
+                _ONE_COMMENT,
+                self.change_comment,
+                Operation("Change a comment", object_schema("text", text=_LINE), TaskCommentInfo),
+            ),
+            _route("DELETE", _ONE_COMMENT, self.delete_comment, Operation("Delete a comment", status=204)),
         ]
 
     # --- projects ----------------------------------------------------------------------------------------------------
@@ -344,6 +353,16 @@ class ProjectRoutes:
         check_field_names(body, ("text",))
         said = await self._board(request).comment(request.path_params["task"], read_text(body, "text"))
         return JSONResponse(asdict(comment_to_wire(said)), status_code=201)
+
+    async def change_comment(self, request: Request) -> Response:
+        body, where = await read_object(request), request.path_params
+        check_field_names(body, ("text",))
+        changed = await self._board(request).change_comment(where["task"], where["comment"], read_text(body, "text"))
+        return JSONResponse(asdict(comment_to_wire(changed)))
+
+    async def delete_comment(self, request: Request) -> Response:
+        await self._board(request).delete_comment(request.path_params["task"], request.path_params["comment"])
+        return Response(status_code=204)
 
     def _board(self, request: Request) -> ProjectBoard:
         principal = get_principal(request)
