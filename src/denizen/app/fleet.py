@@ -48,11 +48,11 @@ def check_name(name: str) -> str:
     return name
 
 
-def require_postgres(store_url: str, role: FleetRole) -> None:
+def require_postgres(store_url: str, what: str) -> None:
     """Raises InvalidInput for a store that processes on several machines cannot share."""
     if store_url.startswith("sqlite"):
         raise InvalidInput(
-            f"The role {role} needs Postgres.",
+            f"{what.capitalize()} needs Postgres.",
             code="fleet_sqlite",
             why="Processes with different roles share one database, and SQLite is a file of one machine.",
             fix="Set store.url to postgresql://..., or run without --role: one process does everything.",

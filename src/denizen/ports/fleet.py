@@ -6,12 +6,11 @@ counts is in the store, and whoever misses a word finds it there a few seconds l
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import TurnEvent
-from denizen.domain.fleet import FleetNode
 from denizen.domain.ids import AgentName, TurnId
 
 Result = TypeVar("Result")
@@ -53,12 +52,4 @@ class FleetLeases(Protocol):
         """Waits until no other process has `name`, then does the job while this one has it. Returns None when it lost
         the name meanwhile: the job is cancelled then. `on_wait` gets the name of the process that has it.
         """
-        ...
-
-
-class FleetDirectory(Protocol):
-    """The processes of the fleet."""
-
-    async def list_nodes(self) -> Sequence[FleetNode]:
-        """Returns the processes that live and those that were heard of in the last hour, by name."""
         ...

@@ -171,7 +171,7 @@ class FleetNodes:
         is_known = await self._tables.execute(_BEAT, accounts=accounts, runs=self.count_runs(), **self._bounds)
         if not is_known and not await self._enter():
             _log.warning("another process has the name of this one", extra={"node": self._name})
-        self.nodes = [each for each in await self.list_nodes() if each.is_alive]
+        self.nodes = [each for each in await list_nodes(self._tables) if each.is_alive]
         self.on_change(self.nodes)
 
     async def leave(self) -> None:
@@ -180,9 +180,12 @@ class FleetNodes:
         except (Unavailable, NeedsAttention) as error:
             _log.warning("the fleet was left without a word: %s", error.message, extra=error.fields)
 
-    async def list_nodes(self) -> Sequence[FleetNode]:
-        await self._tables.execute(_FORGET, forget_s=FORGET_AFTER_S)
-        return [_read_node(row) for row in await self._tables.execute(_LIST, dead_s=DEAD_AFTER_S)]
+
+async def list_nodes(tables: FleetTables) -> Sequence[FleetNode]:
+    """Returns the processes that live and those that were heard of in the last hour, by name. Raises as `execute`."""
+    await tables.create()
+    await tables.execute(_FORGET, forget_s=FORGET_AFTER_S)
+    return [_read_node(row) for row in await tables.execute(_LIST, dead_s=DEAD_AFTER_S)]
 
 
 def _read_node(row: Mapping[str, Any]) -> FleetNode:
