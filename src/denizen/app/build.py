@@ -312,7 +312,7 @@ async def _join_fleet(stack: AsyncExitStack, settings: Settings, options: OpenOp
         return None
     from denizen.app.fleet import check_name, open_fleet, require_postgres
 
-    require_postgres(settings.store_url, f"the role {options.fleet.role}")
+    require_postgres(settings.store_url, f"The role {options.fleet.role}")
     name = check_name(options.fleet.name)
     return await stack.enter_async_context(open_fleet(settings.store_url, options.fleet.role, name))
 

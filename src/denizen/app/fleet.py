@@ -52,7 +52,7 @@ def require_postgres(store_url: str, what: str) -> None:
     """Raises InvalidInput for a store that processes on several machines cannot share."""
     if store_url.startswith("sqlite"):
         raise InvalidInput(
-            f"{what.capitalize()} needs Postgres.",
+            f"{what} needs Postgres.",
             code="fleet_sqlite",
             why="Processes with different roles share one database, and SQLite is a file of one machine.",
             fix="Set store.url to postgresql://..., or run without --role: one process does everything.",

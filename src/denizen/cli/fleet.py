@@ -47,15 +47,12 @@ async def _load(home: Path) -> Sequence[FleetNode]:
     from denizen.builtin_skills import BUILTIN
 
     settings = load_settings(home, read_environment(), known_tools=BUILTIN, needs_models=False)
-    require_postgres(settings.store_url, "a fleet")
+    require_postgres(settings.store_url, "A fleet")
     return await list_nodes(FleetTables(settings.store_url))
 
 
-def _show(node: FleetNode, now: datetime) -> str:
-    silent_s = (now - node.seen_at).total_seconds()
-    state = "lives" if node.is_alive else f"silent for {silent_s:.0f} s"
-    held = "".join(f"\n    {each.platform} account of {each.agent}" for each in node.accounts)
+def _show(node: FleetNode) -> str:
+    state = f"since {node.started_at:%Y-%m-%d %H:%M}" if node.is_alive else f"silent since {node.seen_at:%H:%M:%S}"
     runs = f", {node.runs} under way" if node.role.runs_turns else ""
-    return (
-        f"{node.name}  {node.role}, {state}{runs}, version {node.version}, since {node.started_at:%Y-%m-%d %H:%M}{held}"
-    )
+    held = "".join(f"\n    {each.platform} account of {each.agent}" for each in node.accounts)
+    return f"{node.name}  {node.role}, {state}{runs}, version {node.version}{held}"
