@@ -21,6 +21,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailabl
 from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
+from denizen.domain.mail import OutgoingMail, ReceivedMail
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
@@ -44,7 +45,7 @@ from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
-from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
+from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
