@@ -85,6 +85,20 @@ class ProjectDocumentInfo:
     updated_at: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectDocumentEntryInfo:
+    """A document in a list: without its text, but with the number of its characters."""
+
+    id: str
+    project_id: str
+    name: str
+    size_chars: int
+    author: str
+    author_name: str
+    created_at: str
+    updated_at: str
+
+
 @dataclass(frozen=True, slots=True)
 class BoardChanged:
     """Something of some project may have changed: look again. `version` differs after each change."""
@@ -179,9 +193,9 @@ class ProjectCalls(ClientCalls):
     async def delete_comment(self, task: str, comment: str) -> None:
         await self._send("DELETE", _comment_path(task, comment))
 
-    async def list_project_documents(self, project: str) -> list[ProjectDocumentInfo]:
-        """Returns the documents of a project by name."""
-        return await self._list(ProjectDocumentInfo, f"/api/projects/{quote_segment(project)}/documents")
+    async def list_project_documents(self, project: str) -> list[ProjectDocumentEntryInfo]:
+        """Returns the documents of a project by name, without their texts."""
+        return await self._list(ProjectDocumentEntryInfo, f"/api/projects/{quote_segment(project)}/documents")
 
     async def create_document(self, project: str, name: str, text: str, *, key: str = "") -> ProjectDocumentInfo:
         """Writes a document. Raises ApiError (409) for a name that is taken. With the same `key` it is written once."""

@@ -14,11 +14,15 @@ from denizen.domain.cloud_event import MAX_NESTING
 from denizen.domain.errors import InvalidInput
 from denizen.ports.webhooks import WebhookRoute
 from tests.clock import NOON
+from tests.webhook_signature import sign_standard
 
 GITHUB = WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret="It's a Secret to Everybody")
 GITLAB = WebhookRoute(name="lab", scheme=find_scheme(SchemeName.GITLAB), secret="a-token-of-gitlab")
 SLACK = WebhookRoute(name="slack", scheme=find_scheme(SchemeName.SLACK), secret="8f742231b10e8888abcd99yyyzzz85a5")
 STRIPE = WebhookRoute(name="shop", scheme=find_scheme(SchemeName.STRIPE), secret="whsec_of_the_shop")
+STANDARD = WebhookRoute(
+    name="site", scheme=find_scheme(SchemeName.STANDARD), secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
 BEARER = WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret="a-secret-in-a-header")
 SLACK_SENT = 1531420618
 SLACK_BODY = (
@@ -76,6 +80,31 @@ def test_one_of_stripes_signatures_has_to_fit_and_its_time_is_signed_too() -> No
     assert not is_right(STRIPE, body, stripe_signature=f"t={int(NOON.timestamp())}")
 
 
+def test_the_example_of_standard_webhooks_is_genuine_for_five_minutes() -> None:
+    sent = datetime.fromtimestamp(1614265330, UTC)
+    signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+    def check(*, now: datetime = sent, body: bytes = b'{"test": 2432232314}', **changed: str) -> bool:
+        name = "msg_p5jXN8AQM9LWM0D4loKWxJek"
+        headers = {"webhook_id": name, "webhook_timestamp": "1614265330", "webhook_signature": signature} | changed
+        return is_right(STANDARD, body, now=now, **headers)
+
+    assert check() and check(now=sent + REPLAY_WINDOW) and check(now=sent - REPLAY_WINDOW)
+    assert check(webhook_signature=f"v1,AAAA v1a,xxxx {signature}")
+    assert not check(now=sent + REPLAY_WINDOW + timedelta(seconds=1))
+    assert not check(body=b'{"test": 2432232315}')
+    assert not check(webhook_id="msg_other") and not check(webhook_timestamp="1614265331")
+    assert not check(webhook_signature="") and not check(webhook_signature="v1,")
+
+
+@pytest.mark.parametrize("secret", ["a secret as it stands", "whsec_not base64!", "whsec_"])
+def test_a_secret_that_is_no_base64_is_the_key_itself(secret: str) -> None:
+    route = WebhookRoute(name="site", scheme=find_scheme(SchemeName.STANDARD), secret=secret)
+    headers = sign_standard(secret, b"{}", now=NOON)
+    assert route.scheme.is_genuine(secret, headers, b"{}", now=NOON)
+    assert not route.scheme.is_genuine(secret, sign_standard(secret, b"{}", now=NOON, key=""), b"{}", now=NOON)
+
+
 @pytest.mark.proves("TW4")
 def test_the_secret_comes_in_a_header_of_its_own_and_never_in_that_of_api_keys() -> None:
     assert is_right(BEARER, b"", x_webhook_token=BEARER.secret)
@@ -96,6 +125,7 @@ def test_an_empty_secret_fits_nobody(name: SchemeName) -> None:
         "x-slack-signature": f"v0={hmac.new(b'', f'v0:{at}:'.encode(), hashlib.sha256).hexdigest()}",
         "x-slack-request-timestamp": at,
         "stripe-signature": sign_stripe(NOON, b"", ""),
+        **sign_standard("", b"", now=NOON),
         "x-gitlab-token": "",
         "x-webhook-token": "",
     }

@@ -327,8 +327,9 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V34",
         "1.8",
-        "An request webhook is accepted only with a valid HMAC signature.",
-        status="open",
+        "An inbound webhook is accepted only with a valid HMAC signature, unless the configuration of its route names "
+        "a scheme whose senders cannot sign, which is warned of.",
+        status="covered",
         issue="automation",
     ),
     Requirement(

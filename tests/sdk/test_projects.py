@@ -86,8 +86,10 @@ async def test_tasks_comments_projects_and_documents_are_made_read_changed_and_d
         document = await ada.create_document("Site", "Plan", "# One")
         assert await status_of(ada.create_document("Site", "Plan", "again")) == 409
         await ada.change_document("Site", "Plan", text="# Two", name="Plans")
-        assert [each.text for each in await ada.list_project_documents("Site")] == ["# Two"]
-        assert (await ada.get_document("Site", document.id)).name == "Plans"
+        [entry] = await ada.list_project_documents("Site")
+        assert (entry.id, entry.name, entry.size_chars) == (document.id, "Plans", len("# Two"))
+        found = await ada.get_document("Site", document.id)
+        assert (found.name, found.text) == ("Plans", "# Two")
         await ada.delete_document("Site", "Plans")
         assert await ada.list_project_documents("Site") == []
         await ada.delete_task(other.id)
@@ -155,11 +157,12 @@ async def test_wrong_values_are_refused_with_the_name_of_the_field() -> None:
         assert await ada.find_tasks() == []
 
 
-async def test_a_watcher_is_told_of_each_change_whoever_makes_it() -> None:
+async def test_a_watcher_is_told_of_each_change_of_what_it_may_read_whoever_makes_it() -> None:
     async with open_server() as web, web.serve() as url, DenizenClient(url, ANN) as ann, DenizenClient(url, ADA) as ada:
         watched = ann.watch_board()
         with anyio.fail_after(HANG_LIMIT_S):
             first = await anext(watched)
-            await ada.create_task("New")
+            await ada.create_task("For owners")
+            await ada.create_project("All", for_everybody=True)
             assert (await anext(watched)).version != first.version
         await watched.aclose()

@@ -10,6 +10,7 @@ from denizen.domain.project import (
     Editor,
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectStatus,
     Task,
     TaskComment,
@@ -49,6 +50,15 @@ COMMENT = TaskComment(id="cmt_1", task_id="tsk_1", text="Yes.", made_by=ANA, cre
 DOCUMENT = ProjectDocument(
     id="doc_1", project_id="prj_1", name="Plan", text="# One", made_by=ANA, created_at=NOON, updated_at=NOON
 )
+ENTRY = ProjectDocumentEntry(
+    id=DOCUMENT.id,
+    project_id=DOCUMENT.project_id,
+    name=DOCUMENT.name,
+    size_chars=len(DOCUMENT.text),
+    made_by=DOCUMENT.made_by,
+    created_at=DOCUMENT.created_at,
+    updated_at=DOCUMENT.updated_at,
+)
 
 
 def list_project_pages(frame: Frame) -> Mapping[str, object]:
@@ -85,7 +95,7 @@ def list_project_pages(frame: Frame) -> Mapping[str, object]:
             project=PROJECT,
             readers="everybody",
             statuses=list(ProjectStatus),
-            documents=[DOCUMENT],
+            documents=[ENTRY],
             draft={"document_name": "Plan"},
             notice="Done.",
             problem=PROBLEM,

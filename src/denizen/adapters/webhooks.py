@@ -1,10 +1,14 @@
-"""The schemes of webhooks: how GitHub, GitLab, Stripe and Slack sign them, and the secret in a header for others.
+"""The schemes of webhooks: Standard Webhooks, how GitHub, Stripe and Slack sign theirs, and tokens in a header.
 
+A signature proves that its sender has the secret, and covers the body. A token is the secret itself: whoever sees one
+request can make others, so no route takes tokens unless its configuration names such a scheme.
 Each has headers of its own, and none of them is the one that API keys come in. Implements `denizen.ports.webhooks`.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import json
@@ -21,22 +25,45 @@ REPLAY_WINDOW = timedelta(minutes=5)
 """A timestamped webhook may be so old, or so early, as the clocks of two machines differ."""
 TOKEN_HEADER = "x-webhook-token"  # noqa: S105 - the name of a header
 DELIVERY_HEADER = "x-webhook-id"
-"""The header in which senders without a scheme of their own may say which delivery it is."""
+"""The header in which senders of tokens may say which delivery it is."""
+_ENCODED_SECRET = "whsec_"  # noqa: S105 - how such a secret begins
 MAX_TEXT_CHARS = 200
 
 
 class SchemeName(StrEnum):
     """The name of a scheme, as the configuration has it."""
 
+    STANDARD = "standard"
     GITHUB = "github"
-    GITLAB = "gitlab"
     STRIPE = "stripe"
     SLACK = "slack"
+    GITLAB = "gitlab"
     BEARER = "bearer"
+
+
+TOKEN_SCHEMES = frozenset({SchemeName.GITLAB, SchemeName.BEARER})
+"""The schemes in which the secret itself is sent, and nothing is signed."""
 
 
 def find_scheme(name: SchemeName) -> WebhookScheme:
     return _SCHEMES[name]
+
+
+class StandardScheme:
+    """Standard Webhooks: a signature of the delivery's name, the time and the body, in base64 behind `v1,`. There may
+    be several while a secret is changed. A secret that begins with `whsec_` is base64, any other is the key itself.
+    """
+
+    def is_genuine(self, secret: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> bool:
+        delivery, sent = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+        payload = f"{delivery}.{sent}.".encode(errors="surrogatepass") + body
+        made = base64.b64encode(hmac.digest(_decode_secret(secret), payload, "sha256")).decode()
+        given = [each.removeprefix("v1,") for each in headers.get("webhook-signature", "").split()[:20]] or [""]
+        is_right = [_is_same(secret, made, each) for each in given]
+        return any(is_right) and bool(delivery) and _is_fresh(sent, now)
+
+    def read(self, headers: Mapping[str, str], body: bytes) -> WebhookContent:
+        return WebhookContent(delivery=headers.get("webhook-id", "")[:MAX_TEXT_CHARS], data=read_body(body))
 
 
 class BearerScheme:
@@ -128,12 +155,22 @@ class SlackScheme:
 
 
 _SCHEMES: Mapping[SchemeName, WebhookScheme] = {
+    SchemeName.STANDARD: StandardScheme(),
     SchemeName.GITHUB: GitHubScheme(),
-    SchemeName.GITLAB: GitLabScheme(),
     SchemeName.STRIPE: StripeScheme(),
     SchemeName.SLACK: SlackScheme(),
+    SchemeName.GITLAB: GitLabScheme(),
     SchemeName.BEARER: BearerScheme(),
 }
+
+
+def _decode_secret(secret: str) -> bytes:
+    """Returns the key; a secret that only looks like base64 is one as it stands."""
+    try:
+        decoded = base64.b64decode(secret.removeprefix(_ENCODED_SECRET), validate=True)
+    except (binascii.Error, ValueError):
+        decoded = b""
+    return decoded if decoded and secret.startswith(_ENCODED_SECRET) else secret.encode()
 
 
 def _sign(secret: str, payload: bytes) -> str:

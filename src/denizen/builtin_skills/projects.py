@@ -173,7 +173,7 @@ async def documents(
     match action:
         case "list":
             found = await board.list_documents(project)
-            lines = (f"{each.name}: {len(each.text)} characters, {each.updated_at:%Y-%m-%d}" for each in found)
+            lines = (f"{each.name}: {each.size_chars} characters, {each.updated_at:%Y-%m-%d}" for each in found)
             return _quote("documents", lines) if found else _tell("There is no document yet.")
         case "create":
             made = await board.create_document(_need("name", name), text, project)

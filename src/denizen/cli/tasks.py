@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from denizen.cli.projects import with_board
 from denizen.cli.terminal import echo, printable_json
-from denizen.domain.project import FOUND_TASKS, MAX_FOUND, TaskDraft, TaskQuery, TaskStatus
+from denizen.domain.project import FOUND_TASKS, MAX_FOUND, TaskDraft, TaskQuery, TaskStatus, describe_readers
 
 if TYPE_CHECKING:
     from denizen.domain.project import Task
@@ -57,7 +58,14 @@ async def list_command(  # noqa: PLR0913 - the options of the command
         limit=limit,
     )
     found = await board.find_tasks(wanted)
-    names = {each.id: each.name for each in await board.list_projects()}
+    projects = await board.list_projects()
+    taken = Counter(each.name.casefold() for each in projects)
+    names = {
+        each.id: each.name
+        if taken[each.name.casefold()] == 1
+        else f"{each.name} {each.id}, for {describe_readers(each.audience)}"
+        for each in projects
+    }
     for task in found:
         echo(_to_json(task) if as_json else f"{_format(task)}  ({names.get(task.project_id, '')})")
     if not found and not as_json:

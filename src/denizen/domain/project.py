@@ -30,10 +30,14 @@ MAX_DOCUMENT_CHARS = 100_000
 MAX_TAGS = 10
 MAX_PROJECTS = 200
 """The limit for one audience."""
+MAX_PROJECTS_OF_PERSON = 50
+"""The limit of what one person has made, who is no owner or admin, for whichever audience."""
 MAX_TASKS = 5000
 """The limit for one project; comments and documents of one have limits of their own."""
 MAX_COMMENTS = 500
 MAX_DOCUMENTS = 200
+MAX_PROJECT_CHARS = 5_000_000
+"""The limit for all texts of one project: of tasks, comments and documents."""
 HOURLY_LOOKS = 60
 """How often the task watcher looks in an hour, unless the configuration says otherwise."""
 FOUND_TASKS = 20
@@ -167,6 +171,19 @@ class ProjectDocument:
 
 
 @record(kw_only=True)
+class ProjectDocumentEntry:
+    """A document in a list: without its text, which may be long, but with the number of its characters."""
+
+    id: str
+    project_id: str
+    name: str
+    size_chars: int
+    made_by: Editor
+    created_at: datetime
+    updated_at: datetime
+
+
+@record(kw_only=True)
 class TaskChange:
     """A change of a task that the task watcher has to look at. Changes that follow join it until `due_at`, those of the
     same maker until it `is_started`; a later one is another. The turn about it has an id that derives from its `id`.
@@ -232,6 +249,10 @@ class TaskDraft:
     def has_text(self) -> bool:
         """Whether it says something in words of its own, which could tell readers something."""
         return any((self.title, self.description, self.assignee, self.tags))
+
+    @property
+    def size_chars(self) -> int:
+        return len(self.title or "") + len(self.description or "")
 
 
 @record(kw_only=True)

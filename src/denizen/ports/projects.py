@@ -6,7 +6,16 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.project import AudienceFilter, Project, ProjectDocument, Task, TaskChange, TaskComment, TaskQuery
+from denizen.domain.project import (
+    AudienceFilter,
+    Project,
+    ProjectDocument,
+    ProjectDocumentEntry,
+    Task,
+    TaskChange,
+    TaskComment,
+    TaskQuery,
+)
 
 
 class ProjectRepository(Protocol):
@@ -26,6 +35,14 @@ class ProjectRepository(Protocol):
 
     async def count(self, audience: str) -> int:
         """Returns how many projects the audience has."""
+        ...
+
+    async def count_made(self, author: str) -> int:
+        """Returns how many projects this principal key has made, without default ones."""
+        ...
+
+    async def measure(self, project_id: str) -> int:
+        """Returns how many characters the texts of a project have: those of tasks, comments and documents."""
         ...
 
     async def replace(self, project: Project) -> bool:
@@ -60,6 +77,8 @@ class ProjectRepository(Protocol):
         """Adds the comment. False, and nothing changes, when its id exists."""
         ...
 
+    async def count_comments(self, task_id: str) -> int: ...
+
     async def list_comments(self, task_id: str) -> Sequence[TaskComment]:
         """Returns the comments of a task, oldest first."""
         ...
@@ -76,9 +95,11 @@ class ProjectRepository(Protocol):
         """Adds the document, or writes it anew."""
         ...
 
-    async def list_documents(self, project_id: str) -> Sequence[ProjectDocument]:
-        """Returns the documents of a project by name."""
+    async def list_documents(self, project_id: str) -> Sequence[ProjectDocumentEntry]:
+        """Returns the documents of a project by name, without their texts."""
         ...
+
+    async def find_document(self, document_id: str) -> ProjectDocument | None: ...
 
     async def remove_document(self, document_id: str) -> bool:
         """Removes the document. False when it is not there."""
@@ -88,8 +109,10 @@ class ProjectRepository(Protocol):
         """Removes the projects that only this principal key may read, and takes its name out of all others."""
         ...
 
-    async def load_version(self) -> str:
-        """Returns a text that differs after each change, for those who look for what other processes do."""
+    async def load_version(self, readers: AudienceFilter) -> str:
+        """Returns a text that differs after each change of what those readers may read, for those who look for what
+        other processes do.
+        """
         ...
 
 

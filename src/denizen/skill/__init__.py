@@ -28,6 +28,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.project import (
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     ProjectStatus,
     Task,
@@ -150,6 +151,7 @@ __all__ = [
     "Project",
     "ProjectAccess",
     "ProjectDocument",
+    "ProjectDocumentEntry",
     "ProjectDraft",
     "ProjectStatus",
     "ReceivedMail",

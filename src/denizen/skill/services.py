@@ -23,6 +23,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.project import (
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     Task,
     TaskComment,
@@ -626,8 +627,8 @@ class ProjectAccess(Protocol):
 
     async def comment(self, task_id: str, text: str) -> TaskComment: ...
 
-    async def list_documents(self, project: str = "") -> Sequence[ProjectDocument]:
-        """Returns the documents by name."""
+    async def list_documents(self, project: str = "") -> Sequence[ProjectDocumentEntry]:
+        """Returns the documents by name, without their texts."""
         ...
 
     async def get_document(self, name: str, project: str = "") -> ProjectDocument: ...

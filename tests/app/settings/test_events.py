@@ -14,6 +14,7 @@ from denizen.domain.principal import PrincipalKind
 from denizen.ports.events import EventSettings
 from denizen.ports.webhooks import WebhookRoute
 from tests.app.home_folder import Home
+from tests.clock import NOON
 
 SECRET = "a-secret-of-the-route"
 
@@ -26,7 +27,7 @@ def test_webhooks_are_off_by_default_and_have_a_secret_and_routes_when_they_are_
     assert off == EventSettings()
     on = home.load(f"webhooks: {{enabled: true, {routes}}}", HOOK=SECRET, HUB=f"{SECRET}2").events
     assert on.routes == {
-        "alerts": WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secret=SECRET),
+        "alerts": WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.STANDARD), secret=SECRET),
         "hub": WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret=f"{SECRET}2"),
     }
     alerts, hub = on.listeners.values()
@@ -177,3 +178,24 @@ def test_listeners_whose_events_come_and_those_that_are_off_are_not_warned_of(ho
 def test_routes_that_wait_for_webhooks_to_be_switched_on_are_warned_of(home: Home) -> None:
     [warning] = home.load("webhooks: {secret: '${HOOK}', routes: {c: {}}}", HOOK=SECRET).warnings
     assert (warning.path, warning.fix) == (("webhooks", "routes"), "Write webhooks.enabled: true.")
+
+
+@pytest.mark.proves("V34")
+def test_only_a_route_that_names_such_a_scheme_takes_a_token_and_is_warned_of(home: Home) -> None:
+    schemes = ", ".join(f"{name}: {{scheme: {name}}}" for name in SchemeName)
+    text = f"webhooks: {{enabled: true, secret: '${{HOOK}}', routes: {{plain: {{}}, {schemes}}}}}"
+    settings = home.load(text, HOOK=SECRET)
+    routes = settings.events.routes
+    assert routes is not None and routes["plain"].scheme is find_scheme(SchemeName.STANDARD)
+    takes_token = {
+        name
+        for name, route in routes.items()
+        if any(
+            route.scheme.is_genuine(SECRET, {header: SECRET}, b"{}", now=NOON)
+            for header in ("x-webhook-token", "x-gitlab-token", "authorization", "webhook-signature")
+        )
+    }
+    warned = {warning.path[2]: warning for warning in settings.warnings}
+    assert takes_token == set(warned) == {"gitlab", "bearer"}
+    assert "signs nothing" in warned["bearer"].message and "scheme: standard" in warned["bearer"].fix
+    assert not home.load(text.replace("true", "false"), HOOK=SECRET).warnings

@@ -145,7 +145,12 @@ class ProjectContract:
         async with store.work(write=False) as work:
             assert await work.projects.find_task("a") == changed
             assert await work.projects.find("p") == make_project("p", name="New")
-            assert await work.projects.list_documents("p") == [replace(document, text="# Two", updated_at=at(1))]
+            written = replace(document, text="# Two", updated_at=at(1))
+            assert await work.projects.find_document("d") == written
+            assert await work.projects.find_document("none") is None
+            [entry] = await work.projects.list_documents("p")
+            assert (entry.id, entry.name, entry.size_chars, entry.made_by) == ("d", "Plan", 5, ANA)
+            assert (entry.project_id, entry.created_at, entry.updated_at) == ("p", at(0), at(1))
         async with store.work() as work:
             assert await work.projects.remove("p")
             assert not await work.projects.remove("p")
@@ -178,13 +183,32 @@ class ProjectContract:
         assert await search(store, both, text="_") == []
         assert await search(store, both, limit=1, skip=1) == ["b"]
 
-    async def test_the_version_differs_after_each_change(self, store: Store) -> None:
+    async def test_what_somebody_made_and_the_texts_of_a_project_are_counted(self, store: Store) -> None:
+        await add_tasks(store, make_task("a", title="Ä€", description="x\x00"), make_task("b", "q", description="long"))
+        async with store.work() as work:
+            await work.projects.add(make_project("r", OWNERS, made_by=BEN))
+            await work.projects.add(make_project("s", OWNERS, made_by=BEN, is_default=True))
+            for key in "cd":
+                comment = TaskComment(id=key, task_id="a", text="so", made_by=BEN, created_at=at(1))
+                await work.projects.add_comment(comment)
+            document = ProjectDocument(
+                id="e", project_id="p", name="Plan", text="# One", made_by=ANA, created_at=at(0), updated_at=at(0)
+            )
+            await work.projects.put_document(document)
+        async with store.work(write=False) as work:
+            assert [await work.projects.count_made(who.author) for who in (ANA, BEN)] == [2, 1]
+            assert [await work.projects.count_comments(task) for task in "ab"] == [2, 0]
+            assert await work.projects.measure("r") == 0
+            assert await work.projects.measure("p") >= len("Ä€") + len("x\x00") + 2 * len("so") + len("# One")
+            assert await work.projects.measure("q") == len("Task b") + len("long")
+
+    async def test_the_version_differs_after_each_change_that_may_be_read(self, store: Store) -> None:
         await add_tasks(store, make_task("a"))
         seen: list[str] = []
 
         async def look() -> None:
             async with store.work(write=False) as work:
-                seen.append(await work.projects.load_version())
+                seen.append(await work.projects.load_version(AudienceFilter(frozenset({EVERYBODY}))))
 
         await look()
         async with store.work() as work:
@@ -195,6 +219,11 @@ class ProjectContract:
         await look()
         async with store.work() as work:
             await work.projects.remove_task("a")
+        await look()
+        assert len(set(seen)) == 4
+        async with store.work() as work:
+            await work.projects.add(make_project("q", OWNERS))
+            await work.projects.add_task(make_task("b", "q", hours=5))
         await look()
         assert len(set(seen)) == 4
 

@@ -10,9 +10,19 @@ import pytest
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.principal import Principal
-from denizen.domain.project import MAX_PROJECTS, ProjectDraft, TaskDraft, TaskQuery, TaskStatus
+from denizen.domain.project import (
+    MAX_PROJECTS,
+    MAX_PROJECTS_OF_PERSON,
+    OWNERS,
+    AudienceFilter,
+    ProjectDraft,
+    TaskDraft,
+    TaskQuery,
+    TaskStatus,
+)
 from denizen.domain.tool import ToolResult
 from denizen.domain.user import LinkedIdentity
+from denizen.engine.projects import board as board_module
 from denizen.engine.projects.board import ProjectBoard
 from tests.engine.projects.project_fixture import ANA, BEN, MIA, OLGA, OPERATOR, WEB, ProjectFixture, open_projects
 
@@ -195,7 +205,7 @@ async def test_a_turn_that_read_foreign_text_deletes_nothing_and_replaces_nothin
         ):
             assert await refusal(call) is NotAllowed
         assert (await ana.get_task(anas.id)).task == anas
-        assert await ana.list_documents() == [notes, plan]
+        assert [each.id for each in await ana.list_documents()] == [notes.id, plan.id]
         assert trip in await ben.list_projects()
 
         # What adds, what is one's own, and a status are as before.
@@ -301,9 +311,62 @@ async def test_names_are_unique_among_the_same_readers_and_their_number_is_bound
         await board.create_project(ProjectDraft(name="Trip"))
         assert await refusal(board_of(engine, BEN, "general").create_project(ProjectDraft(name="TRIP"))) is Conflict
         await board_of(engine, ANA, "staff").create_project(ProjectDraft(name="Trip"))
-        for number in range(1, MAX_PROJECTS):
+        for number in range(1, MAX_PROJECTS_OF_PERSON):
             await board_of(engine, BEN, "general").create_project(ProjectDraft(name=f"Trip {number}"))
-        assert await refusal(board_of(engine, BEN, "general").create_project(ProjectDraft(name="x"))) is LimitExceeded
+        for room in ("general", "dev"):
+            assert await refusal(board_of(engine, BEN, room).create_project(ProjectDraft(name="x"))) is LimitExceeded
+        await board_of(engine, BEN, "dev").create_task(TaskDraft(title="In the default project"))
+        for number in range(MAX_PROJECTS - MAX_PROJECTS_OF_PERSON):
+            who = replace(ANA, id=f"discord:{number % 10}")
+            await board_of(engine, who, "general").create_project(ProjectDraft(name=f"Walk {number}"))
+        assert await refusal(board_of(engine, ANA, "general").create_project(ProjectDraft(name="x"))) is LimitExceeded
+
+
+async def test_owners_make_more_projects_than_one_person_may() -> None:
+    async with open_projects() as engine:
+        for number in range(MAX_PROJECTS_OF_PERSON + 1):
+            await engine.boards.open_for(OLGA).create_project(ProjectDraft(name=f"Trip {number}"))
+
+
+async def test_the_texts_of_a_project_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_module, "MAX_PROJECT_CHARS", 100)
+    async with open_projects() as engine:
+        board = engine.boards.open_for(MIA)
+        task = await board.create_task(TaskDraft(title="Tea", description="x" * 40))
+        await board.comment(task.id, "y" * 20)
+        document = await board.create_document("Plan", "z" * 30)
+        assert await refusal(board.create_task(TaskDraft(title="Tea", description="x" * 5))) is LimitExceeded
+        assert await refusal(board.comment(task.id, "y" * 8)) is LimitExceeded
+        assert await refusal(board.create_document("Other", "z" * 8)) is LimitExceeded
+        assert await refusal(board.change_document("Plan", text="z" * 38)) is LimitExceeded
+        assert await refusal(board.change_task(task.id, TaskDraft(description="x" * 48))) is LimitExceeded
+        other = await board.create_project(ProjectDraft(name="Other"))
+        filled = await board.create_task(TaskDraft(title="Tea", description="x" * 40), other.id)
+        assert await refusal(board.change_task(filled.id, TaskDraft(), task.project_id)) is LimitExceeded
+        assert (await board.change_document("Plan", text="z" * 3)).id == document.id
+        await board.comment(task.id, "y" * 8)
+
+
+async def test_a_list_of_documents_does_not_hold_their_texts() -> None:
+    async with open_projects() as engine:
+        board = engine.boards.open_for(MIA)
+        made = await board.create_document("Plan", "A long text")
+        [entry] = await board.list_documents()
+        assert (entry.name, entry.size_chars) == ("Plan", len("A long text"))
+        assert "A long text" not in str(entry)
+        assert await board.get_document("Plan") == await board.get_document(made.id) == made
+
+
+async def test_a_change_wakes_only_those_who_may_read_it() -> None:
+    async with open_projects() as engine:
+        mine, hers = await engine.boards.open_for(MIA).find_readers(), AudienceFilter(frozenset({OWNERS}))
+        with engine.boards.watch(mine) as mia, engine.boards.watch(hers) as olga:
+            waits = mia.changed.next, olga.changed.next
+            before = [await engine.boards.load_version(each) for each in (mine, hers)]
+            await engine.boards.open_for(MIA).create_task(TaskDraft(title="Tea"))
+            assert [each.is_set() for each in waits] == [True, False]
+            after = [await engine.boards.load_version(each) for each in (mine, hers)]
+            assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
 
 
 def is_quoted(result: ToolResult, text: str) -> bool:

@@ -14,11 +14,12 @@ from denizen.domain.event_listener import ActionKind, EventAction, EventListener
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.turn import TurnStatus
-from denizen.ports.events import EventSettings
+from denizen.ports.events import EventSearch, EventSettings
 from denizen.ports.webhooks import WebhookRoute
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.api.hooks import MAX_HOOK_BYTES
 from tests.web_fixture import ANN, WebFixture, open_web
+from tests.webhook_signature import sign_standard
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +28,7 @@ ALERTS = WebhookRoute(name="alerts", scheme=find_scheme(SchemeName.BEARER), secr
 HUB = WebhookRoute(name="hub", scheme=find_scheme(SchemeName.GITHUB), secret=SECRET)
 LAB = WebhookRoute(name="lab", scheme=find_scheme(SchemeName.GITLAB), secret=SECRET)
 SLACK = WebhookRoute(name="slack", scheme=find_scheme(SchemeName.SLACK), secret=SECRET)
+SITE = WebhookRoute(name="site", scheme=find_scheme(SchemeName.STANDARD), secret=SECRET)
 ANSWER = EventAction(kind=ActionKind.AGENT, agent=AgentName("denizen"), message="Alert on {{host.name}}: {{text}}")
 LOG = replace(ANSWER, kind=ActionKind.LOG)
 
@@ -37,7 +39,7 @@ def listen(route: WebhookRoute, action: EventAction = LOG) -> EventListener:
 
 def settings(*listeners: EventListener) -> EventSettings:
     found = listeners or (listen(ALERTS), listen(HUB), listen(SLACK))
-    routes = {route.name: route for route in (ALERTS, HUB, SLACK, LAB)}
+    routes = {route.name: route for route in (ALERTS, HUB, SLACK, LAB, SITE)}
     return EventSettings(listeners={each.key: each for each in found}, routes=routes)
 
 
@@ -74,6 +76,25 @@ async def test_a_wrong_secret_and_none_are_refused_with_the_same_answer(headers:
         assert refused.content == (await send(web, "alerts")).content
         async with web.store.work(write=False) as work:
             assert not await work.events.list_failed(limit=1)
+
+
+@pytest.mark.proves("V34")
+async def test_a_webhook_is_accepted_only_with_a_valid_hmac_signature() -> None:
+    body = '{"a": 1}'
+    async with open_web(events=settings(listen(SITE)), keys=[ANN]) as web:
+        good = sign_standard(SECRET, body.encode(), now=web.clock.now())
+        forged = sign_standard("another-secret-of-16", body.encode(), now=web.clock.now())
+        tokens = {"authorization": f"Bearer {SECRET}", "x-webhook-token": SECRET, "x-gitlab-token": SECRET}
+        unsigned = good | {"webhook-signature": SECRET}
+        for headers in ({}, forged, tokens, {"authorization": "Bearer key-of-ann"}, unsigned):
+            assert (await send(web, "site", body, **headers)).status_code == 401
+        assert (await send(web, "site", '{"a": 2}', **good)).status_code == 401
+        async with web.store.work(write=False) as work:
+            assert not await work.events.search(EventSearch())
+        assert (await send(web, "site", body, **good)).status_code == 202
+        assert (await send(web, "site", body, **good)).status_code == 200
+        web.clock.advance(minutes=6)
+        assert (await send(web, "site", body, **good)).status_code == 401
 
 
 @pytest.mark.proves("TW4")

@@ -29,6 +29,7 @@ from denizen.domain.project import (
     AudienceFilter,
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectStatus,
     Task,
     TaskAction,
@@ -122,15 +123,35 @@ _COUNT = (
     .select_from(projects)
     .where(projects.c.audience == sa.bindparam("of", type_=EscapedText()))
 )
+_COUNT_MADE = (
+    sa.select(sa.func.count())
+    .select_from(projects)
+    .where(projects.c.author == sa.bindparam("by", type_=EscapedText()), ~projects.c.is_default)
+)
+_SIZES = [
+    sa.select(sa.func.coalesce(sa.func.sum(size), 0)).select_from(source).where(where)
+    for size, source, where in (
+        (sa.func.length(tasks.c.title) + sa.func.length(tasks.c.description), tasks, tasks.c.project_id == _WHICH),
+        (sa.func.length(task_comments.c.text), task_comments.join(tasks), tasks.c.project_id == _WHICH),
+        (sa.func.length(project_documents.c.text), project_documents, project_documents.c.project_id == _WHICH),
+    )
+]
 _REMOVE_PROJECT = sa.delete(projects).where(projects.c.id == _WHICH)
 _TASK = sa.select(tasks).where(tasks.c.id == _WHICH)
 _COUNT_TASKS = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.project_id == _WHICH)
 _REMOVE_TASK = sa.delete(tasks).where(tasks.c.id == _WHICH)
 _COMMENTS = sa.select(task_comments).where(task_comments.c.task_id == _WHICH).order_by(task_comments.c.position)
 _REMOVE_COMMENT = sa.delete(task_comments).where(task_comments.c.id == _WHICH)
+_COUNT_COMMENTS = sa.select(sa.func.count()).select_from(task_comments).where(task_comments.c.task_id == _WHICH)
 _DOCUMENTS = (
-    sa.select(project_documents).where(project_documents.c.project_id == _WHICH).order_by(project_documents.c.name)
+    sa.select(
+        *(each for each in project_documents.c if each.name != "text"),
+        sa.func.length(project_documents.c.text).label("size_chars"),
+    )
+    .where(project_documents.c.project_id == _WHICH)
+    .order_by(project_documents.c.name)
 )
+_DOCUMENT = sa.select(project_documents).where(project_documents.c.id == _WHICH)
 _REMOVE_DOCUMENT = sa.delete(project_documents).where(project_documents.c.id == _WHICH)
 
 _WAITING = sa.and_(
@@ -181,32 +202,42 @@ _FORGET = [
     for table in (projects, tasks, task_comments, project_documents)
 ]
 
-_VERSION = [
-    sa.select(sa.func.count(), sa.func.max(table.c[column]))
-    for table, column in (
-        (projects, "updated_at"),
-        (tasks, "updated_at"),
-        (task_comments, "position"),
-        (project_documents, "updated_at"),
-    )
-]
-
 _read_project = partial(read_record, Project)
 _read_task = partial(read_record, Task)
 _read_comment = partial(read_record, TaskComment)
 _read_document = partial(read_record, ProjectDocument)
+_read_entry = partial(read_record, ProjectDocumentEntry)
 _read_change = partial(read_record, TaskChange)
 
 
-@cache
-def _list_readable(dialect: SqlDialect, *, shared: bool, personal: bool) -> sa.Select[Any]:
+def _is_readable(dialect: SqlDialect, *, shared: bool, personal: bool) -> sa.ColumnElement[bool]:
     is_personal = projects.c.audience.startswith(PERSON)
     readable = [dialect.among(projects.c.audience, "named")]
     if shared:
         readable.append(~is_personal)
     if personal:
         readable.append(is_personal)
-    return sa.select(projects).where(sa.or_(*readable)).order_by(projects.c.position).limit(_MOST)
+    return sa.or_(*readable)
+
+
+@cache
+def _list_readable(dialect: SqlDialect, *, shared: bool, personal: bool) -> sa.Select[Any]:
+    readable = _is_readable(dialect, shared=shared, personal=personal)
+    return sa.select(projects).where(readable).order_by(projects.c.position).limit(_MOST)
+
+
+@cache
+def _list_versions(dialect: SqlDialect, *, shared: bool, personal: bool) -> Sequence[sa.Select[int, Any]]:
+    readable = _is_readable(dialect, shared=shared, personal=personal)
+    return [
+        sa.select(sa.func.count(), sa.func.max(newest)).select_from(source).where(readable)
+        for newest, source in (
+            (projects.c.updated_at, projects),
+            (tasks.c.updated_at, projects.join(tasks)),
+            (task_comments.c.position, projects.join(tasks).join(task_comments)),
+            (project_documents.c.updated_at, projects.join(project_documents)),
+        )
+    ]
 
 
 class SqlProjects(SqlRepository):
@@ -219,12 +250,17 @@ class SqlProjects(SqlRepository):
         return await self._find(_read_project, _PROJECT, {"which": project_id})
 
     async def list_projects(self, readers: AudienceFilter, *, limit: int = 200) -> Sequence[Project]:
-        named = self._dialect.bind_list([escape(each) for each in sorted(readers.named)])
         statement = _list_readable(self._dialect, shared=readers.shared, personal=readers.personal)
-        return await self._list(_read_project, statement, {"named": named, "most": max(limit, 0)})
+        return await self._list(_read_project, statement, {"named": self._name(readers), "most": max(limit, 0)})
 
     async def count(self, audience: str) -> int:
         return await self._count(_COUNT, {"of": audience})
+
+    async def count_made(self, author: str) -> int:
+        return await self._count(_COUNT_MADE, {"by": author})
+
+    async def measure(self, project_id: str) -> int:
+        return sum([await self._count(each, {"which": project_id}) for each in _SIZES])
 
     async def replace(self, project: Project) -> bool:
         return await self._replace(projects, write_record(project))
@@ -273,6 +309,9 @@ class SqlProjects(SqlRepository):
     async def add_comment(self, comment: TaskComment) -> bool:
         return await self._add(task_comments, write_record(comment))
 
+    async def count_comments(self, task_id: str) -> int:
+        return await self._count(_COUNT_COMMENTS, {"which": task_id})
+
     async def list_comments(self, task_id: str) -> Sequence[TaskComment]:
         return await self._list(_read_comment, _COMMENTS, {"which": task_id})
 
@@ -286,8 +325,11 @@ class SqlProjects(SqlRepository):
         put = upsert(self._dialect.insert, project_documents, "name", "text", "updated_at")
         await self._execute(put, write_record(document))
 
-    async def list_documents(self, project_id: str) -> Sequence[ProjectDocument]:
-        return await self._list(_read_document, _DOCUMENTS, {"which": project_id})
+    async def list_documents(self, project_id: str) -> Sequence[ProjectDocumentEntry]:
+        return await self._list(_read_entry, _DOCUMENTS, {"which": project_id})
+
+    async def find_document(self, document_id: str) -> ProjectDocument | None:
+        return await self._find(_read_document, _DOCUMENT, {"which": document_id})
 
     async def remove_document(self, document_id: str) -> bool:
         return await self._change(_REMOVE_DOCUMENT, {"which": document_id}) > 0
@@ -300,11 +342,18 @@ class SqlProjects(SqlRepository):
 
         await self._transaction.write(job)
 
-    async def load_version(self) -> str:
+    async def load_version(self, readers: AudienceFilter) -> str:
+        statements = _list_versions(self._dialect, shared=readers.shared, personal=readers.personal)
+        named = {"named": self._name(readers)}
+
         def job(connection: sa.Connection) -> str:
-            return " ".join(f"{row[0]}/{row[1]}" for row in (connection.execute(each).one() for each in _VERSION))
+            found = [tuple(connection.execute(each, named).one()) for each in statements]
+            return " ".join("/".join(map(str, row)) for row in found)
 
         return await self._transaction.read(job)
+
+    def _name(self, readers: AudienceFilter) -> object:
+        return self._dialect.bind_list([escape(each) for each in sorted(readers.named)])
 
     async def _count(self, statement: sa.Executable, bounds: dict[str, str]) -> int:
         return await self._transaction.read(lambda connection: connection.execute(statement, bounds).scalar_one())

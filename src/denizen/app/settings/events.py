@@ -10,7 +10,7 @@ from typing import Annotated, Self, cast
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
 
 from denizen.adapters.discord.client.settings import PLATFORM
-from denizen.adapters.webhooks import SchemeName, find_scheme
+from denizen.adapters.webhooks import TOKEN_SCHEMES, SchemeName, find_scheme
 from denizen.app.home.secrets import FileSecrets
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.fields import (
@@ -159,12 +159,14 @@ class ListenerSection(ActionSection):
 
 
 class RouteSection(ActionSection):
-    """A route: `POST /api/hooks/NAME` takes webhooks that are signed with its secret."""
+    """A route: `POST /api/hooks/NAME` takes webhooks that are signed with its secret, or have the token of a scheme
+    that it names.
+    """
 
     scheme: SchemeName = Field(
-        default=SchemeName.BEARER,
-        description="How senders sign: as `github`, `gitlab`, `stripe` or `slack` do, or `bearer`: the secret in the "
-        "header `X-Webhook-Token`.",
+        default=SchemeName.STANDARD,
+        description="How senders sign: `standard` (Standard Webhooks), or like `github`, `stripe` or `slack`. `gitlab` "
+        "and `bearer` take the secret itself in a header, which is no signature.",
     )
     secret: Secret = Field(default=None, description="The secret; unset: `webhooks.secret`.")
     action: ActionKind = Field(default=ActionKind.AGENT, description="`agent`: an agent answers; `log`: nothing.")
@@ -298,6 +300,17 @@ def find_event_problems(
         agent = section.agent or default_agent
         if section.channel:
             yield from find_account_missing(document, (*path, "channel"), agent, discord)
+
+
+def find_token_routes(document: ConfigDocument, webhooks: WebhooksSection) -> Iterator[ConfigProblem]:
+    """Yields a warning for each route in force that takes a token instead of a signature."""
+    for name, route in webhooks.routes.items() if webhooks.enabled else ():
+        if route.scheme in TOKEN_SCHEMES:
+            yield document.problem(
+                ("webhooks", "routes", name, "scheme"),
+                f"{route.scheme} sends the secret itself and signs nothing: whoever sees one request can make others.",
+                "Take scheme: standard where the sender can sign; otherwise have it send over https only.",
+            )
 
 
 def find_idle_listeners(

@@ -41,7 +41,7 @@ from denizen.app.settings.checks import (
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.effective import Settings
-from denizen.app.settings.events import find_event_problems, find_idle_listeners
+from denizen.app.settings.events import find_event_problems, find_idle_listeners, find_token_routes
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
 from denizen.app.settings.github import (
@@ -205,6 +205,7 @@ def examine(
             *_exposed(secrets),
             *find_idle_tools(document, tree),
             *find_undelivered(document, _list_deliveries(config), config.channels.discord),
+            *find_token_routes(document, config.webhooks),
             *find_idle_listeners(
                 document,
                 config.listeners,

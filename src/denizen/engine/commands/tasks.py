@@ -44,7 +44,7 @@ async def _list(context: CommandContext) -> CommandReply:
 async def _add(context: CommandContext) -> CommandReply:
     status = context.option("status")
     draft = TaskDraft(title=context.option("title"), status=read_task_status(status) if status else None)
-    return CommandReply(f"Added: {_line(await _open_board(context).create_task(draft, context.option('project')))}")
+    return CommandReply(f"Added {_describe(await _open_board(context).create_task(draft, context.option('project')))}")
 
 
 async def _suggest_project(context: CommandContext, typed: str) -> Sequence[str]:
@@ -66,8 +66,12 @@ def _open_board(context: CommandContext) -> ProjectBoard:
 
 
 def _line(task: Task) -> str:
+    return f"- {_describe(task)}"
+
+
+def _describe(task: Task) -> str:
     due = f", due {task.due_on}" if task.due_on else ""
-    return f"- `{task.id}` {task.status.label}: {truncate(task.title, _TITLE_CHARS)}{due}"
+    return f"`{task.id}` {task.status.label}: {truncate(task.title, _TITLE_CHARS)}{due}"
 
 
 _STATUS = CommandOption("status", "How far it is.", choices=_STATUSES)

@@ -12,8 +12,10 @@ what it has read may have told it to.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from denizen.domain.clock import Clock
@@ -24,12 +26,15 @@ from denizen.domain.project import (
     EVERYBODY,
     MAX_COMMENTS,
     MAX_DOCUMENTS,
+    MAX_PROJECT_CHARS,
     MAX_PROJECTS,
+    MAX_PROJECTS_OF_PERSON,
     MAX_TASKS,
     AudienceFilter,
     Editor,
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     Task,
     TaskAction,
@@ -65,7 +70,7 @@ LISTED = 1000
 
 
 class ProjectBoards:
-    """Opens boards. `changed` is sent after each change of this process."""
+    """Opens boards, and watches them. `changed` is sent after each change of this process."""
 
     def __init__(self, runtime: Runtime, store: Store, clock: Clock, readers: ReaderDirectory) -> None:
         self.runtime = runtime
@@ -73,12 +78,16 @@ class ProjectBoards:
         self.clock = clock
         self.readers = readers
         self.changed = Signal()
-        self._changes = 0
+        self._changes = Counter[str]()
+        self._watches: list[BoardWatch] = []
 
-    def tell_changed(self) -> None:
-        """Tells those who wait for changes. Called behind each of them."""
-        self._changes += 1
+    def tell_changed(self, audience: str) -> None:
+        """Tells those who wait for changes of what this audience reads. Called behind each of them."""
+        self._changes[audience] += 1
         self.changed.send()
+        for watch in self._watches:
+            if watch.readers.allows(audience):
+                watch.changed.send()
 
     def open(self, scope: CallScope) -> ProjectBoard:
         """The board for the call of a turn."""
@@ -92,10 +101,29 @@ class ProjectBoards:
         """The board for another reader."""
         return ProjectBoard(self, find_reader, key=key)
 
-    async def load_version(self) -> str:
-        """Returns a text that differs after each change, in whatever process."""
+    @contextmanager
+    def watch(self, readers: AudienceFilter) -> Generator[BoardWatch]:
+        """Watches what these readers may read, and nothing else."""
+        watch = BoardWatch(readers, Signal())
+        self._watches.append(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(watch)
+
+    async def load_version(self, readers: AudienceFilter) -> str:
+        """Returns a text that differs after each change of what they may read, in whatever process."""
+        changes = sum(number for audience, number in self._changes.items() if readers.allows(audience))
         async with self.store.work(write=False) as work:
-            return derive("version", await work.projects.load_version(), str(self._changes))
+            return derive("version", await work.projects.load_version(readers), str(changes))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoardWatch:
+    """Somebody who looks at the boards that these readers may read. `changed` is sent after each change of theirs."""
+
+    readers: AudienceFilter
+    changed: Signal
 
 
 class ProjectBoard:
@@ -106,6 +134,10 @@ class ProjectBoard:
         self._find_reader = find_reader
         self._key = key
         self._reader: ProjectReader | None = None
+
+    async def find_readers(self) -> AudienceFilter:
+        """Returns which audiences may be read here, for those who watch."""
+        return (await self._find()).audiences
 
     # --- projects ----------------------------------------------------------------------------------------------------
 
@@ -148,8 +180,11 @@ class ProjectBoard:
                 _check_made_again(reader, known.made_by)
                 return known
             await self._check_room(work, audience, project.name)
+            made = 0 if reader.is_admin else await work.projects.count_made(project.made_by.author)
+            if made >= MAX_PROJECTS_OF_PERSON:
+                raise _full("projects of yours", MAX_PROJECTS_OF_PERSON, "Delete some that are completed.")
             await work.projects.add(project)
-        self._boards.tell_changed()
+        self._boards.tell_changed(audience)
         return project
 
     async def change_project(self, wanted: str, draft: ProjectDraft) -> Project:
@@ -164,7 +199,7 @@ class ProjectBoard:
                 if changed.name.casefold() != project.name.casefold():
                     await self._check_room(work, project.audience, changed.name)
                 await work.projects.replace(changed)
-            self._boards.tell_changed()
+            self._boards.tell_changed(project.audience)
         return changed
 
     async def delete_project(self, wanted: str) -> Project:
@@ -173,7 +208,7 @@ class ProjectBoard:
         _check_delete(reader, project.made_by, "this project")
         async with self._boards.store.work() as work:
             await work.projects.remove(project.id)
-        self._boards.tell_changed()
+        self._boards.tell_changed(project.audience)
         return project
 
     # --- tasks -------------------------------------------------------------------------------------------------------
@@ -221,9 +256,10 @@ class ProjectBoard:
             await work.projects.add(home)
             if await work.projects.count_tasks(home.id) >= MAX_TASKS:
                 raise _full("tasks", MAX_TASKS, "Delete some, or begin another project.")
+            await _check_size(work, home.id, draft.size_chars)
             await work.projects.add_task(task)
             await self._note(work, reader, task, home, TaskAction.CREATED)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return task
 
     async def change_task(self, task_id: str, draft: TaskDraft, project: str = "") -> Task:
@@ -249,19 +285,24 @@ class ProjectBoard:
             changed = change_task(task, draft, now=self._boards.clock.now(), project_id=moved_to)
             if changed == task:
                 return task
+            is_moved = changed.project_id != task.project_id
+            if is_moved and await work.projects.count_tasks(changed.project_id) >= MAX_TASKS:
+                raise _full("tasks", MAX_TASKS, "Delete some, or choose another project.")
+            kept = 0 if is_moved else len(task.title) + len(task.description)
+            await _check_size(work, changed.project_id, len(changed.title) + len(changed.description) - kept)
             await work.projects.replace_task(changed)
             await self._note(work, reader, changed, home, TaskAction.UPDATED)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return changed
 
     async def delete_task(self, task_id: str) -> Task:
         """Deletes a task with its comments. Raises NotFound, and NotAllowed for one who is not its author."""
         reader = await self._find()
         async with self._boards.store.work() as work:
-            task, _ = await _load_task(work, reader, task_id)
+            task, home = await _load_task(work, reader, task_id)
             _check_delete(reader, task.made_by, "this task")
             await work.projects.remove_task(task.id)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return task
 
     async def comment(self, task_id: str, text: str) -> TaskComment:
@@ -280,12 +321,13 @@ class ProjectBoard:
         )
         async with self._boards.store.work() as work:
             task, home = await _load_task(work, reader, task_id)
-            if len(await work.projects.list_comments(task.id)) >= MAX_COMMENTS:
+            if await work.projects.count_comments(task.id) >= MAX_COMMENTS:
                 raise _full("comments", MAX_COMMENTS, "Sum them up in another task.")
+            await _check_size(work, home.id, len(text))
             if await work.projects.add_comment(comment):
                 await work.projects.replace_task(replace(task, updated_at=now))
                 await self._note(work, reader, task, home, TaskAction.UPDATED)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return comment
 
     async def change_comment(self, task_id: str, comment_id: str, text: str) -> TaskComment:
@@ -301,6 +343,7 @@ class ProjectBoard:
             changed = replace(comment, text=text)
             if changed == comment:
                 return comment
+            await _check_size(work, home.id, len(text) - len(comment.text))
             await work.projects.replace_comment(changed)
             await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
             await self._note(work, reader, task, home, TaskAction.UPDATED)
@@ -321,8 +364,8 @@ class ProjectBoard:
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
-    async def list_documents(self, project: str = "") -> Sequence[ProjectDocument]:
-        """Returns the documents of a project by name. Raises as `get_project`."""
+    async def list_documents(self, project: str = "") -> Sequence[ProjectDocumentEntry]:
+        """Returns the documents of a project by name, without their texts. Raises as `get_project`."""
         home = await self._find_home(await self._find(), project)
         async with self._boards.store.work(write=False) as work:
             return await work.projects.list_documents(home.id)
@@ -330,8 +373,11 @@ class ProjectBoard:
     async def get_document(self, name: str, project: str = "") -> ProjectDocument:
         """Returns the document with that name or id. Raises NotFound."""
         wanted = " ".join(name.split())
-        found = await self.list_documents(project)
-        document = next((each for each in found if wanted in (each.id, each.name)), None)
+        home = await self._find_home(await self._find(), project)
+        async with self._boards.store.work(write=False) as work:
+            known = await work.projects.list_documents(home.id)
+            entry = next((each for each in known if wanted in (each.id, each.name)), None)
+            document = await work.projects.find_document(entry.id) if entry else None
         if document is None:
             raise document_not_found(wanted)
         return document
@@ -354,13 +400,14 @@ class ProjectBoard:
         async with self._boards.store.work() as work:
             await work.projects.add(home)
             known = await work.projects.list_documents(home.id)
-            if same := next((each for each in known if each.id == document.id), None):
+            if same := await work.projects.find_document(document.id):
                 return same
             _check_free(known, name)
             if len(known) >= MAX_DOCUMENTS:
                 raise _full("documents", MAX_DOCUMENTS, "Delete some, or begin another project.")
+            await _check_size(work, home.id, len(text))
             await work.projects.put_document(document)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return document
 
     async def change_document(
@@ -382,17 +429,19 @@ class ProjectBoard:
         async with self._boards.store.work() as work:
             known = await work.projects.list_documents(document.project_id)
             _check_free([each for each in known if each.id != document.id], name)
+            await _check_size(work, home.id, len(text) - len(document.text))
             await work.projects.put_document(changed)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return changed
 
     async def delete_document(self, name: str, project: str = "") -> ProjectDocument:
         """Raises NotFound, and NotAllowed for one who is not its author."""
         reader, document = await self._find(), await self.get_document(name, project)
+        home = await self._find_home(reader, document.project_id)
         _check_delete(reader, document.made_by, "this document")
         async with self._boards.store.work() as work:
             await work.projects.remove_document(document.id)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return document
 
     # --- shared ------------------------------------------------------------------------------------------------------
@@ -526,7 +575,18 @@ def _check_overwrite(reader: ProjectReader, author: Editor, what: str, instead: 
         )
 
 
-def _check_free(known: Sequence[ProjectDocument], name: str) -> None:
+async def _check_size(work: UnitOfWork, project_id: str, more_chars: int) -> None:
+    """Raises LimitExceeded where the texts of a project would grow beyond their bound."""
+    if more_chars > 0 and await work.projects.measure(project_id) + more_chars > MAX_PROJECT_CHARS:
+        raise LimitExceeded(
+            f"The texts of this project would have more than {MAX_PROJECT_CHARS:,} characters.",
+            code="projects_full",
+            why="one project must not fill the store of all",
+            fix="Delete documents or tasks that are done, or begin another project.",
+        )
+
+
+def _check_free(known: Sequence[ProjectDocumentEntry], name: str) -> None:
     if any(each.name == name for each in known):
         raise Conflict(
             f"There is a document '{name}' already.", code="document_taken", fix="Change it, or choose another name."

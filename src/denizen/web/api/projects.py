@@ -20,9 +20,11 @@ from denizen.domain.period import parse_period
 from denizen.domain.project import (
     FOUND_TASKS,
     MAX_FOUND,
+    AudienceFilter,
     Editor,
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     ProjectStatus,
     Task,
@@ -54,6 +56,7 @@ from denizen.web.http.request import (
 from denizen.web.http.routing import Access, Handler
 from denizen_sdk.projects import (
     BoardChanged,
+    ProjectDocumentEntryInfo,
     ProjectDocumentInfo,
     ProjectInfo,
     TaskCommentInfo,
@@ -160,7 +163,7 @@ class ProjectRoutes:
                 "GET",
                 _DOCUMENTS,
                 self.list_documents,
-                Operation("The documents of a project", answer=list[ProjectDocumentInfo]),
+                Operation("The documents of a project", answer=list[ProjectDocumentEntryInfo]),
             ),
             _route(
                 "POST",
@@ -255,32 +258,35 @@ class ProjectRoutes:
         return Response(status_code=204)
 
     async def watch(self, request: Request) -> Response:
-        """Streams `changed` whenever something may have changed. Tells nothing of what, which readers look up."""
-        del request
+        """Streams `changed` whenever something may have changed that the caller may read. Tells nothing of what, which
+        readers look up.
+        """
+        readers = await self._board(request).find_readers()
         options = StreamOptions(
             on_error=lambda error: encode_sse("error", asdict(fill_in(describe_problem(error)))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
         )
-        return EventStream(self._stream(), options, {})
+        return EventStream(self._stream(readers), options, {})
 
-    async def _stream(self) -> Chunks:
+    async def _stream(self, readers: AudienceFilter) -> Chunks:
         told = ""
-        while True:
-            changed = self._boards.changed.next
-            version = await self._boards.load_version()
-            if version != told:
-                told = version
-                yield encode_sse("changed", asdict(BoardChanged(version)))
-            with anyio.move_on_after(LOOK_INTERVAL_S):
-                await changed.wait()
+        with self._boards.watch(readers) as watch:
+            while True:
+                changed = watch.changed.next
+                version = await self._boards.load_version(readers)
+                if version != told:
+                    told = version
+                    yield encode_sse("changed", asdict(BoardChanged(version)))
+                with anyio.move_on_after(LOOK_INTERVAL_S):
+                    await changed.wait()
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
     async def list_documents(self, request: Request) -> Response:
         found = await self._board(request).list_documents(request.path_params["project"])
-        return JSONResponse([asdict(document_to_wire(document)) for document in found])
+        return JSONResponse([asdict(entry_to_wire(entry)) for entry in found])
 
     async def create_document(self, request: Request) -> Response:
         body = await read_object(request)
@@ -447,6 +453,18 @@ def document_to_wire(document: ProjectDocument) -> ProjectDocumentInfo:
         created_at=document.created_at.isoformat(),
         updated_at=document.updated_at.isoformat(),
         **_authors(document.made_by),
+    )
+
+
+def entry_to_wire(entry: ProjectDocumentEntry) -> ProjectDocumentEntryInfo:
+    return ProjectDocumentEntryInfo(
+        id=entry.id,
+        project_id=entry.project_id,
+        name=entry.name,
+        size_chars=entry.size_chars,
+        created_at=entry.created_at.isoformat(),
+        updated_at=entry.updated_at.isoformat(),
+        **_authors(entry.made_by),
     )
 
 

@@ -18,6 +18,7 @@ from denizen.domain.project import (
     MAX_FOUND,
     Project,
     ProjectDocument,
+    ProjectDocumentEntry,
     ProjectDraft,
     ProjectStatus,
     Task,
@@ -110,7 +111,7 @@ class ProjectPage:
     project: Project
     readers: str
     statuses: Sequence[ProjectStatus]
-    documents: Sequence[ProjectDocument]
+    documents: Sequence[ProjectDocumentEntry]
     draft: Mapping[str, str]
     notice: str = ""
     problem: ProblemDetails | None = None
