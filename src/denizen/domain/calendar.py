@@ -42,7 +42,7 @@ class CalendarEvent:
 
 @record(kw_only=True)
 class EventDraft:
-    """What an event is to say. Of a change, None leaves a field as it is; `start` and `end` are given together."""
+    """The fields of an event to make. Of a change, None leaves a field as it is; `start` and `end` are given together."""
 
     title: str | None = None
     start: Moment | None = None

@@ -1,4 +1,4 @@
-"""The port of calendars. Implemented by `adapters/google`, and by `adapters/caldav` for servers that speak CalDAV."""
+"""The port of calendars. Implemented by `adapters/google`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SCOPES: Mapping[GoogleService, tuple[str, ...]] = {
     GoogleService.CALENDAR: (f"{_SCOPE}calendar.calendarlist.readonly", f"{_SCOPE}calendar.events"),
     GoogleService.DRIVE: (f"{_SCOPE}drive.readonly", f"{_SCOPE}drive.file"),
 }
-"""What each service asks the account's owner for: no more than its tools do."""
+"""The scopes that the account's owner is asked for, by service: no more than its tools do."""
 
 
 class _OAuthClient(Protocol):

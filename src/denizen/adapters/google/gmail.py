@@ -36,8 +36,12 @@ class RestGmail:
         slots = anyio.CapacityLimiter(_AT_ONCE)
 
         async def load(mail: str) -> None:
+            params = {"format": "metadata", "metadataHeaders": list(_SHOWN)}
             async with slots:
-                rows[mail] = await self._summarize(mail)
+                row = await self._client.ask(
+                    GoogleRequest(api=GMAIL, path=_path(mail), doing="read mail", params=params)
+                )
+            rows[mail] = _summarize(mail, row)
 
         async with anyio.create_task_group() as group:
             for mail in found:
@@ -76,26 +80,6 @@ class RestGmail:
         asked = GoogleRequest(api=GMAIL, path="/users/me/profile", doing="look at the mailbox")
         return get_text(await self._client.ask(asked), "emailAddress")
 
-    async def _summarize(self, mail: str) -> MailSummary:
-        asked = GoogleRequest(
-            api=GMAIL,
-            path=_path(mail),
-            doing="read mail",
-            params={"format": "metadata", "metadataHeaders": list(_SHOWN)},
-        )
-        found = await self._client.ask(asked)
-        heads = {
-            get_text(row, "name").lower(): " ".join(get_text(row, "value").split())[:500]
-            for row in list_rows(get_row(found, "payload"), "headers")
-        }
-        return MailSummary(
-            id=mail,
-            sender=heads.get("from", ""),
-            subject=heads.get("subject", ""),
-            date=heads.get("date", ""),
-            is_read=_is_read(found),
-        )
-
 
 def _path(mail: str) -> str:
     return f"{_MESSAGES}/{quote(mail, safe='')}"
@@ -103,3 +87,17 @@ def _path(mail: str) -> str:
 
 def _is_read(row: Row) -> bool:
     return "UNREAD" not in (row.get("labelIds") or ())
+
+
+def _summarize(mail: str, row: Row) -> MailSummary:
+    heads = {
+        get_text(each, "name").lower(): " ".join(get_text(each, "value").split())[:500]
+        for each in list_rows(get_row(row, "payload"), "headers")
+    }
+    return MailSummary(
+        id=mail,
+        sender=heads.get("from", ""),
+        subject=heads.get("subject", ""),
+        date=heads.get("date", ""),
+        is_read=_is_read(row),
+    )

@@ -347,19 +347,19 @@ class ProjectBoard:
             await work.projects.replace_comment(changed)
             await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
             await self._note(work, reader, task, home, TaskAction.UPDATED)
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return changed
 
     async def delete_comment(self, task_id: str, comment_id: str) -> TaskComment:
         """Deletes a comment, which no task watcher is told of. Raises NotFound, and NotAllowed as `change_comment`."""
         reader = await self._find()
         async with self._boards.store.work() as work:
-            task, _ = await _load_task(work, reader, task_id)
+            task, home = await _load_task(work, reader, task_id)
             comment = await _load_comment(work, task, comment_id)
             _check_delete(reader, comment.made_by, "this comment")
             await work.projects.remove_comment(comment.id)
             await work.projects.replace_task(replace(task, updated_at=self._boards.clock.now()))
-        self._boards.tell_changed()
+        self._boards.tell_changed(home.audience)
         return comment
 
     # --- documents ---------------------------------------------------------------------------------------------------
