@@ -213,7 +213,9 @@ async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner
         assert server.text == text
 
 
-async def test_what_the_operator_has_switched_off_its_owner_neither_runs_nor_switches_on(home: Home) -> None:
+async def test_what_the_operator_has_switched_off_its_owner_neither_runs_nor_switches_on_nor_removes(
+    home: Home,
+) -> None:
     async with open_own(home) as (server, own):
         ana, path = own.open(scope_of("7", "call")), "/admin/schedules/tea/switch"
         await ana.add("tea", "0 16 * * *", "Tea.")
@@ -221,7 +223,7 @@ async def test_what_the_operator_has_switched_off_its_owner_neither_runs_nor_swi
         assert (await ana.switch("tea", is_on=True)).next_at is not None
         await server.olga.send(path, off="yes")
         assert (await ana.switch("tea", is_on=False)).next_at is None
-        for call in (ana.run("tea"), ana.switch("tea", is_on=True)):
+        for call in (ana.run("tea"), ana.switch("tea", is_on=True), ana.remove("tea")):
             with pytest.raises(NotAllowed, match="The operator has switched 'tea' off"):
                 await call
         assert not server.denizen.runtime.current.schedules["tea"].enabled
@@ -229,6 +231,7 @@ async def test_what_the_operator_has_switched_off_its_owner_neither_runs_nor_swi
         await server.olga.send(path, on="yes")
         assert server.denizen.runtime.current.schedules["tea"].enabled
         await ana.run("tea")
+        await ana.remove("tea")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,12 @@ def test_projects_tasks_and_documents_are_made_changed_shown_and_deleted(tmp_pat
     [listed] = map(json.loads, do("tasks", "list", "--status", "done", "--tag", "shop", "--json").splitlines())
     assert (listed["id"], listed["tags"]) == (task[0], ["shop"])
     assert "No task fits." in do("tasks", "list", "--search", "milk")
+    assert do("tasks", "list", "--status", "done").rstrip().endswith("(Journey)")
+    other = do("projects", "add", "journey", "--everybody").split()[0]
+    do("tasks", "add", "Sail", "--project", other)
+    assert do("tasks", "list", "--search", "sail").rstrip().endswith(f"(journey {other}, for everybody)")
+    assert "for owners and admins)" in do("tasks", "list", "--status", "done")
+    do("projects", "delete", other, "--yes")
     assert "Deleted" in do("projects", "delete", "Journey", "--yes")
     assert home.do("tasks", "delete", task[0], "--yes").code != 0
 

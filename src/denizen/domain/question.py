@@ -20,6 +20,8 @@ MAX_TEXT_CHARS = 1500
 MAX_ANSWER_CHARS = 4000
 MAX_OPEN = 20
 """So many questions of one agent may wait for an answer."""
+MAX_OPEN_OF_ASKER = 5
+"""So many of them may come from turns of the same person, so that a few people do not use up all."""
 _ACTION = "answer:"
 _QUOTED_CHARS = 1550
 """A text of many short lines grows by the marks in front of them."""

@@ -39,8 +39,10 @@ class QuestionRepository(Protocol):
         """Returns the open questions that the owner was not written to about yet, oldest first."""
         ...
 
-    async def count_open(self, agent: AgentName) -> int:
-        """Returns how many questions of the agent wait for an answer."""
+    async def count_open(self, agent: AgentName, *, asker: str = "") -> int:
+        """Returns how many questions of the agent wait for an answer; with `asker`, those from turns of that principal
+        key.
+        """
         ...
 
     async def forget_asker(self, asker: str) -> int:

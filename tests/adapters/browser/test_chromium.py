@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -39,6 +40,10 @@ const tries = [
   new Promise((_, no) => {{ const s = new WebSocket('ws://{secret}/socket'); s.onerror = no; s.onclose = no; }}),
 ]
 Promise.allSettled(tries).then(() => {{ document.getElementById('said').textContent = 'done' }})</script>"""
+
+
+def show_page(text: str, exchange: Exchange) -> None:
+    exchange.say(text, kind="text/html")
 
 
 @pytest.fixture
@@ -181,6 +186,38 @@ async def test_pages_that_a_page_opens_are_closed() -> None:
                 while len(context.pages) > 1:
                     await anyio.lowlevel.checkpoint()
             assert (await browser.act("text")).title == "Opens"
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        '<a id=go href="/next" target=_blank rel=noopener>Go</a>',
+        '<base target=_blank><a id=go href="/next"><b>Go</b></a>',
+        '<a id=go href="/next" target=shop>Go</a>',
+        '<form action="/next" target=_blank><button id=go>Go</button></form>',
+        '<form action="/next"><button id=go formtarget=_blank>Go</button></form>',
+        "<button id=go onclick=\"window.open('/next')\">Go</button>",
+    ],
+)
+async def test_what_opens_a_new_window_leads_on_in_the_same_page(opener: str) -> None:
+    routes = {"/": f"<title>First</title>{opener}", "/next": "<title>Next</title><p>Here.</p>"}
+    with serve({path: partial(show_page, text) for path, text in routes.items()}) as server:
+        site = f"http://shop.example:{server.port}"
+        async with pages(site) as browser:
+            await browser.act("navigate", url=f"{site}/")
+            await browser.act("click", selector="#go")
+            assert (await browser.act("wait", selector="text=Here.")).title == "Next"
+
+
+async def test_a_new_window_reaches_no_other_origin_than_the_page_may(secret: LocalServer) -> None:
+    opener = f'<title>First</title><a id=go href="http://{secret.address}/" target=_blank>Go</a>'
+    with serve({"/": partial(show_page, opener)}) as server:
+        site = f"http://shop.example:{server.port}"
+        async with pages(site) as browser:
+            await browser.act("navigate", url=f"{site}/")
+            await browser.act("click", selector="#go")
+            await browser.act("text")
+    assert secret.requests == []
 
 
 async def test_a_page_whose_scripts_never_end_is_closed_and_the_turn_goes_on(

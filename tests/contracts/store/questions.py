@@ -85,6 +85,8 @@ class QuestionContract:
             assert [each.id for each in await work.questions.list_untold()] == ["a", "d"]
             assert await work.questions.list_untold(limit=0) == []
             assert await work.questions.count_open(AGENT) == 2
+            assert await work.questions.count_open(AGENT, asker=ANA) == 2
+            assert await work.questions.count_open(AGENT, asker="platform_user:discord:2") == 0
 
     async def test_who_is_forgotten_leaves_no_question_behind(self, store: Store) -> None:
         await add_questions(store, make_question("a"), make_question("b", asker="platform_user:discord:2"))

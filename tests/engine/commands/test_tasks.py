@@ -17,6 +17,7 @@ OWNER = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleNa
 async def test_a_task_is_added_with_a_title_and_a_status_and_listed_where_it_was_added() -> None:
     async with open_commands() as engine:
         added = await engine.give("/tasks add Buy tea status: in_progress")
+        assert added.text.startswith("Added `tsk_")
         assert "in progress: Buy tea" in added.text
         await engine.give("/tasks add Buy milk", BEN)
         assert (await engine.give("/tasks list", BEN)).text.count("Buy") == 2

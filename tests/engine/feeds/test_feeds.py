@@ -27,7 +27,7 @@ from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.feeds.catalog import FeedCatalog
-from denizen.engine.feeds.poller import FeedPoller
+from denizen.engine.feeds.poller import LOOK_EVERY_S, FeedPoller
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.ports.feeds import FeedReading
 from denizen.ports.toolset import CallScope
@@ -320,3 +320,11 @@ def test_following_asks_a_human_counts_as_sending_later_and_what_feeds_say_is_fo
     assert follow.tier is Tier.SENSITIVE
     assert follow.flow.effects == {Effect.SCHEDULE, Effect.SEND}
     assert follow.flow.reads == listing.flow.reads == {Taint.WEB}
+
+
+async def test_nothing_is_polled_while_no_account_is_connected_that_could_post(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path, connected=False) as kit:
+        assert await kit.poller.poll_due() is None
+        assert kit.server.asked == []
+        kit.channels.add(kit.account)
+        assert await kit.poller.poll_due() == LOOK_EVERY_S

@@ -11,7 +11,7 @@ import pytest
 from denizen.domain.errors import LimitExceeded
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.question import MAX_OPEN, OwnerQuestion, QuestionStatus
+from denizen.domain.question import MAX_OPEN, MAX_OPEN_OF_ASKER, OwnerQuestion, QuestionStatus
 from denizen.domain.taint import find_message_taint
 from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn, TurnRequest
@@ -65,9 +65,32 @@ async def test_the_owner_is_not_asked_too_often_for_one_person() -> None:
     async with asked() as (engine, scope):
         inbox = engine.services.questions
         for number in range(ASKED_OF_OWNER.calls):
-            await inbox.ask(with_key(scope, f"call_{number}"), "Which colour?")
+            await inbox.dismiss((await inbox.ask(with_key(scope, f"call_{number}"), "Which colour?")).id, OWNER)
         with pytest.raises(LimitExceeded, match="within the hour"):
             await inbox.ask(with_key(scope, "one more"), "Which colour?")
+
+
+async def test_the_questions_of_one_person_leave_room_for_those_of_others() -> None:
+    async with asked() as (engine, scope):
+        inbox = engine.services.questions
+        for number in range(MAX_OPEN_OF_ASKER):
+            await inbox.ask(with_key(scope, f"call_{number}"), "Which colour?")
+        with pytest.raises(LimitExceeded, match="of the same person"):
+            await inbox.ask(with_key(scope, "one more"), "Which colour?")
+        other = replace(scope.principal, id="user_other")
+        await inbox.ask(replace(with_key(scope, "another"), principal=other), "Which colour?")
+        await inbox.dismiss((await inbox.list_questions())[-1].id, OWNER)
+        await inbox.ask(with_key(scope, "one more"), "Which colour?")
+
+
+async def test_nothing_is_polled_while_no_account_is_connected_and_no_question_is_open() -> None:
+    async with asked() as (engine, scope):
+        inbox = engine.services.questions
+        assert await inbox.settle(engine.turns.submit) is None
+        question = await inbox.ask(with_key(scope, "call"), "Which colour?")
+        assert await inbox.settle(engine.turns.submit) is not None
+        await inbox.dismiss(question.id, OWNER)
+        assert await inbox.settle(engine.turns.submit) is None
 
 
 async def test_so_many_questions_of_an_agent_wait_at_most() -> None:

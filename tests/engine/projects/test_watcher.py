@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from denizen.domain.attention import AccountPolicy, AccountStaff
@@ -69,6 +70,24 @@ def said(request: TurnRequest) -> str:
     [part] = request.parts
     assert isinstance(part, TextPart)
     return part.text
+
+
+async def test_without_a_task_watcher_nothing_is_polled_until_the_configuration_brings_one() -> None:
+    async with open_watcher() as (engine, watcher, asked):
+        policy = engine.runtime.current.task_watcher
+        await engine.watch(None)
+        assert await watcher.look() is None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watcher.run)
+            await anyio.wait_all_tasks_blocked()
+            await engine.watch(policy)
+            await add(engine, "Tea")
+            engine.clock.advance(6)
+            await engine.watch(policy)
+            with anyio.fail_after(HANG_LIMIT_S):
+                while not asked.requests:
+                    await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.proves("T-task-watcher", "T-config-task-watcher")

@@ -49,6 +49,33 @@ _ARGS = (
     "--no-first-run",
 )
 
+_SAME_PAGE = """
+(() => {
+  const opensWindow = (target) => target === '_blank' || (target && target[0] !== '_' && !window.top.frames[target]);
+  const baseTarget = () => document.querySelector('base[target]')?.target ?? '';
+  window.addEventListener('click', (event) => {
+    const link = event.composedPath().find((each) => each.matches?.('a[href], area[href]'));
+    if (link && opensWindow(link.target || baseTarget())) link.target = '_top';
+  }, true);
+  window.addEventListener('submit', (event) => {
+    const target = event.submitter?.formTarget || event.target.target || baseTarget();
+    if (!opensWindow(target)) return;
+    event.target.target = '_top';
+    event.submitter?.removeAttribute('formtarget');
+  }, true);
+  const open = window.open;
+  window.open = (url, ...more) => {
+    const address = url && URL.canParse(url, document.baseURI) ? new URL(url, document.baseURI) : null;
+    if (!navigator.userActivation.isActive || !address?.protocol.startsWith('http')) return open(url, ...more);
+    window.top.location.href = address.href;
+    return null;
+  };
+})();
+"""
+"""Leads on in the same page where a link, a form or a click's script would open a new window, which a turn has not.
+What may be reached stays with the proxy.
+"""
+
 MakeCheck = Callable[[Sequence[str]], "HostCheck"]
 """Returns a check of hosts that also admits these pairs of `host:port`, which may be private."""
 
@@ -146,6 +173,7 @@ class ChromiumBrowser:
                 )
                 stack.push_async_callback(browser.close)
                 context = await browser.new_context(accept_downloads=False, service_workers="block")
+                await context.add_init_script(_SAME_PAGE)
                 page = await context.new_page()
                 context.on("page", _close)
             except Error as error:

@@ -141,8 +141,8 @@ _TASK = sa.select(tasks).where(tasks.c.id == _WHICH)
 _COUNT_TASKS = sa.select(sa.func.count()).select_from(tasks).where(tasks.c.project_id == _WHICH)
 _REMOVE_TASK = sa.delete(tasks).where(tasks.c.id == _WHICH)
 _COMMENTS = sa.select(task_comments).where(task_comments.c.task_id == _WHICH).order_by(task_comments.c.position)
-_REMOVE_COMMENT = sa.delete(task_comments).where(task_comments.c.id == _WHICH)
 _COUNT_COMMENTS = sa.select(sa.func.count()).select_from(task_comments).where(task_comments.c.task_id == _WHICH)
+_REMOVE_COMMENT = sa.delete(task_comments).where(task_comments.c.id == _WHICH)
 _DOCUMENTS = (
     sa.select(
         *(each for each in project_documents.c if each.name != "text"),

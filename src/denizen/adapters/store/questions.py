@@ -53,6 +53,7 @@ _UNTOLD = (
 _COUNT_OPEN = sa.select(sa.func.count()).where(
     questions.c.status == QuestionStatus.OPEN, questions.c.agent == sa.bindparam("of_agent", type_=EscapedText())
 )
+_COUNT_OPEN_OF_ASKER = _COUNT_OPEN.where(questions.c.asker == sa.bindparam("asker", type_=EscapedText()))
 _FORGET = sa.delete(questions).where(questions.c.asker == sa.bindparam("whose", type_=EscapedText()))
 
 _read_question = partial(read_record, OwnerQuestion)
@@ -95,10 +96,11 @@ class SqlQuestions(SqlRepository):
     async def list_untold(self, *, limit: int = 100) -> Sequence[OwnerQuestion]:
         return await self._list(_read_question, _UNTOLD, {"most": max(limit, 0)})
 
-    async def count_open(self, agent: AgentName) -> int:
-        return await self._transaction.read(
-            lambda connection: connection.execute(_COUNT_OPEN, {"of_agent": agent}).scalar_one()
-        )
+    async def count_open(self, agent: AgentName, *, asker: str = "") -> int:
+        count, bounds = _COUNT_OPEN, {"of_agent": agent}
+        if asker:
+            count, bounds = _COUNT_OPEN_OF_ASKER, {**bounds, "asker": asker}
+        return await self._transaction.read(lambda connection: connection.execute(count, bounds).scalar_one())
 
     async def forget_asker(self, asker: str) -> int:
         return await self._change(_FORGET, {"whose": asker})

@@ -63,14 +63,17 @@ class FeedPoller:
         """Reads what is due, until it is cancelled."""
         while True:
             changed = self._changed.next
-            await self.poll_due()
-            with anyio.move_on_after(LOOK_EVERY_S):
+            wait_s = await self.poll_due()
+            with anyio.move_on_after(wait_s):
                 await changed.wait()
 
-    async def poll_due(self) -> None:
+    async def poll_due(self) -> float | None:
         """Reads every feed that is due. One that several places follow is read once for all of them, and no sooner
-        than `POLL_EVERY` after anybody had it read.
+        than `POLL_EVERY` after anybody had it read. Returns how many seconds to wait for the next look; None while no
+        account is connected, which nothing could be posted by.
         """
+        if not self._channels.list_all():
+            return None
         now = self._clock.now()
         async with self._store.work(write=False) as work:
             found = await work.feeds.list_subscriptions()
@@ -88,6 +91,7 @@ class FeedPoller:
                 ]
                 if due:
                     group.start_soon(self._poll, due, limiter)
+        return LOOK_EVERY_S
 
     async def _poll(self, due: Sequence[FeedSubscription], limiter: anyio.CapacityLimiter) -> None:
         async with limiter:

@@ -24,6 +24,7 @@ from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.question import (
     MAX_OPEN,
+    MAX_OPEN_OF_ASKER,
     OwnerQuestion,
     QuestionStatus,
     answer_question,
@@ -109,6 +110,13 @@ class QuestionInbox:
                     code="questions_full",
                     fix="Go on without the answer.",
                 )
+            if await work.questions.count_open(scope.agent, asker=scope.principal.key) >= MAX_OPEN_OF_ASKER:
+                raise LimitExceeded(
+                    f"{MAX_OPEN_OF_ASKER} questions of the same person wait for the owner's answer already.",
+                    code="questions_full",
+                    why="one person's questions must leave room for those of others",
+                    fix="Go on without the answer.",
+                )
             key = f"question\x00{scope.principal.key}"
             if await take_rate(work, key, (ASKED_OF_OWNER,), now=now) is not None:
                 raise LimitExceeded(
@@ -178,19 +186,23 @@ class QuestionInbox:
         """Sends what was asked and hands over what was answered, until it is cancelled."""
         while True:
             changed = self._changed.next
-            await self.settle(submit)
-            with anyio.move_on_after(IDLE_S):
+            wait_s = await self.settle(submit)
+            with anyio.move_on_after(wait_s):
                 await changed.wait()
 
-    async def settle(self, submit: SubmitTurn) -> None:
-        """Does once what is to be done now."""
+    async def settle(self, submit: SubmitTurn) -> float | None:
+        """Does once what is to be done now. Returns how many seconds to wait for the next look; None where no account
+        is connected and no question is open.
+        """
         async with self._store.work(write=False) as work:
             untold = await work.questions.list_untold()
             answered = await work.questions.list_questions(status=QuestionStatus.ANSWERED)
+            waiting = await work.questions.list_questions(status=QuestionStatus.OPEN, limit=1)
         for question in untold:
             await self._tell_owners(question)
         for question in reversed(answered):
             await self._hand_over(question, submit)
+        return IDLE_S if waiting or answered or self._channels.list_all() else None
 
     async def _tell_owners(self, question: OwnerQuestion) -> None:
         """Owes the direct messages, once there is an account that has an owner."""

@@ -331,7 +331,7 @@ class ProjectBoard:
         return comment
 
     async def change_comment(self, task_id: str, comment_id: str, text: str) -> TaskComment:
-        """Writes a comment anew. Raises NotFound, InvalidInput, and NotAllowed for one who is not its author."""
+        """Writes a comment anew. Raises as `comment`, and NotAllowed for one who is not its author."""
         reader, text = await self._find(), check_comment(text)
         async with self._boards.store.work(write=False) as work:
             task, home = await _load_task(work, reader, task_id)

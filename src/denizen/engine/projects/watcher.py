@@ -24,6 +24,7 @@ from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.schedule import DeliveryRoute
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.engine.events.signal import Signal
 from denizen.engine.intake.rate_limiter import RateLimiter, take_rate
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
@@ -64,7 +65,7 @@ class TaskWatcher:
     def __init__(self, boards: ProjectBoards, targets: AnswerTargets, ask: AskTurn) -> None:
         self._runtime, self._store, self._clock = boards.runtime, boards.store, boards.clock
         self._readers = boards.readers
-        self._changed = boards.changed
+        self._changed = Signal(boards.changed, boards.runtime.swapped)
         self._targets = targets
         self._ask = ask
         self._rates = RateLimiter(boards.store, boards.clock)
@@ -79,8 +80,10 @@ class TaskWatcher:
             with anyio.move_on_after(wait_s):
                 await changed.wait()
 
-    async def look(self) -> float:
-        """Sees through what is due. Returns how many seconds to wait for the next, at most `RETRY_S`."""
+    async def look(self) -> float | None:
+        """Sees through what is due. Returns how many seconds to wait for the next, at most `RETRY_S`; None without a
+        task watcher, which the configuration may bring.
+        """
         while (policy := self._runtime.current.task_watcher) is not None:
             async with self._store.work(write=False) as work:
                 change = await work.task_changes.find_next()
@@ -97,7 +100,7 @@ class TaskWatcher:
                     break
             if not await self._see_through(change, policy):
                 return RETRY_S
-        return IDLE_S
+        return IDLE_S if self._runtime.current.task_watcher else None
 
     async def _start(self, policy: TaskWatcherPolicy, now: datetime) -> TaskChange | None:
         """Starts the due change whose maker was looked after the longest ago. None where all have to wait."""

@@ -136,7 +136,7 @@ class _ScopedSchedules:
         return [_show(each) for each in await self.schedules.catalog.list_schedules() if each.schedule.name in own]
 
     async def remove(self, name: str) -> None:
-        self._check_own(name)
+        self._check_open(name)  # made anew, it would be on again
         await self.schedules.configuration.remove(self.scope.principal, name)
 
     async def switch(self, name: str, *, is_on: bool) -> OwnSchedule:
@@ -164,7 +164,7 @@ class _ScopedSchedules:
             raise NotAllowed(
                 f"The operator has switched '{name}' off.",
                 code="schedule_barred",
-                why="Only who runs this server can switch it on again; until then it does not run.",
+                why="Only who runs this server can switch it on or remove it; until then it does not run.",
                 fix="Ask them.",
             )
 
