@@ -42,7 +42,9 @@ class CalendarEvent:
 
 @record(kw_only=True)
 class EventDraft:
-    """The fields of an event to make. Of a change, None leaves a field as it is; `start` and `end` are given together."""
+    """The fields of an event to make. Of a change, None leaves a field as it is; `start` and `end` are given
+    together.
+    """
 
     title: str | None = None
     start: Moment | None = None
@@ -108,16 +110,20 @@ def to_instant(moment: Moment, zone: tzinfo) -> datetime:
     return moment if isinstance(moment, datetime) else datetime.combine(moment, time(), zone)
 
 
+def describe_span(start: Moment, end: Moment, zone: tzinfo) -> str:
+    """Returns when an event is, in `zone`."""
+    if isinstance(start, datetime):
+        first, last = start.astimezone(zone), to_instant(end, zone).astimezone(zone)
+        until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%Y-%m-%d %H:%M}"
+        return f"{first:%a %Y-%m-%d %H:%M} to {until}"
+    last = end - timedelta(days=1)
+    return f"{start:%a %Y-%m-%d}" + (f" to {last:%a %Y-%m-%d}" if last > start else "") + ", all day"
+
+
 def describe_event(event: CalendarEvent, zone: tzinfo) -> str:
     """Returns the event in a line: when it is in `zone`, its title, and its id."""
-    if isinstance(event.start, datetime):
-        start, end = event.start.astimezone(zone), to_instant(event.end, zone).astimezone(zone)
-        until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
-        when = f"{start:%a %Y-%m-%d %H:%M} to {until}"
-    else:
-        last = event.end - timedelta(days=1)
-        when = f"{event.start:%a %Y-%m-%d}" + (f" to {last:%a %Y-%m-%d}" if last > event.start else "") + ", all day"
     more = [event.place, f"with {', '.join(event.guests)}" if event.guests else "", event.text]
     about = "; ".join(" ".join(each.split())[:300] for each in more if each)
     repeated = ", recurring" if event.is_recurring else ""
+    when = describe_span(event.start, event.end, zone)
     return f"{when}: {event.title}{f' ({about})' if about else ''} [id {event.id}{repeated}]"

@@ -20,6 +20,10 @@ class CalendarAccount(Protocol):
         """Returns events by their beginning, recurring ones once for each time."""
         ...
 
+    async def get_event(self, event: str, *, calendar: str = "") -> CalendarEvent:
+        """Returns an event, or one time of a recurring one."""
+        ...
+
     async def create_event(self, event: EventDraft, *, key: str, calendar: str = "") -> bool:
         """Makes an event and invites its guests. False where the one of that key is there already."""
         ...

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from denizen.adapters.google.client import CALENDAR, GoogleClient, GoogleRequest, Row, get_text, list_rows
 from denizen.domain.calendar import CalendarEvent, CalendarInfo, EventDraft, EventQuery, Moment
-from denizen.domain.errors import Conflict
+from denizen.domain.errors import Conflict, NotFound
 
 PRIMARY = "primary"
 PAGE = 250
@@ -47,6 +47,13 @@ class RestGoogleCalendars:
         }
         rows = await self._list(f"{_path(calendar)}/events", "list events", asked, most=query.limit)
         return [event for event in map(_read_event, rows) if event is not None][: query.limit]
+
+    async def get_event(self, event: str, *, calendar: str = "") -> CalendarEvent:
+        path = _event_path(calendar, event)
+        found = _read_event(await self._client.ask(GoogleRequest(api=CALENDAR, path=path, doing="read an event")))
+        if found is None:
+            raise NotFound("This event is no longer there.", code="google_not_found")
+        return found
 
     async def create_event(self, event: EventDraft, *, key: str, calendar: str = "") -> bool:
         # The id is in base32hex, which hexadecimal digits are.
