@@ -36,16 +36,9 @@ ADDRESS = "ada@gmail.com"
 ZONE = ZoneInfo("Europe/Rome")
 """The zone of the account's calendars."""
 SCOPE = "https://www.googleapis.com/auth/"
-ALL_SCOPES = " ".join(
-    f"{SCOPE}{name}"
-    for name in [
-        "gmail.readonly",
-        "gmail.compose",
-        "calendar.calendarlist.readonly",
-        "calendar.events",
-        "drive.readonly",
-        "drive.file",
-    ]
+ALL_SCOPES = (
+    f"{SCOPE}gmail.readonly {SCOPE}gmail.compose {SCOPE}calendar.calendarlist.readonly {SCOPE}calendar.events "
+    f"{SCOPE}drive.readonly {SCOPE}drive.file"
 )
 
 Row = dict[str, Any]
@@ -203,7 +196,7 @@ class GoogleServer:
                 for row in rows.values()
                 if _instant(row["end"]) > first
                 and _instant(row["start"]) < last
-                and all(word in json.dumps(row, ensure_ascii=False).lower() for word in words)
+                and all(word in " ".join(str(row.get(name, "")) for name in _TEXTS).lower() for word in words)
             ),
             key=lambda row: _instant(row["start"]),
         )
@@ -288,6 +281,9 @@ class GoogleServer:
         return JSONResponse({"user": {"emailAddress": ADDRESS}})
 
 
+_TEXTS = ("summary", "description", "location")
+
+
 def _fits(read: EmailMessage, mail: Mail, word: str) -> bool:
     name, colon, value = word.partition(":")
     if not colon:
@@ -304,11 +300,14 @@ def _instant(row: Row) -> datetime:
 def _is_found(row: Row, data: bytes, query: str) -> bool:
     """Reads the three kinds of queries that there are here, quotes and all."""
     text = r"'((?:[^'\\]|\\.)*)'"
-    plain = {name: [re.sub(r"\\(.)", r"\1", each) for each in re.findall(form, query)] for name, form in (
-        ("words", rf"fullText contains {text}"),
-        ("parents", rf"{text} in parents"),
-        ("keys", rf"key='denizenKey' and value={text}"),
-    )}  # fmt: skip
+    plain = {
+        name: [re.sub(r"\\(.)", r"\1", each) for each in re.findall(form, query)]
+        for name, form in (
+            ("words", rf"fullText contains {text}"),
+            ("parents", rf"{text} in parents"),
+            ("keys", rf"key='denizenKey' and value={text}"),
+        )
+    }
     return (
         not row["trashed"]
         and all(word.lower() in f"{row['name']} {data.decode(errors='replace')}".lower() for word in plain["words"])
@@ -317,10 +316,11 @@ def _is_found(row: Row, data: bytes, query: str) -> bool:
     )
 
 
+_SHOWN = ("id", "name", "mimeType", "modifiedTime", "size", "webViewLink")
+
+
 def _shown(row: Row) -> Row:
-    return {
-        name: row[name] for name in ["id", "name", "mimeType", "modifiedTime", "size", "webViewLink"] if name in row
-    }
+    return {name: row[name] for name in _SHOWN if name in row}
 
 
 def _error(status: int, message: str, reason: str) -> Response:

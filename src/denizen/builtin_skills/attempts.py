@@ -1,5 +1,5 @@
-"""What actions that must not happen twice keep: a small file with what was done first, by the call's idempotency key,
-for the case that the call runs again after a restart.
+"""The attempts of calls that must not act twice: each keeps in a small file, by its idempotency key, what it did first,
+for the case that it runs again after a restart.
 """
 
 from __future__ import annotations
