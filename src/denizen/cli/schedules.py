@@ -192,7 +192,8 @@ def _read_delivery(channel: str | None, person: str | None) -> Json:
 
 
 def _fields(listing: ScheduleListing) -> dict[str, Json]:
-    schedule, conduct = listing.schedule, listing.schedule.conduct
+    schedule = listing.schedule.written
+    conduct = schedule.conduct
     return {
         "name": schedule.name,
         "cron": schedule.cron,
@@ -230,7 +231,7 @@ def _line(listing: ScheduleListing) -> str:
     schedule, last = listing.schedule, listing.last
     upcoming = f"next {_time(listing.next_at, schedule.zone)}" if listing.next_at else "off"
     went = f"; last {_time(last.run.planned_at, schedule.zone)}: {last.outcome}" if last else ""
-    return f"{schedule.name}  {schedule.cron}  {upcoming}{went}"
+    return f"{schedule.name}  {schedule.written.cron}  {upcoming}{went}"
 
 
 def _run_line(listing: RunListing) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -78,7 +79,7 @@ class ScheduleConduct:
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
     the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
-    which binds its owner.
+    which binds its owner. `templates` has the texts that name variables, as the configuration has them, by field.
     """
 
     name: str
@@ -92,6 +93,25 @@ class Schedule:
     owner: str = ""
     life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
+    templates: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def written(self) -> Schedule:
+        """The schedule as people are shown it, with `${NAME}` where a variable stands: its value may be a secret."""
+        conduct, texts = self.conduct, self.templates
+        target = texts.get("target", conduct.delivery.target)
+        return replace(
+            self,
+            cron=texts.get("cron", self.cron),
+            zone=texts.get("zone", self.zone),
+            prompt=texts.get("prompt", self.prompt),
+            conduct=replace(
+                conduct,
+                session=texts.get("session", conduct.session),
+                model=texts.get("model", conduct.model),
+                delivery=replace(conduct.delivery, target=target),
+            ),
+        )
 
     @property
     def id(self) -> str:

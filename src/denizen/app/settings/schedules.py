@@ -26,7 +26,7 @@ from denizen.app.settings.fields import (
     show_value,
 )
 from denizen.app.settings.hooks import HooksSection
-from denizen.app.settings.interpolation import InterpolatedText, expand_tree
+from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
@@ -169,7 +169,23 @@ def _build(
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
+        templates={} if section.owner else _find_templates(section),
     )
+
+
+def _find_templates(section: ScheduleSection) -> Mapping[str, str]:
+    """Returns the texts that differ from what they stand for, as they are written. Those of a schedule with an owner
+    name no variables; they are shown, and written, as they are meant.
+    """
+    texts = {
+        "cron": section.cron,
+        "zone": section.zone,
+        "prompt": section.prompt,
+        "session": section.session,
+        "model": section.model,
+        "target": section.delivery.target,
+    }
+    return {name: as_written(text) for name, text in texts.items() if as_written(text) != text}
 
 
 def find_schedule_problems(
