@@ -217,6 +217,23 @@ async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: 
         assert server.denizen.runtime.current.schedules["tea"].life != kept.life
 
 
+async def test_a_channel_that_no_account_sees_is_refused_once_the_accounts_channels_are_known(home: Home) -> None:
+    home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
+    async with open_schedules(home, TEXT + DISCORD) as server:
+        form = {"cron": "@daily", "prompt": "Tidy.", "wake_agent": "yes", "to": "discord", "target": "13"}
+        assert (await server.olga.send("/admin/add-schedule", name="early", **form)).status_code == 303
+        async with server.denizen.services.store.work() as work:
+            await work.archive.put_room(ROOM)
+        for path in ("/admin/add-schedule", "/admin/schedules/news"):
+            refused = await server.olga.send(path, name="late", **form)
+            assert (refused.status_code, "13" in refused.text) == (404, True)
+            assert "no channel" in read_words(refused.text) and "12 (#general)" in read_words(refused.text)
+        assert "late" not in server.text
+        for target in ("12", "${ROOM:-12}"):
+            sent = await server.olga.send("/admin/schedules/news", **{**form, "target": target})
+            assert (sent.status_code, f"target: {target}" in server.text.replace("'", "")) == (303, True)
+
+
 async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner_edits_its_page(home: Home) -> None:
     async with open_own(home) as (server, own):
         ana, path = own.open(scope_of("7")), "/admin/schedules/tea"

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from denizen.cli.home import load_home_settings, with_denizen
+from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def add(  # noqa: PLR0913 - each is an option
 
     if name in load_home_settings(home).schedules:
         raise schedule_exists(name)
+    if discord:
+        run_with_denizen(home, lambda denizen: denizen.schedule_catalog.check_channel("discord", discord))
     given: dict[str, Json] = {
         "cron": cron,
         "zone": zone,

@@ -21,6 +21,9 @@ from denizen.domain.record import record
 LATE_AFTER = timedelta(minutes=2)
 """A time that is seen so much later was missed: the server was not there."""
 LAST_RUN, LAST_RUN_EPOCH = "last_run", "last_run_epoch"
+LAST_RESPONSE, NEXT_TASK = "last_response", "next_task"
+SCHEDULE_VARIABLES = (LAST_RUN, LAST_RUN_EPOCH, LAST_RESPONSE, NEXT_TASK)
+"""The names of what the hooks of a run may tell."""
 FIRST_LAST_RUN = timedelta(hours=1)
 """A schedule that never ran is told that it ran so long ago."""
 SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -228,8 +231,8 @@ def schedule_variables(
     return {
         LAST_RUN: last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
         LAST_RUN_EPOCH: str(int(last.astimezone(UTC).timestamp())),
-        "last_response": last_response,
-        "next_task": next_task,
+        LAST_RESPONSE: last_response,
+        NEXT_TASK: next_task,
     }
 
 
