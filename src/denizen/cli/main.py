@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "chat": "Talk to an agent in the terminal.",
     "simulate": "Run a Discord server on this machine, to try without an account.",
     "doctor": "Check the installation and explain what is wrong.",
+    "connect": "Let agents use an account at another site, such as Google.",
     "config": "Show or check the configuration.",
     "agents": "List the configured agents; change settings of one.",
     "sessions": "List the sessions that can be continued.",
