@@ -21,12 +21,7 @@ from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import get_completion_text
 
 pytest_plugins = ["tests.postgres"]
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.anyio,
-    pytest.mark.xdist_group("postgres"),
-    pytest.mark.proves("P7"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.xdist_group("postgres"), pytest.mark.proves("P7")]
 
 ACTS = """\
 tools: {discord: {enabled: true}}
@@ -132,9 +127,7 @@ async def test_a_killed_worker_leaves_its_turn_to_another(deployment: DiscordDep
             assert await deployment.settle() == ["Hello."]
 
 
-async def test_a_killed_gateway_leaves_its_account_to_another(
-    deployment: DiscordDeployment, postgres_url: str
-) -> None:
+async def test_a_killed_gateway_leaves_its_account_to_another(deployment: DiscordDeployment, postgres_url: str) -> None:
     configure(deployment, postgres_url)
     async with member(deployment, "gateway", "one") as one, member(deployment, "worker", "work"):
         await deployment.until(lambda: one.lines("account ready"))

@@ -136,6 +136,14 @@ class RestartSignal:
         self.wanted = anyio.Event()
 
 
+@record
+class ProcessControl:
+    """The process itself: the wish to restart it, and the fleet that it is in."""
+
+    restart: RestartSignal
+    fleet: Fleet | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Denizen:
     """Everything that is open. A reload replaces `settings`."""
@@ -151,14 +159,20 @@ class Denizen:
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
     events: EventSystem
-    restart: RestartSignal
-    durable: DbosExecution
-    fleet: Fleet | None = None
+    process: ProcessControl
+
+    @property
+    def restart(self) -> RestartSignal:
+        return self.process.restart
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """The fleet of this process; None where it is alone."""
+        return self.process.fleet
 
     @property
     def role(self) -> FleetRole:
-        """What this process does."""
-        return self.fleet.role if self.fleet else FleetRole.ALL
+        return self.process.fleet.role if self.process.fleet else FleetRole.ALL
 
     @property
     def assistant(self) -> AgentSettingsOverlay:
@@ -331,6 +345,7 @@ def _build_denizen(
         runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
     )
     if adapters.fleet is not None:
+        adapters.fleet.bind(adapters.durable)
         services = replace(services, relay=adapters.fleet.relay)
         services.live.relay = services.outbox.relay = adapters.fleet.relay
     projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
@@ -413,9 +428,7 @@ def _build_denizen(
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=build_event_system(runtime, services, turns, channels, mirror),
-        restart=restart,
-        durable=adapters.durable,
-        fleet=adapters.fleet,
+        process=ProcessControl(restart, adapters.fleet),
     )
 
 

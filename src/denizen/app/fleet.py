@@ -66,7 +66,6 @@ class FleetParts:
     """
 
     channels: ConnectedAccounts
-    durable: DbosExecution
     live: LiveEvents
     outbox: DeliveryOutbox
     cancel: Callable[[TurnId], object]
@@ -88,6 +87,12 @@ class Fleet:
     _shared: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
     _echoes: set[str] = field(default_factory=set[str])
     """Signals that were sent because another process said so."""
+
+    def bind(self, durable: DbosExecution) -> None:
+        """Takes up what other processes hand in to `durable`, and tells them what is handed in here."""
+        self.nodes.count_runs = durable.count_runs
+        durable.on_hand_in = lambda: self.bus.send("run", {})
+        self.bus.hear("run", lambda _sender, _body: durable.look())
 
     async def hold_account(
         self,
@@ -121,15 +126,12 @@ class Fleet:
 
     async def run(self, parts: FleetParts) -> None:
         """Hears and tells until it is cancelled."""
-        channels, durable = parts.channels, parts.durable
+        channels = parts.channels
         self.relay.on_sign = parts.live.tell
         self.relay.on_cancel = parts.cancel
         self.relay.on_wake = parts.outbox.wake_here
-        self.nodes.count_runs = durable.count_runs
         self.nodes.list_accounts = lambda: _list_own(channels)
         self.nodes.on_change = lambda nodes: self._follow(channels, nodes)
-        durable.on_hand_in = lambda: self.bus.send("run", {})
-        self.bus.hear("run", lambda _sender, _body: durable.look())
         self.bus.hear("node", lambda _sender, _body: self.nodes.beat_now())
         self.bus.hear("nudge", lambda _sender, body: self._take_nudge(str(body["signal"])))
         ChannelHost(self.bus, channels.find, lambda place: parts.outbox.rooms.enter(place, TurnId("")))

@@ -174,7 +174,6 @@ def _list_parts(denizen: Denizen) -> FleetParts:
 
     return FleetParts(
         channels=denizen.platforms.channels,
-        durable=denizen.durable,
         live=denizen.services.live,
         outbox=denizen.services.outbox,
         cancel=denizen.turns.cancel_here,
@@ -196,18 +195,13 @@ async def _keep_up(denizen: Denizen) -> None:
     """Does what goes on for as long as the server runs, whether somebody asks for anything or not. In a fleet one
     process does it at a time.
     """
-
-    async def work() -> None:
-        async with anyio.create_task_group() as group:
-            _start_upkeep(group, denizen)
-
     if denizen.fleet is None:
-        await work()
+        await _run_upkeep(denizen)
     else:
-        await denizen.fleet.hold_upkeep(work)
+        await denizen.fleet.hold_upkeep(partial(_run_upkeep, denizen))
 
 
-def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
+async def _run_upkeep(denizen: Denizen) -> None:
     knowledge = denizen.knowledge
     schedule = SyncSchedule(
         knowledge.sync,
@@ -216,20 +210,21 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
         lambda: denizen.settings.config.knowledge.sync_every,
         knowledge.refresh,
     )
-    group.start_soon(run_forever, "running schedules", denizen.schedules.run)
-    group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
-    group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
-    group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
-    group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
-    asking = partial(denizen.services.questions.run, denizen.turns.submit)
-    group.start_soon(run_forever, "passing on questions to the owner", asking)
-    group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
-    group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
-    group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
-    group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
-    group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
-    group.start_soon(run_forever, "reading sources regularly", schedule.run)
-    group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_forever, "running schedules", denizen.schedules.run)
+        group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
+        group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+        group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
+        group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
+        asking = partial(denizen.services.questions.run, denizen.turns.submit)
+        group.start_soon(run_forever, "passing on questions to the owner", asking)
+        group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+        group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
+        group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
+        group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
+        group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+        group.start_soon(run_forever, "reading sources regularly", schedule.run)
+        group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
 
 
 async def watch_tasks(denizen: Denizen) -> None:

@@ -36,7 +36,12 @@ def status(home: Path, *, as_json: bool) -> None:
     if not nodes:
         echo("No process was heard of in the last hour. Start one with: denizen run --role worker")
     for each in nodes:
-        echo(_show(each))
+        begun = f"since {each.started_at:%Y-%m-%d %H:%M}"
+        state = begun if each.is_alive else f"silent since {each.seen_at:%H:%M:%S}"
+        runs = f", {each.runs} under way" if each.role.runs_turns else ""
+        echo(f"{each.name}  {each.role}, {state}{runs}, version {each.version}")
+        for held in each.accounts:
+            echo(f"    {held.platform} account of {held.agent}")
 
 
 async def _load(home: Path) -> Sequence[FleetNode]:
@@ -49,10 +54,3 @@ async def _load(home: Path) -> Sequence[FleetNode]:
     settings = load_settings(home, read_environment(), known_tools=BUILTIN, needs_models=False)
     require_postgres(settings.store_url, "A fleet")
     return await list_nodes(FleetTables(settings.store_url))
-
-
-def _show(node: FleetNode) -> str:
-    state = f"since {node.started_at:%Y-%m-%d %H:%M}" if node.is_alive else f"silent since {node.seen_at:%H:%M:%S}"
-    runs = f", {node.runs} under way" if node.role.runs_turns else ""
-    held = "".join(f"\n    {each.platform} account of {each.agent}" for each in node.accounts)
-    return f"{node.name}  {node.role}, {state}{runs}, version {node.version}{held}"

@@ -56,7 +56,7 @@ def command(
     share_heap()
     with ExitStack() as starting:
         starting.enter_context(show_waiting("starting"))
-        wishes = _RunOptions(home, host, port, simulate, role, name)
+        wishes = _RunOptions(home, host, port, simulate=simulate, role=role, name=name)
         restart = anyio.run(_run, wishes, starting, backend_options={"use_uvloop": True})
     if restart:
         click.echo("Restarting.", err=True)

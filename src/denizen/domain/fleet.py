@@ -10,7 +10,7 @@ from denizen.domain.record import record
 
 
 class FleetRole(StrEnum):
-    """What a process does. Alone it does everything."""
+    """The part that a process has in a fleet. Alone it does everything."""
 
     ALL = "all"
     GATEWAY = "gateway"

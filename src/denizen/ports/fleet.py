@@ -1,4 +1,4 @@
-"""What the processes of a fleet tell each other.
+"""The words between the processes of a fleet, and the things that one of them has at a time.
 
 Implemented by `adapters/fleet` over Postgres, the one thing that they share. Everything here is best effort: what
 counts is in the store, and whoever misses a word finds it there a few seconds later.

@@ -31,7 +31,7 @@ AT_ONCE = 200
 """So many notifications go in one statement."""
 MAX_WAITING = 20_000
 MAX_PARTS = 8192
-"""Of one message: some 57 MB."""
+"""The most parts of one message: some 57 MB."""
 MAX_OPEN = 100
 """So many messages whose parts are on their way."""
 REMEMBERED = 1000
@@ -133,9 +133,12 @@ class FleetBus:
                     keepalives_interval=5,
                     keepalives_count=3,
                 )
-                async with connection:
+                try:
                     is_told = False
                     await use(connection)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await connection.close()
             except (psycopg.Error, OSError) as error:
                 if not is_told:
                     is_told = True
@@ -179,17 +182,14 @@ class FleetBus:
             del self._parts[sender, key]
             if key not in self._heard:
                 self._heard.append(key)
-                self._tell(sender, topic, "".join(parts))
+                try:
+                    body = json.loads("".join(parts))
+                    for hearer in self._hearers.get(topic, ()):
+                        hearer(sender, body)
+                except Exception:  # noqa: BLE001 - the boundary of a message: the next one is heard all the same
+                    _log.exception("a message of the fleet could not be taken", extra={"topic": topic, "node": sender})
         elif len(self._parts) > MAX_OPEN:
             del self._parts[next(iter(self._parts))]
-
-    def _tell(self, sender: str, topic: str, text: str) -> None:
-        try:
-            body = json.loads(text)
-            for hearer in self._hearers.get(topic, ()):
-                hearer(sender, body)
-        except Exception:  # noqa: BLE001 - the boundary of a message: the next one is heard all the same
-            _log.exception("a message of the fleet could not be taken", extra={"topic": topic, "sender": sender})
 
     # --- calls -------------------------------------------------------------------------------------------------------
 

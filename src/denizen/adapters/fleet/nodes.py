@@ -155,7 +155,12 @@ class FleetNodes:
         while True:
             wanted = self._wanted
             try:
-                await self._beat()
+                accounts = json.dumps([to_json(each) for each in self.list_accounts()])
+                told = {"accounts": accounts, "runs": self.count_runs(), **self._bounds}
+                if not await self._tables.execute(_BEAT, **told) and not await self._enter():
+                    _log.warning("another process has the name of this one", extra={"node": self._name})
+                self.nodes = [each for each in await list_nodes(self._tables) if each.is_alive]
+                self.on_change(self.nodes)
             except (Unavailable, NeedsAttention) as error:
                 _log.warning("the fleet cannot be looked at: %s", error.message, extra=error.fields)
             with anyio.move_on_after(BEAT_S):
@@ -165,14 +170,6 @@ class FleetNodes:
         """Tells at once what has changed."""
         wanted, self._wanted = self._wanted, anyio.Event()
         wanted.set()
-
-    async def _beat(self) -> None:
-        accounts = json.dumps([to_json(each) for each in self.list_accounts()])
-        is_known = await self._tables.execute(_BEAT, accounts=accounts, runs=self.count_runs(), **self._bounds)
-        if not is_known and not await self._enter():
-            _log.warning("another process has the name of this one", extra={"node": self._name})
-        self.nodes = [each for each in await list_nodes(self._tables) if each.is_alive]
-        self.on_change(self.nodes)
 
     async def leave(self) -> None:
         try:
@@ -197,17 +194,17 @@ def _read_node(row: Mapping[str, Any]) -> FleetNode:
 class LeaseTable:
     """Implements `denizen.ports.fleet.FleetLeases`."""
 
-    def __init__(self, tables: FleetTables, holder: str, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tables: FleetTables, holder: str, *, renew_s: float = RENEW_S) -> None:
         self._tables = tables
         self._holder = holder
-        self._monotonic_s = monotonic_s
+        self._renew_s = renew_s
 
     async def hold(
         self, name: str, job: Callable[[], Awaitable[Result]], *, on_wait: Callable[[str], None]
     ) -> Result | None:
         while not await self._take(name):
             on_wait(await self._find_holder(name))
-            await anyio.sleep(RENEW_S)
+            await anyio.sleep(self._renew_s)
         result: Result | None = None
         try:
             async with anyio.create_task_group() as group:
@@ -221,16 +218,16 @@ class LeaseTable:
 
     async def _keep(self, name: str, scope: anyio.CancelScope) -> None:
         """Renews the lease; cancels the scope when it is lost, or may soon be."""
-        renewed_s = self._monotonic_s()
+        renewed_s = time.monotonic()
         while True:
-            await anyio.sleep(RENEW_S)
-            asked_s, is_mine = self._monotonic_s(), False
+            await anyio.sleep(self._renew_s)
+            asked_s, is_mine = time.monotonic(), False
             if asked_s - renewed_s < GIVE_UP_AFTER_S:
                 with anyio.move_on_after(GIVE_UP_AFTER_S - (asked_s - renewed_s)):
                     is_mine = await self._take(name)
             if is_mine:
                 renewed_s = asked_s
-            elif self._monotonic_s() - renewed_s >= GIVE_UP_AFTER_S or await self._find_holder(name):
+            elif time.monotonic() - renewed_s >= GIVE_UP_AFTER_S or await self._find_holder(name):
                 _log.warning("lost to another process of the fleet, or may be soon", extra={"lease": name})
                 scope.cancel()
                 return

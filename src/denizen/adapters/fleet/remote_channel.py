@@ -27,11 +27,26 @@ from denizen.ports.channel import Channel, EnterRoom, IncomingMessage, Membershi
 CHANNEL_CALL = "channel"
 CALLED = frozenset(
     {
-        "post", "edit", "delete", "react", "open_thread", "open_direct", "list_posts", "find_deleted", "find_names",
-        "visible_rooms", "list_memberships", "find_roles", "act", "check_action", "is_open", "may_write", "may_post",
+        "post",
+        "edit",
+        "delete",
+        "react",
+        "open_thread",
+        "open_direct",
+        "list_posts",
+        "find_deleted",
+        "find_names",
+        "visible_rooms",
+        "list_memberships",
+        "find_roles",
+        "act",
+        "check_action",
+        "is_open",
+        "may_write",
+        "may_post",
         "may_moderate",
     }
-)  # fmt: skip
+)
 """The methods that go over the bus."""
 
 

@@ -33,9 +33,16 @@ _KIND = "$kind"
 _FAMILIES = {
     each.__name__: each
     for each in (
-        DenizenError, InvalidInput, NotFound, Conflict, NotAllowed, NeedsApproval, NeedsAttention, LimitExceeded,
+        DenizenError,
+        InvalidInput,
+        NotFound,
+        Conflict,
+        NotAllowed,
+        NeedsApproval,
+        NeedsAttention,
+        LimitExceeded,
     )
-}  # fmt: skip
+}
 
 
 def to_json(value: object) -> Json:
