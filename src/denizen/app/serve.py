@@ -63,7 +63,7 @@ from denizen.web.http.dependencies import (
 if TYPE_CHECKING:
     import uvicorn
 
-    from denizen.app.fleet import FleetParts
+    from denizen.app.fleet import Fleet, FleetParts
 
 
 WATCHER_PAUSE_S = 5.0
@@ -146,8 +146,10 @@ async def serve(
             _start_watch(group, denizen, external.configuration)
             if denizen.fleet is not None:
                 group.start_soon(run_forever, "talking to the fleet", partial(denizen.fleet.run, _list_parts(denizen)))
-            if denizen.role.runs_turns:
-                group.start_soon(_keep_up, denizen)
+                if denizen.role.runs_turns:
+                    group.start_soon(_take_turns_at_upkeep, denizen, denizen.fleet)
+            else:
+                _start_upkeep(group, denizen)
             if denizen.role.has_accounts:
                 group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
@@ -191,17 +193,18 @@ def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfigur
     group.start_soon(run_forever, "watching the configuration", watching)
 
 
-async def _keep_up(denizen: Denizen) -> None:
-    """Does what goes on for as long as the server runs, whether somebody asks for anything or not. In a fleet one
-    process does it at a time.
-    """
-    if denizen.fleet is None:
-        await _run_upkeep(denizen)
-    else:
-        await denizen.fleet.hold_upkeep(partial(_run_upkeep, denizen))
+async def _take_turns_at_upkeep(denizen: Denizen, fleet: Fleet) -> None:
+    """In a fleet one process does it at a time."""
+
+    async def work() -> None:
+        async with anyio.create_task_group() as group:
+            _start_upkeep(group, denizen)
+
+    await fleet.hold_upkeep(work)
 
 
-async def _run_upkeep(denizen: Denizen) -> None:
+def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
+    """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
     knowledge = denizen.knowledge
     schedule = SyncSchedule(
         knowledge.sync,
@@ -210,21 +213,20 @@ async def _run_upkeep(denizen: Denizen) -> None:
         lambda: denizen.settings.config.knowledge.sync_every,
         knowledge.refresh,
     )
-    async with anyio.create_task_group() as group:
-        group.start_soon(run_forever, "running schedules", denizen.schedules.run)
-        group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
-        group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
-        group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
-        group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
-        asking = partial(denizen.services.questions.run, denizen.turns.submit)
-        group.start_soon(run_forever, "passing on questions to the owner", asking)
-        group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
-        group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
-        group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
-        group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
-        group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
-        group.start_soon(run_forever, "reading sources regularly", schedule.run)
-        group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
+    group.start_soon(run_forever, "running schedules", denizen.schedules.run)
+    group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
+    group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
+    group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
+    asking = partial(denizen.services.questions.run, denizen.turns.submit)
+    group.start_soon(run_forever, "passing on questions to the owner", asking)
+    group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+    group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
+    group.start_soon(run_forever, "indexing documents", knowledge.indexing.keep_indexed)
+    group.start_soon(run_forever, "embedding documents", knowledge.indexing.keep_embedded)
+    group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+    group.start_soon(run_forever, "reading sources regularly", schedule.run)
+    group.start_soon(run_once, "taking up learned answers", knowledge.learning.catch_up)
 
 
 async def watch_tasks(denizen: Denizen) -> None:

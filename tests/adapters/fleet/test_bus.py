@@ -69,17 +69,17 @@ async def test_a_call_is_answered_with_a_value_or_an_error(join: Join, caplog: p
         b.answer("double", double)
         b.answer("refuse", refuse)
         b.answer("break", break_)
-        assert await a.call("b", "double", {"n": "x"}) == ["x", "x"]
+        assert await a.request("b", "double", {"n": "x"}) == ["x", "x"]
         with pytest.raises(NotAllowed, match="No") as told:
-            await a.call("b", "refuse", {})
+            await a.request("b", "refuse", {})
         assert (told.value.code, told.value.fix) == ("no", "Ask.")
         with pytest.raises(DenizenError, match="went wrong") as broken:
-            await a.call("b", "break", {})
+            await a.request("b", "break", {})
         assert "business" not in broken.value.explain()
         with pytest.raises(Unavailable, match="does not know"):
-            await a.call("b", "other", {})
+            await a.request("b", "other", {})
         with pytest.raises(Unavailable, match="nobody does not answer"):
-            await a.call("nobody", "double", {}, timeout_s=0.05)
+            await a.request("nobody", "double", {}, timeout_s=0.05)
     assert "of nobody's business" in caplog.text
 
 

@@ -80,7 +80,7 @@ class FleetBus:
         news, self._news = self._news, anyio.Event()
         news.set()
 
-    async def call(self, to: str, method: str, body: JsonObject, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+    async def request(self, to: str, method: str, body: JsonObject, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
         """Returns the answer of the process. Raises what it raises, and Unavailable when none comes."""
         key, waiting = fresh("call"), _Call()
         self._calls[key] = waiting

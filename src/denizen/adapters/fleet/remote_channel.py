@@ -84,7 +84,7 @@ class RemoteChannel:
             "method": method,
             "given": {name: to_json(value) for name, value in given.items()},
         }
-        return from_json(_hints(method)["return"], await self._bus.call(self.node, CHANNEL_CALL, body))
+        return from_json(_hints(method)["return"], await self._bus.request(self.node, CHANNEL_CALL, body))
 
     async def post(
         self,
