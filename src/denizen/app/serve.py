@@ -178,6 +178,8 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
+    group.start_soon(run_forever, "listening to websockets", denizen.events.sockets.run)
+    group.start_soon(run_forever, "asking REST resources", denizen.events.poller.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))

@@ -75,6 +75,19 @@ def check_nesting(data: Json) -> None:
         raise nested_too_deeply()
 
 
+def read_json(text: str) -> Json:
+    """Returns the value that the JSON text stands for. Raises ValueError for what is no JSON or cannot be stored, and
+    InvalidInput for what is nested too deeply.
+    """
+    try:
+        content: Json = json.loads(text)
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()  # half of a surrogate pair cannot be stored
+    except RecursionError as error:
+        raise nested_too_deeply() from error
+    check_nesting(content)
+    return content
+
+
 def nested_too_deeply() -> InvalidInput:
     return InvalidInput(
         "The data of this event is nested too deeply.",
@@ -105,8 +118,15 @@ def find_field(event: CloudEvent, path: str) -> Json:
         name = path[1:]
         value = getattr(event, name) if name in _ATTRIBUTES else None
         return value.isoformat() if isinstance(value, datetime) else value
-    found: Json = event.data
-    for name in path.split("."):
+    return find_value(event.data, path)
+
+
+def find_value(content: Json, path: str) -> Json:
+    """Returns the value at a dotted path, where numbers are positions in lists; None where there is none. An empty path
+    is the content itself.
+    """
+    found = content
+    for name in path.split(".") if path else ():
         if isinstance(found, Mapping):
             found = found.get(name)
         elif isinstance(found, Sequence) and not isinstance(found, str) and name.isdecimal() and len(name) < 6:

@@ -60,9 +60,18 @@ class VersionFetcher(Protocol):
     """Fetches files that are there already only where they have changed."""
 
     async def fetch_version(
-        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+        self,
+        url: str,
+        known: FileValidators,
+        *,
+        accept: str = "",
+        timeout_s: float = 60.0,
+        max_bytes: int = 25_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> FileVersion:
-        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted."""
+        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted;
+        `headers`, which may hold a secret, go to no other scheme, host or port that the address leads to.
+        """
         ...
 
 
