@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -114,6 +115,40 @@ class SourceState:
     failures: int = 0
     failure: str = ""
     was_reached: bool = False
+
+
+class SourceStatus(StrEnum):
+    """WAITING: nobody has looked yet, or not for long, such as while no server runs; WORKING: it is connected, or has
+    answered; FAILING: the last try failed.
+    """
+
+    WAITING = "waiting"
+    WORKING = "working"
+    FAILING = "failing"
+
+
+@record
+class SourceReport:
+    """A source with its state; None where nobody has looked yet."""
+
+    source: EventSource
+    state: SourceState | None
+    status: SourceStatus
+
+    @property
+    def address(self) -> str:
+        """The address without what follows `?`, which may hold a secret."""
+        return self.source.url.partition("?")[0].partition("#")[0]
+
+
+def report_source(source: EventSource, state: SourceState | None, now: datetime) -> SourceReport:
+    if state is None or state.url != source.url:
+        return SourceReport(source, None, SourceStatus.WAITING)
+    if state.failures:
+        return SourceReport(source, state, SourceStatus.FAILING)
+    pause = source.every if isinstance(source, PollSource) else timedelta()
+    is_stale = not state.was_reached or now - state.looked_at > pause + STALE_AFTER
+    return SourceReport(source, state, SourceStatus.WAITING if is_stale else SourceStatus.WORKING)
 
 
 @record

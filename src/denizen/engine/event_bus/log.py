@@ -9,6 +9,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import EMITTED, EVENT_NAME, CloudEvent, check_nesting
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import SourceReport, report_source
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
@@ -106,6 +107,13 @@ class EventLog:
     async def replay(self, delivery_id: str) -> EventDelivery:
         """As `EventBus.replay`."""
         return await self._bus.replay(delivery_id)
+
+    async def list_sources(self) -> Sequence[SourceReport]:
+        """Returns the WebSockets and polls in force, with how they are."""
+        async with self._store.work(write=False) as work:
+            states = {each.key: each for each in await work.event_sources.list_states()}
+        now, sources = self._clock.now(), self._runtime.current.events.sources
+        return [report_source(each, states.get(key), now) for key, each in sources.items()]
 
     def list_listeners(self) -> Sequence[EventListener]:
         """Returns the listeners in force, those of routes behind the others."""
