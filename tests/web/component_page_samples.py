@@ -8,7 +8,7 @@ from decimal import Decimal
 from denizen.domain.agent import Agent
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.event_listener import ActionKind, EventAction, EventDelivery, EventDeliveryStatus, EventListener
-from denizen.domain.event_source import PollSource, SourceReport, SourceState, SourceStatus
+from denizen.domain.event_source import EventSourceState, EventSourceStatus, PollSource, SourceReport
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
@@ -111,8 +111,8 @@ EVENT_DELIVERY = EventDelivery(
 )
 EVENT_SOURCE = SourceReport(
     PollSource(name="tickets", url="https://api.example.org/tickets?key=1"),
-    SourceState(key="poll:tickets", url="", looked_at=NOON, failures=1, failure="The server answered 500."),
-    SourceStatus.FAILING,
+    EventSourceState(key="poll:tickets", url="", looked_at=NOON, failures=1, failure="The server answered 500."),
+    EventSourceStatus.FAILING,
 )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
-from denizen.domain.event_source import SourceStatus
+from denizen.domain.event_source import EventSourceStatus
 from denizen.domain.record import record
 from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
@@ -229,7 +229,7 @@ async def _approvals(denizen: Denizen) -> CheckResult:
 async def _event_sources(denizen: Denizen) -> CheckResult:
     """Tells of each that failed when the server looked last."""
     reports = await denizen.events.log.list_sources()
-    broken = [each for each in reports if each.status is SourceStatus.FAILING and each.state]
+    broken = [each for each in reports if each.status is EventSourceStatus.FAILING and each.state]
     findings = [
         Diagnosis(Severity.WARNING, f"{each.source.key}: {each.state.failure if each.state else ''}") for each in broken
     ]

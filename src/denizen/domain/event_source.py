@@ -102,7 +102,7 @@ class PollSource(EventSource):
 
 
 @record(kw_only=True)
-class SourceState:
+class EventSourceState:
     """The state of a source as it was noted last. `looked_at` is when it was asked, or its connection was there or
     lost; `failures` counts those in a row, and `failure` tells why the last one was. `version` was read last.
     With `was_reached` it has answered, or was connected, at least once.
@@ -117,7 +117,7 @@ class SourceState:
     was_reached: bool = False
 
 
-class SourceStatus(StrEnum):
+class EventSourceStatus(StrEnum):
     """WAITING: nobody has looked yet, or not for long, such as while no server runs; WORKING: it is connected, or has
     answered; FAILING: the last try failed.
     """
@@ -132,8 +132,8 @@ class SourceReport:
     """A source with its state; None where nobody has looked yet."""
 
     source: EventSource
-    state: SourceState | None
-    status: SourceStatus
+    state: EventSourceState | None
+    status: EventSourceStatus
 
     @property
     def address(self) -> str:
@@ -141,18 +141,18 @@ class SourceReport:
         return self.source.url.partition("?")[0].partition("#")[0]
 
 
-def report_source(source: EventSource, state: SourceState | None, now: datetime) -> SourceReport:
+def report_source(source: EventSource, state: EventSourceState | None, now: datetime) -> SourceReport:
     if state is None or state.url != source.url:
-        return SourceReport(source, None, SourceStatus.WAITING)
+        return SourceReport(source, None, EventSourceStatus.WAITING)
     if state.failures:
-        return SourceReport(source, state, SourceStatus.FAILING)
+        return SourceReport(source, state, EventSourceStatus.FAILING)
     pause = source.every if isinstance(source, PollSource) else timedelta()
     is_stale = not state.was_reached or now - state.looked_at > pause + STALE_AFTER
-    return SourceReport(source, state, SourceStatus.WAITING if is_stale else SourceStatus.WORKING)
+    return SourceReport(source, state, EventSourceStatus.WAITING if is_stale else EventSourceStatus.WORKING)
 
 
 @record
-class SourceItem:
+class ResourceItem:
     """An item of an answer. One without an id of its own has that of its content."""
 
     id: str
@@ -160,27 +160,27 @@ class SourceItem:
 
 
 @record
-class SourceListing:
+class ResourceListing:
     """The items of an answer. With `is_state` it is no list: what counts is whether it has changed."""
 
-    items: Sequence[SourceItem] = ()
+    items: Sequence[ResourceItem] = ()
     is_state: bool = False
 
-    def choose_new(self, seen: Collection[str]) -> Sequence[SourceItem]:
+    def choose_new(self, seen: Collection[str]) -> Sequence[ResourceItem]:
         """Returns the items that were not seen, each once, in the order of the answer."""
         return list({each.id: each for each in self.items if each.id not in seen}.values())
 
 
-def read_listing(source: PollSource, content: Json) -> SourceListing:
+def read_listing(source: PollSource, content: Json) -> ResourceListing:
     found = find_value(content, source.items)
     if found is None:
-        return SourceListing()
+        return ResourceListing()
     items = found if isinstance(found, Sequence) and not isinstance(found, str) else None
     read = [
-        SourceItem(_find_text(each, source.mapping.id) or _digest(each), each)
+        ResourceItem(_find_text(each, source.mapping.id) or _digest(each), each)
         for each in ([found] if items is None else items)
     ]
-    return SourceListing(read, is_state=items is None)
+    return ResourceListing(read, is_state=items is None)
 
 
 def make_event(source: EventSource, content: Json, *, key: str, now: datetime) -> CloudEvent:
@@ -205,7 +205,7 @@ def find_message_id(source: WebSocketSource, content: Json) -> str:
     return _find_text(content, source.mapping.id)
 
 
-def plan_next_look(source: PollSource, state: SourceState) -> datetime:
+def plan_next_look(source: PollSource, state: EventSourceState) -> datetime:
     """Returns when the resource is asked again. One that fails is asked half as often each time."""
     return state.looked_at + min(source.every * 2 ** min(state.failures, 10), max(MAX_PAUSE, source.every))
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.event_source import PollSource, SourceState, WebSocketSource
+from denizen.domain.event_source import EventSourceState, PollSource, WebSocketSource
 from denizen.domain.feed import FeedVersion
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -46,9 +46,9 @@ class SocketConnector(Protocol):
 class EventSourceRepository(Protocol):
     """The states of sources, and the ids of the items that polls have seen. Part of a unit of work."""
 
-    async def list_states(self) -> Sequence[SourceState]: ...
+    async def list_states(self) -> Sequence[EventSourceState]: ...
 
-    async def add(self, state: SourceState) -> bool:
+    async def add(self, state: EventSourceState) -> bool:
         """False, and nothing changes, when that source has a state."""
         ...
 
@@ -58,7 +58,7 @@ class EventSourceRepository(Protocol):
         """
         ...
 
-    async def set_state(self, state: SourceState) -> bool:
+    async def set_state(self, state: EventSourceState) -> bool:
         """False when the source has no state any more."""
         ...
 

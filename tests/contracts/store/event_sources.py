@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from denizen.domain.event_source import SourceState
+from denizen.domain.event_source import EventSourceState
 from denizen.domain.feed import FeedVersion
 from denizen.ports.store import Store
 from tests.clock import NOON
 
-TICKETS = SourceState(key="poll:tickets", url="https://a.b/\x00", looked_at=NOON, version=FeedVersion(etag='"1"'))
+TICKETS = EventSourceState(key="poll:tickets", url="https://a.b/\x00", looked_at=NOON, version=FeedVersion(etag='"1"'))
 
 
 @pytest.mark.anyio

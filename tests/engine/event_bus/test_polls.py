@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener
-from denizen.domain.event_source import MAX_ITEMS, PollSource, SourceMapping, SourceState
+from denizen.domain.event_source import MAX_ITEMS, EventSourceState, PollSource, SourceMapping
 from denizen.domain.feed import FeedVersion
 from denizen.domain.json import Json
 from denizen.engine.event_bus.polls import LONGEST_LISTING, ResourcePoller
@@ -59,7 +59,7 @@ async def look(server: PlatformFixture, poller: ResourcePoller, after: timedelta
         return [each.event.data for each in reversed(await work.events.search(EventSearch(limit=1000)))]
 
 
-async def read_state(server: PlatformFixture) -> SourceState:
+async def read_state(server: PlatformFixture) -> EventSourceState:
     async with server.store.work(write=False) as work:
         [state] = await work.event_sources.list_states()
         return state

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,6 +18,7 @@ from denizen.domain.cloud_event import read_json
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.event_source import WebSocketSource
 from denizen.domain.json import Json
+from denizen.ports.fetch import HostCheck
 
 if TYPE_CHECKING:
     import aiohttp
@@ -29,18 +30,6 @@ PING_EVERY_S = 30.0
 """How often one looks whether the other side is still there: it has half the time for its answer."""
 MAX_MESSAGE_BYTES = 256_000
 _FIRST_REDIRECT, _FIRST_FAULT = 300, 400
-
-
-class HostCheck(Protocol):
-    """Tells what may be reached, as `denizen.adapters.fetch.WebFetcher` does."""
-
-    async def check(self, host: str, port: int) -> Sequence[str]:
-        """Returns the addresses of a host that may be reached at that port. Raises a DenizenError where none may."""
-        ...
-
-    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
-        """Returns whether a connection from `own` leads back to this machine, and may not be used."""
-        ...
 
 
 class WebSocketConnector:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import UtcTime, metadata, position_column, texts, times
 from denizen.adapters.store.repository import SqlRepository, insert_rows, read_record, write_record
-from denizen.domain.event_source import SourceState
+from denizen.domain.event_source import EventSourceState
 
 event_sources = sa.Table(
     "event_sources",
@@ -60,16 +60,16 @@ _TRIM = sa.delete(event_source_items).where(
 class SqlEventSources(SqlRepository):
     """Implements `denizen.ports.event_sources.EventSourceRepository`."""
 
-    async def list_states(self) -> Sequence[SourceState]:
-        return await self._list(partial(read_record, SourceState), _ALL)
+    async def list_states(self) -> Sequence[EventSourceState]:
+        return await self._list(partial(read_record, EventSourceState), _ALL)
 
-    async def add(self, state: SourceState) -> bool:
+    async def add(self, state: EventSourceState) -> bool:
         return await self._add(event_sources, write_record(state))
 
     async def claim(self, key: str, *, before: datetime, at: datetime) -> bool:
         return await self._change(_CLAIM, {"which": key, "known_at": before, "new_at": at}) == 1
 
-    async def set_state(self, state: SourceState) -> bool:
+    async def set_state(self, state: EventSourceState) -> bool:
         return await self._change(_SET.values(write_record(state, "key")), {"which": state.key}) == 1
 
     async def remove(self, keys: Sequence[str]) -> None:

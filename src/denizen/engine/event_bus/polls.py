@@ -16,9 +16,9 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.event_source import (
     MAX_ITEMS,
+    EventSourceState,
     PollSource,
-    SourceListing,
-    SourceState,
+    ResourceListing,
     make_event,
     plan_next_look,
     read_listing,
@@ -79,7 +79,7 @@ class ResourcePoller:
         now = self._clock.now()
         return min([max((each - now).total_seconds(), 1.0) for each in upcoming] + [LOOK_EVERY_S])
 
-    async def _poll(self, source: PollSource, state: SourceState | None, limiter: anyio.CapacityLimiter) -> None:
+    async def _poll(self, source: PollSource, state: EventSourceState | None, limiter: anyio.CapacityLimiter) -> None:
         async with limiter:
             now = self._clock.now()
             claimed = await self._claim(source, state, now)
@@ -95,7 +95,9 @@ class ResourcePoller:
                 return
             await self._keep_new(source, claimed, reading, listing)
 
-    async def _claim(self, source: PollSource, state: SourceState | None, now: datetime) -> SourceState | None:
+    async def _claim(
+        self, source: PollSource, state: EventSourceState | None, now: datetime
+    ) -> EventSourceState | None:
         """Returns the state from which the look goes on; None where another process does it."""
         async with self._store.work() as work:
             if state is not None and state.url == source.url:
@@ -103,11 +105,11 @@ class ResourcePoller:
                 return replace(state, looked_at=now) if is_mine else None
             if state is not None:
                 await work.event_sources.remove([source.key])
-            new = SourceState(key=source.key, url=source.url, looked_at=now)
+            new = EventSourceState(key=source.key, url=source.url, looked_at=now)
             return new if await work.event_sources.add(new) else None
 
     async def _keep_new(
-        self, source: PollSource, state: SourceState, reading: ResourceReading, listing: SourceListing
+        self, source: PollSource, state: EventSourceState, reading: ResourceReading, listing: ResourceListing
     ) -> None:
         """Keeps an event of each new item. While more is left than is taken at a time, the server is not asked whether
         anything has changed, so that the rest comes with the next time.
@@ -133,13 +135,13 @@ class ResourcePoller:
             self._bus.wake()
             _log.info("a resource has new items", extra={"source": source.key, "items": len(taken)})
 
-    async def _note(self, state: SourceState) -> None:
+    async def _note(self, state: EventSourceState) -> None:
         async with self._store.work() as work:
             await work.event_sources.set_state(state)
 
 
-def _read_listing(source: PollSource, reading: ResourceReading) -> SourceListing:
-    listing = read_listing(source, reading.content) if reading.has_changed else SourceListing()
+def _read_listing(source: PollSource, reading: ResourceReading) -> ResourceListing:
+    listing = read_listing(source, reading.content) if reading.has_changed else ResourceListing()
     if len(listing.items) > LONGEST_LISTING:
         raise InvalidInput(
             f"The resource lists {len(listing.items)} items.",

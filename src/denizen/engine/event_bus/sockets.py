@@ -18,7 +18,7 @@ from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.errors import DenizenError
 from denizen.domain.event_source import (
     CONNECTED,
-    SourceState,
+    EventSourceState,
     WebSocketSource,
     find_message_id,
     make_event,
@@ -72,21 +72,15 @@ class SocketListener:
                     if wanted.get(name) != source:
                         scope.cancel()
                         del open_now[name]
-                await self._forget_removed()
+                known = self._runtime.current.events.sources
+                async with self._store.work() as work:
+                    states = await work.event_sources.list_states()
+                    await work.event_sources.remove([each.key for each in states if each.key not in known])
                 for name, source in wanted.items():
                     if name not in open_now:
                         open_now[name] = source, anyio.CancelScope()
                         group.start_soon(self._listen, *open_now[name])
                 await swapped.wait()
-
-    async def _forget_removed(self) -> None:
-        """Removes the states of sources that are not configured any more."""
-        known = self._runtime.current.events.sources
-        async with self._store.work(write=False) as work:
-            gone = [each.key for each in await work.event_sources.list_states() if each.key not in known]
-        if gone:
-            async with self._store.work() as work:
-                await work.event_sources.remove(gone)
 
     async def _listen(self, source: WebSocketSource, scope: anyio.CancelScope) -> None:
         """Stays connected until the scope is cancelled."""
@@ -134,7 +128,7 @@ class SocketListener:
 
     async def _note(self, source: WebSocketSource, *, failures: int = 0, failure: str = "") -> None:
         now = self._clock.now()
-        state = SourceState(
+        state = EventSourceState(
             key=source.key, url=source.url, looked_at=now, failures=failures, failure=failure, was_reached=not failures
         )
         async with self._store.work() as work:
