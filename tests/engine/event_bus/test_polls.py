@@ -119,9 +119,10 @@ async def test_what_is_no_list_is_an_event_whenever_it_has_changed() -> None:
     async with open_platform(events=[KEEP], sources=[STATUS]) as server:
         poller = make_poller(server, reader)
         assert await look(server, poller) == []
+        found = list[Json]()
         for at, state in enumerate(("up", "down", "up", "up")):
             reader.content = {"status": state, "at": at}
-            found = await look(server, poller)
+            found = [*await look(server, poller)]
         assert found == [{"value": "down"}, {"value": "up"}]
 
 

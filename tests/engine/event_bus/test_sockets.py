@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener
-from denizen.domain.event_source import SourceMapping, SourceStatus, WebSocketSource, plan_reconnect_s
+from denizen.domain.event_source import EventSourceStatus, SourceMapping, WebSocketSource, plan_reconnect_s
 from denizen.domain.json import Json
 from denizen.engine.event_bus.log import EventLog
 from denizen.engine.event_bus.sockets import SocketListener
@@ -66,7 +66,7 @@ async def listen(server: PlatformFixture, sockets: SocketServer) -> AsyncGenerat
         group.cancel_scope.cancel()
 
 
-async def list_events(server: PlatformFixture) -> list[tuple[str, Json]]:
+async def list_events(server: PlatformFixture) -> Sequence[tuple[str, Json]]:
     async with server.store.work(write=False) as work:
         return [(each.event.type, each.event.data) for each in await work.events.search(EventSearch())][::-1]
 
@@ -84,7 +84,7 @@ async def test_a_connection_that_breaks_is_made_again_and_what_was_sent_twice_is
         async with listen(server, sockets):
 
             async def is_settled() -> bool:
-                return len(sockets.opened) == 3 and (await log.list_sources())[0].status is SourceStatus.WORKING
+                return len(sockets.opened) == 3 and (await log.list_sources())[0].status is EventSourceStatus.WORKING
 
             await poll(is_settled)
             assert [data for kind, data in await list_events(server) if kind == "websocket.market"] == [
@@ -94,7 +94,7 @@ async def test_a_connection_that_breaks_is_made_again_and_what_was_sent_twice_is
             ]
             assert [kind for kind, _ in await list_events(server)].count("source.connected") == 3
         server.world.clock.advance(minutes=4)
-        assert (await log.list_sources())[0].status is SourceStatus.WAITING
+        assert (await log.list_sources())[0].status is EventSourceStatus.WAITING
 
 
 async def test_a_change_of_the_configuration_touches_only_the_connections_that_it_is_about() -> None:
@@ -128,7 +128,7 @@ async def test_a_failure_is_told_until_it_is_over() -> None:
 
         async def is_failing() -> bool:
             [report] = await log.list_sources()
-            return report.status is SourceStatus.FAILING
+            return report.status is EventSourceStatus.FAILING
 
         await poll(is_failing)
         [report] = await log.list_sources()

@@ -8,7 +8,7 @@ checked, so that no name can lead elsewhere at its second lookup.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
