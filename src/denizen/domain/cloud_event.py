@@ -30,8 +30,10 @@ MAX_NESTING = 64
 """
 EMITTED = "denizen.emitted."
 """Begins the types of events that are emitted here."""
+LOCAL = "local."
+"""Begins the types of events that agents emit by a tool, whoever asked them to."""
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
-"""The names that may stand behind `EMITTED`."""
+"""The names that may stand behind `EMITTED` and `LOCAL`."""
 
 _PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 _ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")

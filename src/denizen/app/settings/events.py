@@ -28,7 +28,7 @@ from denizen.app.settings.fields import (
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.schedules import find_account_missing
 from denizen.app.settings.yaml_document import ConfigDocument
-from denizen.domain.cloud_event import COMMUNITY_KINDS, EMITTED, matches_type
+from denizen.domain.cloud_event import COMMUNITY_KINDS, EMITTED, LOCAL, matches_type
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.event_listener import HOURLY_ACTIONS, ActionKind, EventAction, EventListener, FieldCondition
@@ -363,7 +363,7 @@ class _EventTypes:
         named = {name for name, route in routes.items() if route.scheme not in _TYPED_SCHEMES}
         listed = {f"{ROUTE_TYPE}{name}" for name in named} | set(DISCORD_TYPES if has_discord else ())
         schemes = {f"{route.scheme}." for route in routes.values() if route.scheme in _TYPED_SCHEMES}
-        own = {EMITTED} | ({f"{SchemeName.GITHUB}."} if has_github else set[str]())
+        own = {EMITTED, LOCAL} | ({f"{SchemeName.GITHUB}."} if has_github else set[str]())
         types, prefixes = events.list_types()
         return cls(frozenset(listed | types), frozenset(schemes | own | prefixes))
 
@@ -390,5 +390,6 @@ class _EventTypes:
             return message, f"Add it under webhooks.routes. {suggest(rest, webhooks.routes, noun='routes')}"
         if any(matches_type(pattern, each) for each in DISCORD_TYPES):
             return message, "Add an account with a token under channels.discord.accounts."
-        known = [*DISCORD_TYPES, f"{EMITTED}NAME", *self.listed, *(f"{each}*" for each in self.prefixes - {EMITTED})]
+        own = (f"{EMITTED}NAME", f"{LOCAL}NAME")
+        known = [*DISCORD_TYPES, *own, *self.listed, *(f"{each}*" for each in self.prefixes - {EMITTED, LOCAL})]
         return message, suggest(pattern, dict.fromkeys(known), noun="types")
