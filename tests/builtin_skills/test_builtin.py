@@ -42,6 +42,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.LIMITED: "remove_schedule run_schedule",
         Tier.SENSITIVE: "add_schedule switch_schedule",
     },
+    "event_system": {
+        Tier.LIMITED: "emit_event read_events list_event_setup",
+        Tier.SENSITIVE: "replay_event",
+        Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
+    },
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -109,6 +114,7 @@ TOKENS: Mapping[str, int] = {
     "shell": 190,
     "reminders": 175,
     "schedules": 400,
+    "event_system": 1150,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -157,6 +163,9 @@ LARGE_TOOLS: Mapping[str, int] = {
     "post_choices": 170,
     "post_role_menu": 135,
     "coding_agent": 140,
+    "set_listener": 195,
+    "set_websocket": 155,
+    "set_poll": 180,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

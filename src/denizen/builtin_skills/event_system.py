@@ -8,7 +8,7 @@ source that has one can only be switched or removed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from denizen.skill import (
@@ -185,12 +185,8 @@ def _events(context: ToolContext) -> EventAccess:
 
 def _event_line(event: SeenEvent) -> str:
     data = truncate(json.dumps(event.data, ensure_ascii=False), MAX_DATA_CHARS)
-    done = _lines(event.deliveries)
+    done = "".join(f"\n  {_delivery_line(each)}" for each in event.deliveries)
     return f"{event.key} {event.time:%Y-%m-%d %H:%M:%S} {event.type} from {event.source} {event.subject}: {data}{done}"
-
-
-def _lines(deliveries: Sequence[SeenDelivery]) -> str:
-    return "".join(f"\n  {_delivery_line(each)}" for each in deliveries)
 
 
 def _delivery_line(delivery: SeenDelivery) -> str:

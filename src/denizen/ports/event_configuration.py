@@ -14,7 +14,7 @@ from denizen.domain.principal import Principal
 
 
 class EventEntryKind(StrEnum):
-    """What an entry of the configuration is about. WEBHOOK: a route for webhooks of others."""
+    """The kind of an entry of the configuration. WEBHOOK: a route for webhooks of others."""
 
     LISTENER = "listener"
     WEBSOCKET = "websocket"
@@ -23,8 +23,8 @@ class EventEntryKind(StrEnum):
 
 
 class EventConfiguration(Protocol):
-    """What changes something returns the difference of the file, and raises InvalidInput (`config_invalid`) for what
-    cannot be used, with the reason; nothing is written then.
+    """Methods that change something return the difference of the file, and raise InvalidInput (`config_invalid`) for
+    what cannot be used, with the reason; nothing is written then.
     """
 
     async def list_entries(self) -> Mapping[EventEntryKind, Mapping[str, Json]]:

@@ -576,7 +576,9 @@ class ScheduleAccess(Protocol):
 
 @record(kw_only=True)
 class SeenDelivery:
-    """What a listener did about an event. `status` is waiting, started, done, skipped or failed; `note` says why."""
+    """The delivery of an event to a listener. `status` is waiting, started, done, skipped or failed; `note`
+    says why.
+    """
 
     id: str
     event: str
