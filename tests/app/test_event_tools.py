@@ -15,7 +15,7 @@ from denizen.app.reload import Reloader
 from denizen.builtin_skills.event_system import skill
 from denizen.domain.event_source import WebSocketSource
 from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
@@ -49,7 +49,7 @@ class EventToolsFixture:
     def text(self) -> str:
         return self.home.config.read_text(encoding="utf-8")
 
-    async def call(self, tool: str, by: Principal = OWNER, **args: Json) -> ToolResult:
+    async def call(self, tool: str, args: JsonObject, by: Principal = OWNER) -> ToolResult:
         services = ServicesFixture(self.home.path).services()
         opened = ScopedServices(open_events=self.denizen.generation_deps.skills.events.open)
         scope = CallScope(
@@ -59,7 +59,7 @@ class EventToolsFixture:
         return await toolset.call(ToolCall(CallId("c"), tool, args), scope)
 
     async def do(self, tool: str, **args: Json) -> str:
-        result = await self.call(tool, **args)
+        result = await self.call(tool, args)
         assert not result.is_error, result.text
         return result.text
 
@@ -128,7 +128,7 @@ async def test_a_new_webhook_route_is_signed_with_a_secret_that_only_the_owner_f
 
 async def test_only_owners_see_and_change_events_and_anybody_may_emit(home: Home) -> None:
     async with open_tools(home) as kit:
-        for tool, args in {
+        calls: dict[str, JsonObject] = {
             "read_events": {},
             "list_event_setup": {},
             "replay_event": {"delivery": "d"},
@@ -136,16 +136,17 @@ async def test_only_owners_see_and_change_events_and_anybody_may_emit(home: Home
             "set_listener": {"name": "x", "on": ["*"], "action": "log"},
             "remove_event_entry": {"kind": "listener", "name": "kept"},
             "switch_event_entry": {"kind": "listener", "name": "kept", "enabled": False},
-        }.items():
-            refused = await kit.call(tool, MEMBER, **args)
+        }
+        for tool, args in calls.items():
+            refused = await kit.call(tool, args, MEMBER)
             assert refused.is_error and "Only an owner" in refused.text
-        assert not (await kit.call("emit_event", MEMBER, name="lunch")).is_error
+        assert not (await kit.call("emit_event", {"name": "lunch"}, MEMBER)).is_error
         assert kit.text == TEXT
 
 
 async def test_what_cannot_be_used_is_not_written_and_a_source_with_a_secret_is_not_led_elsewhere(home: Home) -> None:
     async with open_tools(home) as kit:
-        for tool, args, why in (
+        calls: list[tuple[str, JsonObject, str]] = [
             ("set_websocket", {"name": "market", "url": "wss://evil.example.org"}, "it has headers"),
             ("set_poll", {"name": "x", "url": "ftp://a.b"}, "web address"),
             ("set_poll", {"name": "x", "url": "https://a.b", "every": 5}, "60"),
@@ -154,7 +155,8 @@ async def test_what_cannot_be_used_is_not_written_and_a_source_with_a_secret_is_
             ("emit_event", {"name": "No Name"}, "cannot be the name"),
             ("remove_event_entry", {"kind": "poll", "name": "none"}, "There is no poll"),
             ("replay_event", {"delivery": "none"}, "no delivery"),
-        ):
-            refused = await kit.call(tool, **args)
+        ]
+        for tool, args, why in calls:
+            refused = await kit.call(tool, args)
             assert refused.is_error and why in refused.text, (tool, refused.text)
         assert kit.text == TEXT

@@ -117,7 +117,7 @@ async def test_events_that_agents_emit_in_turns_of_events_follow_from_each_other
     async with open_platform(events=[listener]) as server:
         tools = EventTools()
         tools.open_log(EventLog(server.runtime, server.store, server.world.clock, server.bus))
-        turn, depths = TurnId("by hand"), list[int]()
+        turn, depths, found = TurnId("by hand"), list[int](), list[EventDelivery]()
         for _ in range(MAX_DEPTH + 2):
             place, session = server.world.general.place, SessionId("s")
             scope = CallScope(agent=ADA, principal=listener.principal, place=place, session_id=session, turn_id=turn)
