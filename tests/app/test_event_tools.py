@@ -115,6 +115,7 @@ async def test_listeners_websockets_and_polls_are_managed_events_emitted_and_the
         assert "# Ours." in kit.text and "  # Keep these." in kit.text
 
 
+@pytest.mark.proves("V-skill-integrations")
 async def test_a_new_webhook_route_is_signed_with_a_secret_that_only_the_owner_finds(home: Home) -> None:
     async with open_tools(home) as kit:
         said = await kit.do("set_webhook", name="shop", message="{{what}} was sold.")

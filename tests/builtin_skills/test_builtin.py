@@ -47,6 +47,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.SENSITIVE: "replay_event",
         Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
     },
+    "github": {Tier.LIMITED: "search_github read_github", Tier.SENSITIVE: "create_issue comment_on_github close_issue"},
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -115,6 +116,7 @@ TOKENS: Mapping[str, int] = {
     "reminders": 175,
     "schedules": 400,
     "event_system": 1150,
+    "github": 490,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -164,6 +166,7 @@ LARGE_TOOLS: Mapping[str, int] = {
     "post_role_menu": 135,
     "coding_agent": 140,
     "set_listener": 195,
+    "read_github": 125,
     "set_websocket": 155,
     "set_poll": 180,
 }
