@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "[run agents at set times](../how-to/run-agents-at-set-times.md).",
         "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
         "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
+        "events": "Sources of events that are listened to or asked: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",

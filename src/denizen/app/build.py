@@ -59,6 +59,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.access import EventTools
 from denizen.engine.events.signal import Signal
 from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.gate.observer import Observer
@@ -393,6 +394,7 @@ def _build_denizen(
         open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
         open_projects=projects.open,
         schedules=OwnSchedules(resources),
+        events=EventTools(),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
@@ -405,6 +407,8 @@ def _build_denizen(
         mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
+    events = build_event_system(runtime, services, turns, channels, mirror)
+    skills.events.open_log(events.log)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -427,7 +431,7 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        events=build_event_system(runtime, services, turns, channels, mirror),
+        events=events,
         process=ProcessControl(restart, adapters.fleet),
     )
 

@@ -23,6 +23,7 @@ from denizen.app.build import Denizen
 from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
+from denizen.app.event_configuration import HomeEvents
 from denizen.app.health import diagnose
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
@@ -215,6 +216,8 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     )
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
+    group.start_soon(run_forever, "listening to websockets", denizen.events.sockets.run)
+    group.start_soon(run_forever, "asking REST resources", denizen.events.poller.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
@@ -313,6 +316,7 @@ def _server(
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
+    denizen.generation_deps.skills.events.open_configuration(HomeEvents(external.configuration))
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import SourceReport
 from denizen.domain.record import record
 from denizen.engine.event_bus.log import EventEntry, EventLog
 from denizen.web.api.events import BEFORE, TYPE, WORDS, read_search
@@ -41,6 +42,7 @@ class EventsPage:
     rows: Sequence[EventRow]
     failed: Sequence[EventDelivery]
     listeners: Sequence[EventListener]
+    sources: Sequence[SourceReport]
     type: str
     words: str
     here: str
@@ -87,6 +89,7 @@ class EventPages:
             ],
             failed=await self._log.list_failed(),
             listeners=self._log.list_listeners(),
+            sources=await self._log.list_sources(),
             type=kind,
             words=words,
             here=f"{PATH}?{here}",
