@@ -59,6 +59,14 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
         _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
 
 
+def check_readable(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
+    """Raises NeedsAttention for a database that this program can neither use nor upgrade. It changes nothing."""
+    with _explained(dialect), dialect.engine.connect() as connection:
+        stored = dialect.find_revision(connection)
+    if stored not in {None, history.head}:
+        _check_known(str(stored), history)
+
+
 def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
