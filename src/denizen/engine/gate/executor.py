@@ -39,6 +39,7 @@ from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.intake.turn_queue import TurnPause
+from denizen.ports.telemetry import NO_TELEMETRY, CallSpan, Telemetry
 from denizen.ports.toolset import CallScope, CheckingToolset, NestedCall, Toolset
 
 INTERIM_AFTER_S = 30.0
@@ -194,6 +195,7 @@ class ToolExecutor:
         approvals: ApprovalQueue | None = None,
         audit_log: AuditLog | None = None,
         interim_after_s: float = INTERIM_AFTER_S,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._clock = clock
         self._audit_log = audit_log
@@ -201,6 +203,7 @@ class ToolExecutor:
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
         self._approvals = approvals
+        self._telemetry = telemetry
 
     async def run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
@@ -209,10 +212,14 @@ class ToolExecutor:
         for what the tool does: the model is told, and goes on.
         """
         pause = self._approvals.pauses.find(scope.turn_id) if self._approvals else None
-        if pause is None or scope.depth:
-            return await self._decide_and_run(tool, call, scope, policy, floor)
-        async with pause.calling():
-            return await self._decide_and_run(tool, call, scope, policy, floor)
+        span = CallSpan(tool=call.tool)
+        with self._telemetry.measure(span):
+            async with nullcontext() if pause is None or scope.depth else pause.calling():
+                outcome = await self._decide_and_run(tool, call, scope, policy, floor)
+            verdict = outcome.verdict
+            span.tier, span.verdict, span.outcome = str(int(verdict.tier)), verdict.decision.value, outcome.state
+            span.took_s = outcome.duration_ms / 1000
+        return outcome
 
     async def _decide_and_run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
