@@ -142,7 +142,6 @@ class Denizen:
     schedules: ScheduleRunner
     events: EventSystem
     restart: RestartSignal
-    telemetry: OpenTelemetry
 
     @property
     def assistant(self) -> AgentSettingsOverlay:
@@ -366,7 +365,7 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
-        telemetry=adapters.telemetry.telemetry,
+        telemetry=adapters.telemetry,
     )
     return Denizen(
         home=home,
@@ -381,7 +380,6 @@ def _build_denizen(
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=build_event_system(runtime, services, turns, channels, mirror),
         restart=restart,
-        telemetry=adapters.telemetry,
     )
 
 

@@ -22,7 +22,7 @@ from denizen.app.models import EmbeddedRuntimePool, apply_choice, build_catalog,
 from denizen.app.settings import Settings
 from denizen.app.settings.problem import config_error
 from denizen.app.skill_loading.registry import SkillRegistry
-from denizen.app.telemetry import measure_models
+from denizen.app.telemetry import OpenTelemetry, measure_models
 from denizen.app.tool_checks import (
     check_agent_tools,
     check_gate_patterns,
@@ -48,7 +48,6 @@ from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.engine.configuration.tool_policy import GatePolicy
-from denizen.ports.telemetry import NO_TELEMETRY, Telemetry
 from denizen.ports.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class GenerationDeps:
     own_skills: SkillRegistry
     skills: SkillDeps
     open_delegations: Callable[[], Delegations]
-    telemetry: Telemetry = NO_TELEMETRY
+    telemetry: OpenTelemetry
 
 
 async def build_generation(settings: Settings, number: int, deps: GenerationDeps) -> Generation:
@@ -104,7 +103,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         number=number,
         agents={agent.name: agent for agent in agents},
         default_agent=settings.default_agent,
-        models=measure_models(build_catalog(settings, chosen, deps.embedded_runtimes), deps.telemetry),
+        models=measure_models(build_catalog(settings, chosen, deps.embedded_runtimes), deps.telemetry.telemetry),
         toolsets=toolsets,
         policy=_read_policy(settings, number),
         account_policies=_read_account_policies(settings),

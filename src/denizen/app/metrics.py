@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-    from denizen.adapters.telemetry.prometheus import PrometheusTelemetry, Standing
+    from denizen.adapters.telemetry.prometheus import PrometheusTelemetry, ServerFigures
     from denizen.app.settings.telemetry import MetricsSection
 
 METRICS_PATH = "/metrics"
-COUNTED = 1000
-"""What waits is counted up to this number."""
+MOST_COUNTED = 1000
+"""Each queue is counted up to this number."""
 READ_S = 3.0
 """How long an answer waits for the store; numbers of it are missing then."""
 
@@ -46,7 +46,7 @@ class _RecordCounter(logging.Handler):
         self._metrics.count_record(record)
 
 
-class StandingReader:
+class FiguresReader:
     """Reads how a server stands, for its metrics."""
 
     def __init__(self, denizen: Denizen, accounts: AccountSupervisor, readiness: ReadinessMonitor) -> None:
@@ -54,18 +54,30 @@ class StandingReader:
         self._accounts = accounts
         self._readiness = readiness
 
-    async def read(self) -> Standing:
+    async def read(self) -> ServerFigures:
         """Raises nothing: what the store does not tell in time is missing."""
-        from denizen.adapters.telemetry.prometheus import Standing
+        from denizen.adapters.telemetry.prometheus import ServerFigures
 
-        turns, states = self._denizen.turns, self._accounts.list_states()
+        turns, services, states = self._denizen.turns, self._denizen.services, self._accounts.list_states()
         waiting: dict[str, int] = {}
         with anyio.move_on_after(READ_S):
             try:
-                waiting = dict(await self._count_waiting())
+                async with services.store.work(write=False) as work:
+                    approvals = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
+                    owed = [
+                        await work.outbox.list_due(each.agent, each.platform, limit=MOST_COUNTED) for each in states
+                    ]
+                    due = await work.events.list_due(now=services.clock.now(), limit=MOST_COUNTED)
+                    failed = await work.events.list_failed(limit=MOST_COUNTED)
+                waiting = {
+                    "approvals": len(approvals),
+                    "deliveries": sum(map(len, owed)),
+                    "events_waiting": len(due),
+                    "events_failed": len(failed),
+                }
             except DenizenError as error:
-                _log.warning("what waits could not be counted for the metrics", extra=error.fields)
-        return Standing(
+                _log.warning("the queues could not be counted for the metrics", extra=error.fields)
+        return ServerFigures(
             parts=self._readiness.parts,
             not_ready=tuple(await self._readiness.find_problems()),
             accounts=Counter((each.platform, each.is_listening) for each in states),
@@ -74,25 +86,9 @@ class StandingReader:
             **waiting,
         )
 
-    async def _count_waiting(self) -> Mapping[str, int]:
-        now = self._denizen.services.clock.now()
-        async with self._denizen.services.store.work(write=False) as work:
-            approvals = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=COUNTED)
-            owed = 0
-            for each in self._accounts.list_states():
-                owed += len(await work.outbox.list_due(each.agent, each.platform, limit=COUNTED))
-            due = await work.events.list_due(now=now, limit=COUNTED)
-            failed = await work.events.list_failed(limit=COUNTED)
-        return {
-            "approvals": len(approvals),
-            "deliveries": owed,
-            "events_waiting": len(due),
-            "events_failed": len(failed),
-        }
-
 
 def build_metrics_app(
-    metrics: PrometheusTelemetry, read_standing: Callable[[], Awaitable[Standing]], key: str
+    metrics: PrometheusTelemetry, read_figures: Callable[[], Awaitable[ServerFigures]], key: str
 ) -> ASGIApp:
     """Returns the application that answers `GET /metrics`; with a key, only to whoever sends it as a bearer token."""
     from starlette.applications import Starlette
@@ -105,7 +101,7 @@ def build_metrics_app(
         if key and not hmac.compare_digest(read_credentials(request.headers).encode(), key.encode()):
             headers = {"WWW-Authenticate": "Bearer"}
             return PlainTextResponse("The metrics need the key telemetry.metrics.key.\n", 401, headers)
-        text = metrics.render(await read_standing())
+        text = metrics.render(await read_figures())
         return PlainTextResponse(text, headers={"Cache-Control": "no-store"}, media_type=CONTENT_TYPE)
 
     return Starlette(routes=[Route(METRICS_PATH, show, methods=["GET"])])
@@ -130,7 +126,7 @@ def serve_metrics(
     """Gives the server of the metrics, which is to be served like others; None where they are off. Until the block
     ends, warnings and errors in the log are counted. Raises NeedsAttention where others could read the metrics.
     """
-    metrics, section = denizen.telemetry.metrics, denizen.settings.config.telemetry.metrics
+    metrics, section = denizen.generation_deps.telemetry.metrics, denizen.settings.config.telemetry.metrics
     if metrics is None:
         yield None
         return
@@ -138,6 +134,6 @@ def serve_metrics(
 
     key = denizen.settings.secrets.resolve(section.key)
     check_metrics_exposure(section, key)
-    app = build_metrics_app(metrics, StandingReader(denizen, accounts, readiness).read, key)
+    app = build_metrics_app(metrics, FiguresReader(denizen, accounts, readiness).read, key)
     with listening(_RecordCounter(metrics)):
         yield HttpServer(app, choose_limits(raise_descriptor_limit()), lambda: None)

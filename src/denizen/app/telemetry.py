@@ -1,4 +1,4 @@
-"""What a server tells about its work, as the configuration says: metrics, traces and reports of faults.
+"""Opens the telemetry of a server, as the configuration says: metrics, traces and reports of faults.
 
 It is opened with the server and closed with it; a change counts from the next start on. `metrics` serves the metrics.
 """

@@ -1,8 +1,8 @@
 """Metrics for Prometheus, in its text format.
 
-What happens is counted as it happens; what stands in queues is read when somebody asks (`Standing`). Labels are names
-of the configuration and words of the program, never those of people or places; where others can choose a name, such as
-that of a model, only the first hundred are told apart.
+What happens is counted as it happens; what stands in queues is read when somebody asks (`ServerFigures`). Labels are
+names of the configuration and words of the program, never those of people or places; where others can choose a name,
+such as that of a model, only the first hundred are told apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from denizen.domain.clock import Clock
 from denizen.domain.record import record
-from denizen.ports.telemetry import CallSpan, RequestSpan, Span, StoreSpan, TurnSpan
+from denizen.ports.telemetry import CANCELLED, OK, CallSpan, RequestSpan, Span, StoreSpan, TurnSpan
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_NAMES = 100
@@ -33,7 +33,7 @@ _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
 
 
 @record(kw_only=True)
-class Standing:
+class ServerFigures:
     """How the process stands at one moment. `not_ready` are the parts that are not ready, among `parts`; `accounts`
     counts the accounts of each platform that listen, and those that do not. A number that could not be read is None.
     """
@@ -95,8 +95,8 @@ class PrometheusTelemetry:
         )
         self._store_errors = Counter("denizen_store_errors", "Units of work that failed.", ["code"], registry=registry)
         self._logged = Counter("denizen_log_records", "Warnings and errors in the log.", ["level"], registry=registry)
-        self._standing = _StandingCollector()
-        registry.register(self._standing)
+        self._figures = _FiguresCollector()
+        registry.register(self._figures)
         for level in ("warning", "error", "critical"):
             self._logged.labels(level)
 
@@ -106,24 +106,25 @@ class PrometheusTelemetry:
         try:
             yield
         finally:
-            self._count(span, self._clock.monotonic_s() - began_s)
+            took_s = self._clock.monotonic_s() - began_s
+            match span:
+                case TurnSpan():
+                    self._count_turn(span, took_s)
+                case RequestSpan():
+                    self._count_request(span, took_s)
+                case CallSpan():
+                    self._calls.labels(span.tier, span.verdict, span.outcome).inc()
+                    self._call_s.labels(span.tier).observe(span.took_s)
+                case StoreSpan():
+                    self._store_s.labels("write" if span.is_writing else "read").observe(took_s)
+                    if span.outcome not in (OK, CANCELLED):
+                        self._store_errors.labels(span.outcome).inc()
 
-    def _count(self, span: Span, took_s: float) -> None:
-        match span:
-            case TurnSpan():
-                self._turns.labels(span.agent, span.outcome).inc()
-                self._turn_s.labels(span.agent).observe(took_s)
-                if span.failure:
-                    self._failures.labels(span.failure).inc()
-            case RequestSpan():
-                self._count_request(span, took_s)
-            case CallSpan():
-                self._calls.labels(span.tier, span.verdict, span.outcome).inc()
-                self._call_s.labels(span.tier).observe(span.took_s)
-            case StoreSpan():
-                self._store_s.labels("write" if span.is_writing else "read").observe(took_s)
-                if span.outcome not in ("ok", "cancelled"):
-                    self._store_errors.labels(span.outcome).inc()
+    def _count_turn(self, span: TurnSpan, took_s: float) -> None:
+        self._turns.labels(span.agent, span.outcome).inc()
+        self._turn_s.labels(span.agent).observe(took_s)
+        if span.failure:
+            self._failures.labels(span.failure).inc()
 
     def _count_request(self, span: RequestSpan, took_s: float) -> None:
         model, usage = self._bound(span.answered_by or span.model), span.usage
@@ -148,19 +149,19 @@ class PrometheusTelemetry:
         if record.levelno >= logging.WARNING:
             self._logged.labels(record.levelname.lower()).inc()
 
-    def render(self, standing: Standing) -> bytes:
+    def render(self, figures: ServerFigures) -> bytes:
         """Returns all metrics in the text format."""
-        self._standing.standing = standing
+        self._figures.figures = figures
         return generate_latest(self._registry)
 
 
-class _StandingCollector(Collector):
-    """The gauges of `Standing`. A number that could not be read is left out."""
+class _FiguresCollector(Collector):
+    """The gauges of `ServerFigures`. A number that could not be read is left out."""
 
-    standing = Standing()
+    figures = ServerFigures()
 
     def collect(self) -> Iterator[Metric]:
-        now = self.standing
+        now = self.figures
         ready = GaugeMetricFamily("denizen_ready", "Whether a part can do its work, as /ready tells.", labels=["part"])
         for part in now.parts:
             ready.add_metric([part], part not in now.not_ready)

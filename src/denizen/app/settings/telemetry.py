@@ -1,4 +1,4 @@
-"""The section `telemetry`: what a server tells about its work to whoever watches it."""
+"""The section `telemetry`: metrics, traces and reports of faults."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FaultReportsSection(Section):
 
 
 class TelemetrySection(Section):
-    """What this server tells about its work. All of it is off unless it is written here."""
+    """Telemetry about the work of this server. All of it is off unless it is written here."""
 
     metrics: MetricsSection = default_section()
     otlp: OtlpSection = default_section()

@@ -212,18 +212,37 @@ class ToolExecutor:
         for what the tool does: the model is told, and goes on.
         """
         pause = self._approvals.pauses.find(scope.turn_id) if self._approvals else None
-        span = CallSpan(tool=call.tool)
-        with self._telemetry.measure(span):
-            async with nullcontext() if pause is None or scope.depth else pause.calling():
-                outcome = await self._decide_and_run(tool, call, scope, policy, floor)
-            verdict = outcome.verdict
-            span.tier, span.verdict, span.outcome = str(int(verdict.tier)), verdict.decision.value, outcome.state
-            span.took_s = outcome.duration_ms / 1000
-        return outcome
+        if pause is None or scope.depth:
+            return await self._decide_and_run(tool, call, scope, policy, floor)
+        async with pause.calling():
+            return await self._decide_and_run(tool, call, scope, policy, floor)
 
     async def _decide_and_run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
     ) -> CallOutcome:
+        span = CallSpan(tool=call.tool)
+        with self._telemetry.measure(span):
+            verdict, word, started = await self._decide(tool, call, scope, policy, floor)
+            if verdict.decision is Decision.APPROVE:
+                verdict = await self._begin(call, scope, verdict)
+            if verdict.decision is Decision.APPROVE:
+                inner = replace(scope, chain=(*scope.chain, call.tool))
+                result = await self._execute(tool, call, inner, policy)
+            else:
+                result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
+            took_ms = round((self._clock.monotonic_s() - started) * 1000)
+            outcome = CallOutcome(verdict, result, took_ms)
+            await self._end(call, scope, outcome)
+            span.tier, span.verdict, span.outcome = str(int(verdict.tier)), verdict.decision.value, outcome.state
+            span.took_s = took_ms / 1000
+        if call.origin is Origin.MODEL:
+            outcome = replace(outcome, result=replace(result, text=result.text + _times(took_ms, word)))
+        return outcome
+
+    async def _decide(
+        self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
+    ) -> tuple[Verdict, str, float]:
+        """Returns the verdict, a word about people's decision, and when the call began, the time of people left out."""
         started, word = self._clock.monotonic_s(), ""
         verdict = await self._policy_engine.decide(tool.spec, call, scope, policy, floor=floor)
         if verdict.decision is Decision.APPROVE and verdict.decided_by.startswith(OBSERVER) and self._approvals:
@@ -235,18 +254,7 @@ class ToolExecutor:
             since = self._clock.monotonic_s()
             verdict, word = await self._ask(tool, PendingCall(tool.spec, call, scope, verdict), policy, floor)
             started += self._clock.monotonic_s() - since
-        if verdict.decision is Decision.APPROVE:
-            verdict = await self._begin(call, scope, verdict)
-        if verdict.decision is Decision.APPROVE:
-            inner = replace(scope, chain=(*scope.chain, call.tool))
-            result = await self._execute(tool, call, inner, policy)
-        else:
-            result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
-        took_ms = round((self._clock.monotonic_s() - started) * 1000)
-        await self._end(call, scope, CallOutcome(verdict, result, took_ms))
-        if call.origin is Origin.MODEL:
-            result = replace(result, text=result.text + _times(took_ms, word))
-        return CallOutcome(verdict, result, took_ms)
+        return verdict, word, started
 
     async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
         """Records a call that could do harm before it runs; a call that cannot be recorded does not run."""
