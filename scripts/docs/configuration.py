@@ -75,6 +75,9 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
         "task_watcher": "An agent that looks at each changed task: see [projects and tasks](../how-to/keep-tasks.md).",
         "logging": "The log.",
+        "telemetry.metrics": "Metrics for Prometheus: see [run on a server](../how-to/run-on-a-server.md#watch-it).",
+        "telemetry.otlp": "Traces and metrics for a collector of OpenTelemetry, by the extra `otel`.",
+        "telemetry.faults": "Reports of faults of the program to a server like Sentry, by the extra `sentry`.",
     }
 )
 

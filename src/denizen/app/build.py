@@ -43,6 +43,7 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.telemetry import OpenTelemetry, measure_store, open_telemetry
 from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
@@ -246,6 +247,7 @@ class _Adapters:
     """The adapters that are shared by all generations: opened first, closed last."""
 
     store: Store
+    telemetry: OpenTelemetry
     durable: DbosExecution
     embedded_runtimes: EmbeddedRuntimePool
     embedders: EmbedderPool
@@ -265,9 +267,10 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
     make_home(home)
     settings = load_settings(home, environment, known_tools=BUILTIN, needs_models=options.needs_models)
     settings = replace(settings, simulation=options.simulation)
-    clock, runtime = SystemClock(), Runtime()
+    clock = SystemClock()
     async with AsyncExitStack() as stack:
         adapters = await _open_adapters(stack, settings, environment, clock, options)
+        runtime = Runtime(adapters.telemetry.telemetry)
         denizen = _build_denizen(home, settings, adapters, runtime, clock, options)
         async with adapters.store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
@@ -295,8 +298,11 @@ async def _open_adapters(
         await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
     fleet = await _join_fleet(stack, settings, options)
     runs_turns = fleet is None or fleet.role.runs_turns
+    # A command is over before anybody asks for its figures.
+    telemetry = stack.enter_context(open_telemetry(settings, clock)) if options.rescue else OpenTelemetry()
     store = await open_store(settings.store_url, clock=clock, max_connections=settings.config.store.max_connections)
     stack.push_async_callback(store.aclose)
+    store = measure_store(store, telemetry.telemetry)
     embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
@@ -305,6 +311,7 @@ async def _open_adapters(
     stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
+        telemetry=telemetry,
         durable=DbosExecution(
             DurableSettings(
                 database=_find_durable_database(settings),
@@ -419,6 +426,7 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
+        telemetry=adapters.telemetry,
     )
     return Denizen(
         home=home,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,6 +26,7 @@ from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
 from denizen.app.event_configuration import HomeEvents
 from denizen.app.health import diagnose
+from denizen.app.metrics import METRICS_PATH, serve_metrics
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.schedule_configuration import HomeSchedules
@@ -71,6 +73,9 @@ WATCHER_PAUSE_S = 5.0
 """How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
+
+
+_log = logging.getLogger("denizen.server")
 
 
 async def serve(
@@ -125,6 +130,8 @@ async def serve(
         await answering.wait()
         if denizen.role.has_accounts:
             await accounts.wait_until_tried()
+        silent = sum(not each.is_listening for each in accounts.list_states())
+        _log.info("Denizen is ready", extra={"url": url, "version": __version__, "silent_accounts": silent})
         on_ready(url)
         if (
             denizen.settings.channels.web.enabled
@@ -136,12 +143,18 @@ async def serve(
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
 
     with (
+        serve_metrics(denizen, accounts, readiness) as metrics_server,
         open_terminal_socket(denizen.home) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
     ):
         listeners = {server: listener}
         if terminal_listener is not None:
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
+        if metrics_server is not None:
+            section = denizen.settings.config.telemetry.metrics
+            listeners[metrics_server] = metrics_listener = listen(section.host, section.port)
+            address = f"http://{_show_host(section.host)}:{metrics_listener.getsockname()[1]}{METRICS_PATH}"
+            _log.info("metrics are served", extra={"url": address})
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             _start_watch(group, denizen, external.configuration)
@@ -258,6 +271,7 @@ async def _stop_on_signal(
             for server in servers:
                 server.should_exit, server.force_exit = True, is_stopping
             if not is_stopping:
+                _log.info("Denizen is stopping", extra={"grace_s": GRACE_S})
                 group.start_soon(_leave_turns, denizen)
 
 

@@ -71,6 +71,7 @@ from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
 from denizen.ports.durable import RunLane
+from denizen.ports.telemetry import TurnSpan
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
@@ -143,6 +144,11 @@ class TurnRunner:
         """The turns of this process that wait behind others of their queue."""
         return frozenset(self._queued)
 
+    @property
+    def running_count(self) -> int:
+        """How many turns this process has begun and not ended, those that wait among them."""
+        return len(self._running)
+
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
     async def submit(self, request: TurnRequest) -> Turn:
@@ -195,6 +201,15 @@ class TurnRunner:
         if opened.turn.status.is_final:
             await self._hooks.submit_after(opened.turn)  # an earlier process may have died before it did
             return {"status": opened.turn.status}
+        span = TurnSpan(turn_id=key, agent=opened.turn.agent)
+        with self._runtime.telemetry.measure(span):
+            closed = await self._run_opened(opened, began_s)
+            span.outcome = closed.status.value
+            span.failure = closed.result.failure.code if closed.result.failure else ""
+        return {"status": closed.status}
+
+    async def _run_opened(self, opened: OpenTurn, began_s: float) -> Turn:
+        key = opened.turn.id
         running = self._running[key] = _RunningTurn(anyio.CancelScope())
         with running.scope as scope:
             if key in self._stopped:
@@ -203,8 +218,7 @@ class TurnRunner:
             try:
                 async with self._next_in_queue(opened.turn) as slot, self._runtime.lease() as generation:
                     with self.approvals.pauses.open(key, slot) as pause:
-                        closed = await self._run_steps(opened, generation, pause)
-                        return {"status": closed.status}
+                        return await self._run_steps(opened, generation, pause)
             finally:
                 del self._running[key]
                 await self._services.free_turn(key)
@@ -213,7 +227,7 @@ class TurnRunner:
         stopped = TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped."))
         closed = await self._close(opened, stopped, running.steps)
         log_turn(closed, running.steps, round((self._services.clock.monotonic_s() - began_s) * 1000))
-        return {"status": closed.status}
+        return closed
 
     @asynccontextmanager
     async def _next_in_queue(self, turn: Turn) -> AsyncGenerator[QueueSlot]:

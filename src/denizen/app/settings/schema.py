@@ -45,6 +45,7 @@ from denizen.app.settings.knowledge import (
 from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.projects import TaskWatcherSection
 from denizen.app.settings.schedules import ScheduleName, ScheduleSection
+from denizen.app.settings.telemetry import TelemetrySection
 from denizen.app.settings.tools import (
     CommandName,
     CommandSection,
@@ -281,3 +282,4 @@ class Config(Section):
     memory: MemorySection = default_section()
     embeddings: EmbeddingsSection = default_section()
     logging: LoggingSection = default_section()
+    telemetry: TelemetrySection = default_section()

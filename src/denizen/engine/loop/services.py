@@ -93,7 +93,7 @@ def build_services(
         store=store,
         durable=durable,
         live=live,
-        gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log),
+        gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log, telemetry=runtime.telemetry),
         approvals=approvals,
         outbox=outbox,
         questions=QuestionInbox(runtime, store, clock, outbox.wake, channels=channels),
