@@ -336,7 +336,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V35",
         "1.8",
         "An agent of one's own (name, identity, instructions, allowed tools) can be created in an interview.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

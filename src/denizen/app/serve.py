@@ -274,6 +274,7 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    denizen.agents.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
     store, clock = denizen.services.store, denizen.services.clock
