@@ -104,6 +104,7 @@ async def test_an_agent_that_a_model_proposes_is_there_once_the_owner_agrees_to_
         assert home.config.read_text().startswith("# Ours.\n")
 
 
+@pytest.mark.proves("V-skill-agent-system")
 async def test_agents_are_listed_described_switched_and_deleted_through_tools(home: Home) -> None:
     async with open_server(home) as server:
         await server.use("create_agent", **BEA)

@@ -148,10 +148,7 @@ def test_an_agent_is_made_in_an_interview_that_refuses_a_bad_answer_at_its_own_s
         "quality",
         ("current_time", "*_note"),
     )
-    assert [text for _, text in agent.instructions.persona] == [
-        "You are an old sailor.",
-        "Never advise to sail alone.",
-    ]
+    assert [text for _, text in agent.instructions.persona] == ["You are an old sailor.", "Never advise to sail alone."]
     assert "bea" in denizen(home, capsys, "agents")[1]
 
 

@@ -179,6 +179,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "ending hand-overs", denizen.services.handovers.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
     asking = partial(denizen.services.questions.run, denizen.turns.submit)

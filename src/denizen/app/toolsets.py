@@ -38,6 +38,7 @@ from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.handover import HAND_OVER
 from denizen.domain.json import Json
 from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
@@ -329,7 +330,7 @@ def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
 def list_built_in_names() -> dict[str, str]:
     """Returns the names of all tools that are built in, on or off, with who has them."""
     names = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
-    reserved = dict.fromkeys((FIND_TOOLS, *DELEGATION_TOOLS, *AGENT_TOOLS), "Denizen itself")
+    reserved = dict.fromkeys((FIND_TOOLS, *DELEGATION_TOOLS, HAND_OVER, *AGENT_TOOLS), "Denizen itself")
     return {**names, **reserved, READ_SKILL: "the Markdown skills"}
 
 

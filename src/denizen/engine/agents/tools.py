@@ -51,8 +51,9 @@ SPECS = (
     _spec(DESCRIBE_AGENT, "Tells an agent's purpose, model and tools.", {"name": _NAME}, tier=Tier.HARMLESS),
     _spec(
         CREATE_AGENT,
-        "Makes an agent. Owners see what is written and agree.\nFirst ask the user, one after another, for its name, what it is for, its character, what it "
-        "has to do, its tools and its model.",
+        "Makes an agent. Owners see what is written and agree.\n"
+        "First ask the user, one after another, for its name, what it is for, its character, what it has to do, its "
+        "tools and its model.",
         {
             "name": {**_NAME, "description": "small letters, digits, - or _"},
             "description": _text("what it is for, in one sentence", MAX_DESCRIPTION_CHARS, least=1),
