@@ -54,6 +54,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
 from denizen.engine.chats.chats import Chats
@@ -186,6 +187,11 @@ class Denizen:
     def delegations(self) -> Delegations:
         """The tasks that agents gave to others."""
         return self.generation_deps.open_delegations()
+
+    @property
+    def agents(self) -> AgentCatalog:
+        """The agents of the configuration."""
+        return self.generation_deps.agents
 
     @property
     def statistics(self) -> UsageStatistics:
@@ -427,6 +433,7 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
         telemetry=adapters.telemetry,
+        agents=AgentCatalog(runtime),
     )
     return Denizen(
         home=home,
