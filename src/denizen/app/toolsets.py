@@ -47,6 +47,7 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
@@ -107,6 +108,7 @@ class SkillDeps:
     sandbox: Sandbox
     browser: PageBrowser
     mailbox: Mailbox
+    open_calendars: OpenCalendars
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -168,6 +170,7 @@ def build_skill_services(
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
         mailbox=deps.mailbox,
+        open_calendars=deps.open_calendars,
         google=open_google_account(settings, deps.clock),
         ask_model=deps.ask_model,
         owner=OwnerServices(

@@ -110,6 +110,12 @@ def to_instant(moment: Moment, zone: tzinfo) -> datetime:
     return moment if isinstance(moment, datetime) else datetime.combine(moment, time(), zone)
 
 
+def has_words(event: CalendarEvent, words: str) -> bool:
+    """Returns whether the event has all the words in its title, place, text or guests, in any case."""
+    text = "\n".join((event.title, event.place, event.text, *event.guests)).casefold()
+    return all(word in text for word in words.casefold().split())
+
+
 def describe_span(start: Moment, end: Moment, zone: tzinfo) -> str:
     """Returns when an event is, in `zone`."""
     if isinstance(start, datetime):

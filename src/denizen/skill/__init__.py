@@ -56,7 +56,7 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
-from denizen.ports.calendar import CalendarAccount
+from denizen.ports.calendar import CalDavLogin, CalendarAccount
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.google import DriveFile, GoogleAccount
@@ -125,6 +125,7 @@ __all__ = [
     "BrowserRules",
     "BrowserView",
     "CacheUsage",
+    "CalDavLogin",
     "CalendarAccount",
     "CalendarEvent",
     "ConversationHistory",

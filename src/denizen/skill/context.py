@@ -19,6 +19,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.google import GoogleAccount
@@ -256,6 +257,7 @@ class SkillServices:
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
     mailbox: Mailbox | None = None
+    open_calendars: OpenCalendars | None = None
     google: GoogleAccount | None = None
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
@@ -383,6 +385,11 @@ class ToolContext:
     def mailbox(self) -> Mailbox | None:
         """Mail by IMAP and SMTP; for built-in skills only."""
         return self._services.mailbox
+
+    @property
+    def open_calendars(self) -> OpenCalendars | None:
+        """Calendars by CalDAV; for built-in skills only."""
+        return self._services.open_calendars
 
     @property
     def google(self) -> GoogleAccount | None:
