@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,7 @@ class Tools:
     async def call(self, tool: str, *, key: str = "", **args: Json) -> ToolResult:
         clock = ManualClock(datetime(2026, 10, 23, 8, tzinfo=UTC))
         services = replace(
-            ServicesFixture(self.root, clock=clock).services(),
-            open_calendars=lambda login: HttpCalDavCalendars(login, clock),
+            ServicesFixture(self.root, clock=clock).services(), open_calendars=partial(HttpCalDavCalendars, clock=clock)
         )
         options: dict[str, Json] = {"url": self.server.url, "user": USER, "password": PASSWORD}
         toolset = SkillToolset(load_builtin("calendar"), services, {**options, "timezone": "Europe/Rome"})
@@ -89,7 +89,7 @@ async def test_one_time_of_a_recurring_event_is_deleted_by_its_id(tools: Tools) 
         {"title": "x", "start": "2026-10-25T10:00", "calendar": "none"},
     ],
 )
-async def test_what_cannot_be_made_is_refused_in_own_words(tools: Tools, args: dict[str, Json]) -> None:
+async def test_what_cannot_be_made_is_refused_in_own_words(tools: Tools, args: dict[str, str]) -> None:
     result = await tools.call("create_calendar_event", **args)
     assert result.is_error and result.is_own
     assert (await tools.call("list_calendar_events")).text.startswith("There is no such event")
@@ -98,7 +98,7 @@ async def test_what_cannot_be_made_is_refused_in_own_words(tools: Tools, args: d
 async def test_missing_settings_are_named_and_a_wrong_zone_is_refused(tmp_path: Path) -> None:
     skill = load_builtin("calendar")
     services = replace(
-        ServicesFixture(tmp_path).services(), open_calendars=lambda login: HttpCalDavCalendars(login, ManualClock())
+        ServicesFixture(tmp_path).services(), open_calendars=partial(HttpCalDavCalendars, clock=ManualClock())
     )
     result = await run(SkillToolset(skill, services, {"url": "http://127.0.0.1:1"}), "list_calendars", {})
     assert result.is_error and "tools.calendar.user, password" in result.text
