@@ -18,6 +18,8 @@ from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, lis
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
 from denizen.domain.event_listener import (
+    EVENT_ID,
+    EVENT_TYPE,
     ActionKind,
     EventDelivery,
     EventDeliveryStatus,
@@ -212,7 +214,7 @@ class EventBus:
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=action.new_session),
-                options=RequestOptions(variables={"event_type": event.type, "event_id": event.key}),
+                options=RequestOptions(variables={EVENT_TYPE: event.type, EVENT_ID: event.key}),
             )
         )
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
