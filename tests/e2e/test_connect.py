@@ -14,7 +14,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult
 from tests.google_server import ADDRESS, CLIENT_ID, CLIENT_SECRET, SCOPE, GoogleServer, open_google_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 
 @pytest.fixture

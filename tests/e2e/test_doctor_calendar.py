@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.caldav_server import PASSWORD, USER, open_caldav_server
 from tests.e2e.home import Home
+
+pytestmark = pytest.mark.e2e
 
 
 def test_the_calendars_of_the_account_are_counted_and_a_wrong_password_is_explained(tmp_path: Path) -> None:
