@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from denizen.adapters.caldav import HttpCalDavCalendars
+from denizen.adapters.caldav.client import is_same_domain
 from denizen.domain.calendar import EventDraft, EventQuery
 from denizen.domain.errors import NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.ports.calendar import CalDavLogin
@@ -138,3 +139,20 @@ async def test_the_password_does_not_follow_the_server_elsewhere(login: CalDavLo
 
     with serve({"/": lead_away}) as local, pytest.raises(NotAllowed, match="leads to another"):
         await HttpCalDavCalendars(replace(login, url=local.url("/")), ManualClock()).list_calendars()
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "is_same"),
+    [
+        ("caldav.icloud.com", "p12-caldav.icloud.com", True),
+        ("cloud.example.org", "cloud.example.org", True),
+        ("example.org", "dav.example.org", True),
+        ("example.org", "evil.org", False),
+        ("cloud.example.org", "example.org", False),
+        ("cloud.example.org", "evilexample.org", False),
+        ("10.0.0.1", "10.1.0.1", False),
+        ("", "evil.org", False),
+    ],
+)
+def test_the_password_goes_to_hosts_of_the_same_domain_alone(mine: str, other: str, is_same: bool) -> None:
+    assert is_same_domain(mine, other) is is_same

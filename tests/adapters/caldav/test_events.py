@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from denizen.adapters.caldav.events import EventResource, build_event
 from denizen.domain.calendar import EventDraft
@@ -140,8 +143,45 @@ def test_a_new_event_has_its_zone_its_guests_and_its_organizer() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "BEGIN:VCALENDAR\nEND:VCALENDAR\n", make_event("a", "SUMMARY:x"), make_event("a", "DTSTART:yesterday")],
+    [
+        "",
+        "x",
+        "BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+        make_event("a", "SUMMARY:x"),
+        make_event("a", "DTSTART:yesterday"),
+        make_event("a", "DTSTART;TZID=Europe:20261101T120000"),
+    ],
 )
 def test_what_is_no_event_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         EventResource(text, ROME).expand(SINCE, UNTIL)
+
+
+LINES = (
+    "SUMMARY:Tea",
+    "DTSTART;TZID=Europe/Rome:20261013T180000",
+    "DTSTART;VALUE=DATE:20261013",
+    "DTEND:20261013T170000Z",
+    "DURATION:-PT5H",
+    "RRULE:FREQ=MONTHLY;BYMONTHDAY=31;COUNT=5",
+    "RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+    "RDATE;VALUE=PERIOD:20261101T090000Z/PT1H",
+    "EXDATE;VALUE=DATE:20261013",
+    "RECURRENCE-ID:20261027T170000Z",
+    "SEQUENCE:x",
+    "STATUS:CANCELLED",
+    "--",
+)
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=8), st.integers(0, 400), st.text(alphabet=":;=,TZ09-\n", max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_whatever_a_server_sends_is_read_or_refused(lines: list[str], at: int, more: str) -> None:
+    text = make_event("a", *lines)
+    with suppress(InvalidInput):
+        resource = EventResource(text[:at] + more + text[at:], ROME)
+        for each in resource.expand(SINCE, UNTIL)[:1]:
+            assert each.to_event("a.ics").heading
+            resource.change(each.key, EventDraft(title="Coffee"), now=NOW)
+            resource.remove(each.key, now=NOW)
+            resource.to_text()

@@ -128,15 +128,21 @@ class DavClient:
         mine, other = urlsplit(self._login.url), urlsplit(url)
         if (mine.scheme, mine.netloc) == (other.scheme, other.netloc):
             return
-        is_upgrade = other.scheme == "https" and mine.hostname == other.hostname
-        domains = {".".join((each.hostname or "").split(".")[-2:]) for each in (mine, other)}
-        if not is_upgrade and (other.scheme != "https" or len(domains) > 1 or mine.scheme != "https"):
-            raise NotAllowed(
-                "The calendar server leads to another one.",
-                code="calendar_host",
-                why=f"It leads to {other.scheme}://{other.hostname}.",
-                fix="Write that server as tools.calendar.url if the password may go there.",
-            )
+        if other.scheme == "https" and is_same_domain(mine.hostname or "", other.hostname or ""):
+            return
+        raise NotAllowed(
+            "The calendar server leads to another one.",
+            code="calendar_host",
+            why=f"It leads to {other.scheme}://{other.hostname}.",
+            fix="Write that server as tools.calendar.url if the password may go there.",
+        )
+
+
+def is_same_domain(mine: str, other: str) -> bool:
+    """Returns whether `other` is the host, or one beside or below it: as caldav.example.org and p1.example.org."""
+    first, _, rest = mine.partition(".")
+    parent = rest if "." in rest and not mine.replace(".", "").isdecimal() else mine
+    return bool(first) and (other == mine or other.endswith(f".{parent}"))
 
 
 def explain_error(doing: str, status: int) -> Exception:

@@ -7,7 +7,8 @@ from it, which names by RECURRENCE-ID the time that it replaces. Rules are expan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import Any, TypeAlias, cast
@@ -44,7 +45,7 @@ class Occurrence:
         """Returns it as people see it; its id is that of the resource with the key."""
         return CalendarEvent(
             id=f"{resource}#{self.key}" if self.key else resource,
-            title=_text(self.component, "SUMMARY") or "(no title)",
+            title=_text(self.component, "SUMMARY"),
             start=self.start,
             end=self.end,
             place=_text(self.component, "LOCATION"),
@@ -63,17 +64,15 @@ class EventResource:
     def __init__(self, data: str, zone: tzinfo) -> None:
         from icalendar import Calendar
 
-        try:
+        with _faults():
             self._calendar: Component = Calendar.from_ical(data)
             self._main, self._changed = self._sort(self._calendar, zone)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput(
-                "This event cannot be read.", code="calendar_event", why=f"{type(error).__name__}: {error}"[:200]
-            ) from error
         self._zone = zone
 
     @staticmethod
     def _sort(calendar: Component, zone: tzinfo) -> tuple[Component | None, dict[str, Component]]:
+        if calendar.name != "VCALENDAR":
+            raise ValueError("it is no calendar")
         main: Component | None = None
         changed: dict[str, Component] = {}
         for each in calendar.walk("VEVENT"):
@@ -87,13 +86,12 @@ class EventResource:
 
     def expand(self, since: datetime, until: datetime) -> list[Occurrence]:
         """Returns the times that overlap the span, without cancelled ones. Raises InvalidInput."""
-        try:
-            found = list(self._expand(since, until))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise InvalidInput(
-                "This event cannot be read.", code="calendar_event", why=f"{type(error).__name__}: {error}"[:200]
-            ) from error
-        return [each for each in found if _overlaps(each, since, until, self._zone) and not _is_cancelled(each)]
+        with _faults():
+            return [
+                each
+                for each in self._expand(since, until)
+                if _overlaps(each, since, until, self._zone) and not _is_cancelled(each)
+            ]
 
     def _expand(self, since: datetime, until: datetime) -> Iterator[Occurrence]:
         yield from (self._describe(component, key) for key, component in self._changed.items())
@@ -116,10 +114,11 @@ class EventResource:
         """Returns the time of that key, of a recurring event without a key its first one. Raises NotFound, and
         InvalidInput.
         """
-        if not key and self._main is not None:
-            return self._describe(self._main, "")
-        if key in self._changed:
-            return self._describe(self._changed[key], key)
+        with _faults():
+            if not key and self._main is not None:
+                return self._describe(self._main, "")
+            if key in self._changed:
+                return self._describe(self._changed[key], key)
         at = to_instant(_read_key(key), self._zone)
         for each in self.expand(at - _ONE_DAY, at + _ONE_DAY):
             if each.key == key:
@@ -129,13 +128,14 @@ class EventResource:
     def change(self, key: str, change: EventDraft, *, now: datetime) -> Occurrence:
         """Changes the time of that key, or the event, and returns it. Raises as `find`."""
         found = self.find(key)
-        component = found.component
-        if key and key not in self._changed:
-            component = self._add_changed(found)
-        write_fields(component, change)
-        _mark_changed(component, now)
-        self._calendar.add_missing_timezones(*_years(component["DTSTART"].dt))
-        return self._describe(component, key)
+        with _faults():
+            component = found.component
+            if key and key not in self._changed:
+                component = self._add_changed(found)
+            write_fields(component, change)
+            _mark_changed(component, now)
+            self._calendar.add_missing_timezones(*_years(component["DTSTART"].dt))
+            return self._describe(component, key)
 
     def remove(self, key: str, *, now: datetime) -> bool:
         """Takes out the time of that key. False where nothing is left then, or without a key: the resource is to be
@@ -148,13 +148,15 @@ class EventResource:
             self._calendar.subcomponents.remove(self._changed.pop(key))
         if self._main is None:
             return bool(self._changed)
-        self._main.add("EXDATE", self._original_start(key, found))
-        _mark_changed(self._main, now)
+        with _faults():
+            self._main.add("EXDATE", self._original_start(key, found))
+            _mark_changed(self._main, now)
         return True
 
     def to_text(self) -> str:
-        """Returns the resource as servers take it."""
-        return self._calendar.to_ical().decode()
+        """Returns the resource as servers take it. Raises InvalidInput."""
+        with _faults():
+            return self._calendar.to_ical().decode()
 
     def _describe(self, component: Component, key: str) -> Occurrence:
         start = _read_start(component, self._zone)
@@ -183,6 +185,17 @@ class EventResource:
         if main.tzinfo is None:
             return start.astimezone(self._zone).replace(tzinfo=None)
         return start.astimezone(main.tzinfo)
+
+
+@contextmanager
+def _faults() -> Generator[None]:
+    """Raises InvalidInput for what the library cannot read. An OSError is that of a zone with the name of a folder."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError) as error:
+        raise InvalidInput(
+            "This event cannot be read.", code="calendar_event", why=f"{type(error).__name__}: {error}"[:200]
+        ) from error
 
 
 def build_event(uid: str, event: EventDraft, *, organizer: str, now: datetime) -> str:
