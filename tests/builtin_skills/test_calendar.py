@@ -14,7 +14,7 @@ from denizen.adapters.caldav import HttpCalDavCalendars
 from denizen.builtin_skills import load_builtin
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolResult
-from denizen.skill import InvalidInput, SkillToolset
+from denizen.skill import AccountServices, InvalidInput, SkillToolset
 from tests.caldav_server import PASSWORD, USER, CalDavServer, make_event, open_caldav_server
 from tests.clock import ManualClock
 from tests.skill_fixture import ServicesFixture, run, scope
@@ -30,7 +30,8 @@ class Tools:
     async def call(self, tool: str, *, key: str = "", **args: Json) -> ToolResult:
         clock = ManualClock(datetime(2026, 10, 23, 8, tzinfo=UTC))
         services = replace(
-            ServicesFixture(self.root, clock=clock).services(), open_calendars=partial(HttpCalDavCalendars, clock=clock)
+            ServicesFixture(self.root, clock=clock).services(),
+            accounts=AccountServices(open_calendars=partial(HttpCalDavCalendars, clock=clock)),
         )
         options: dict[str, Json] = {"url": self.server.url, "user": USER, "password": PASSWORD}
         toolset = SkillToolset(load_builtin("calendar"), services, {**options, "timezone": "Europe/Rome"})
@@ -98,7 +99,8 @@ async def test_what_cannot_be_made_is_refused_in_own_words(tools: Tools, args: d
 async def test_missing_settings_are_named_and_a_wrong_zone_is_refused(tmp_path: Path) -> None:
     skill = load_builtin("calendar")
     services = replace(
-        ServicesFixture(tmp_path).services(), open_calendars=partial(HttpCalDavCalendars, clock=ManualClock())
+        ServicesFixture(tmp_path).services(),
+        accounts=AccountServices(open_calendars=partial(HttpCalDavCalendars, clock=ManualClock())),
     )
     result = await run(SkillToolset(skill, services, {"url": "http://127.0.0.1:1"}), "list_calendars", {})
     assert result.is_error and "tools.calendar.user, password" in result.text

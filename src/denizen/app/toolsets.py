@@ -53,6 +53,7 @@ from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
 from denizen.skill.context import (
+    AccountServices,
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
@@ -169,9 +170,9 @@ def build_skill_services(
         send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
-        mailbox=deps.mailbox,
-        open_calendars=deps.open_calendars,
-        google=open_google_account(settings, deps.clock),
+        accounts=AccountServices(
+            mailbox=deps.mailbox, open_calendars=deps.open_calendars, google=open_google_account(settings, deps.clock)
+        ),
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

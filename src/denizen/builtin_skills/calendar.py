@@ -32,9 +32,9 @@ skill = Skill("calendar", description="Calendars of a CalDAV server.", settings=
 
 
 def _open(context: ToolContext) -> CalendarAccount:
-    if context.open_calendars is None:
+    if context.accounts.open_calendars is None:
         raise ToolError("There are no calendars here.", is_own=True)
-    return context.open_calendars(context.settings(CalendarSettings).login)
+    return context.accounts.open_calendars(context.settings(CalendarSettings).login)
 
 
 CalendarTools(_open).add_to(skill, calendar="calendar", event="calendar_event")

@@ -64,6 +64,7 @@ from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
+    AccountServices,
     ConversationHistory,
     HistoryMessage,
     OwnerServices,
@@ -113,6 +114,7 @@ from denizen.skill.toolset import SkillToolset
 __all__ = [
     "MAX_EVENTS",
     "MAX_GUESTS",
+    "AccountServices",
     "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",

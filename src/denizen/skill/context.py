@@ -241,6 +241,15 @@ class OwnerServices:
 
 
 @record(kw_only=True)
+class AccountServices:
+    """The services of built-in skills for accounts elsewhere: mail, calendars by CalDAV, and Google."""
+
+    mailbox: Mailbox | None = None
+    open_calendars: OpenCalendars | None = None
+    google: GoogleAccount | None = None
+
+
+@record(kw_only=True)
 class SkillServices:
     """The services that contexts are made of, given once for a skill."""
 
@@ -256,9 +265,7 @@ class SkillServices:
     send_request: SendRequest | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
-    mailbox: Mailbox | None = None
-    open_calendars: OpenCalendars | None = None
-    google: GoogleAccount | None = None
+    accounts: AccountServices = AccountServices()
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -382,19 +389,9 @@ class ToolContext:
         return self._services.browser
 
     @property
-    def mailbox(self) -> Mailbox | None:
-        """Mail by IMAP and SMTP; for built-in skills only."""
-        return self._services.mailbox
-
-    @property
-    def open_calendars(self) -> OpenCalendars | None:
-        """Calendars by CalDAV; for built-in skills only."""
-        return self._services.open_calendars
-
-    @property
-    def google(self) -> GoogleAccount | None:
-        """The Google account of the configuration; for built-in skills only."""
-        return self._services.google
+    def accounts(self) -> AccountServices:
+        """Mail, calendars and the like; for built-in skills only."""
+        return self._services.accounts
 
     @property
     def call_tool(self) -> CallTool:
