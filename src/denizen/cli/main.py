@@ -46,6 +46,7 @@ COMMANDS: dict[str, str] = {
     "projects": "List, add and change projects and their documents.",
     "events": "List what happened; emit an event; replay what failed.",
     "listeners": "List what is done about events.",
+    "fleet": "Show the processes that share the work on one Postgres.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",
     "usage": "Show what was spent, by agent, model, user, channel, Discord server, source or day.",
     "prompt": "Show what would be sent to the model for a question.",
