@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.adapters.browser import ChromiumBrowser
+from denizen.adapters.caldav import HttpCalDavCalendars
 from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
@@ -418,6 +419,7 @@ def _build_denizen(
         sandbox=adapters.sandbox,
         browser=adapters.browser,
         mailbox=ImapMailbox(clock),
+        open_calendars=partial(HttpCalDavCalendars, clock=clock),
     )
     turns = TurnRunner(runtime, services)
     events = build_event_system(runtime, services, turns, channels, mirror)

@@ -52,11 +52,13 @@ from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
 from denizen.skill.context import (
+    AccountServices,
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
@@ -113,6 +115,7 @@ class SkillDeps:
     sandbox: Sandbox
     browser: PageBrowser
     mailbox: Mailbox
+    open_calendars: OpenCalendars
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -174,8 +177,9 @@ def build_skill_services(
         send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
-        mailbox=deps.mailbox,
-        google=open_google_account(settings, deps.clock),
+        accounts=AccountServices(
+            mailbox=deps.mailbox, open_calendars=deps.open_calendars, google=open_google_account(settings, deps.clock)
+        ),
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

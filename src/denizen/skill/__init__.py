@@ -56,7 +56,7 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
-from denizen.ports.calendar import CalendarAccount
+from denizen.ports.calendar import CalDavLogin, CalendarAccount
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.google import DriveFile, GoogleAccount
@@ -64,6 +64,7 @@ from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
+    AccountServices,
     ConversationHistory,
     HistoryMessage,
     OwnerServices,
@@ -116,6 +117,7 @@ from denizen.skill.toolset import SkillToolset
 __all__ = [
     "MAX_EVENTS",
     "MAX_GUESTS",
+    "AccountServices",
     "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",
@@ -128,6 +130,7 @@ __all__ = [
     "BrowserRules",
     "BrowserView",
     "CacheUsage",
+    "CalDavLogin",
     "CalendarAccount",
     "CalendarEvent",
     "ConversationHistory",
