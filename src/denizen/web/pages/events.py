@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from denizen.domain.event_listener import EventDelivery, EventListener
 from denizen.domain.record import record
 from denizen.engine.event_bus.log import EventEntry, EventLog
 from denizen.web.api.events import BEFORE, TYPE, WORDS, read_search
+from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.problems import describe_problem, fill_in
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
@@ -35,12 +37,15 @@ class EventRow:
 
 @record(kw_only=True)
 class EventsPage:
-    """The context of `admin/events.html`. `here` is the address of this page, `older` that of the next, or empty."""
+    """The context of `admin/events.html`. `here` is the address of this page, `older` that of the next, or empty.
+    `names` are those of persons, by the key of the principal, and of rooms, by id.
+    """
 
     frame: Frame
     rows: Sequence[EventRow]
     failed: Sequence[EventDelivery]
     listeners: Sequence[EventListener]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     type: str
     words: str
     here: str
@@ -76,6 +81,7 @@ class EventPages:
         found = await self._log.search(read_search(request, limit=SHOWN + 1))
         shown, kind, words = found[:SHOWN], TYPE.read_text(request), WORDS.read_text(request)
         asked = {"type": kind, "words": words}
+        listeners = self._log.list_listeners()
         problem = fill_in(describe_problem(error)) if error is not None else None
         here = urlencode(asked | {"before": BEFORE.read_text(request)})
         older = urlencode(asked | {"before": shown[-1].position if shown else 0})
@@ -86,7 +92,8 @@ class EventPages:
                 for each in shown
             ],
             failed=await self._log.list_failed(),
-            listeners=self._log.list_listeners(),
+            listeners=listeners,
+            names=await self._load_names(request, shown, listeners),
             type=kind,
             words=words,
             here=f"{PATH}?{here}",
@@ -94,3 +101,11 @@ class EventPages:
             problem=problem,
         )
         return render("admin/events.html", page, status=problem.status if problem else 200)
+
+    async def _load_names(
+        self, request: Request, shown: Sequence[EventEntry], listeners: Sequence[EventListener]
+    ) -> Mapping[str, str]:
+        names, actions = self._deps.engine.queries.names, [each.action for each in listeners]
+        rooms = [(each.platform, each.channel) for each in actions if each.channel]
+        people = await names.load_people({each.event.actor for each in shown})
+        return {**people, **await names.load_rooms(get_principal(request), rooms)}
