@@ -81,7 +81,9 @@ class EventPages:
         found = await self._log.search(read_search(request, limit=SHOWN + 1))
         shown, kind, words = found[:SHOWN], TYPE.read_text(request), WORDS.read_text(request)
         asked = {"type": kind, "words": words}
-        listeners = self._log.list_listeners()
+        listeners, names = self._log.list_listeners(), self._deps.engine.queries.names
+        people = await names.load_people({each.event.actor for each in shown})
+        rooms = [(each.action.platform, each.action.channel) for each in listeners if each.action.channel]
         problem = fill_in(describe_problem(error)) if error is not None else None
         here = urlencode(asked | {"before": BEFORE.read_text(request)})
         older = urlencode(asked | {"before": shown[-1].position if shown else 0})
@@ -93,7 +95,7 @@ class EventPages:
             ],
             failed=await self._log.list_failed(),
             listeners=listeners,
-            names=await self._load_names(request, shown, listeners),
+            names={**people, **await names.load_rooms(get_principal(request), rooms)},
             type=kind,
             words=words,
             here=f"{PATH}?{here}",
@@ -101,11 +103,3 @@ class EventPages:
             problem=problem,
         )
         return render("admin/events.html", page, status=problem.status if problem else 200)
-
-    async def _load_names(
-        self, request: Request, shown: Sequence[EventEntry], listeners: Sequence[EventListener]
-    ) -> Mapping[str, str]:
-        names, actions = self._deps.engine.queries.names, [each.action for each in listeners]
-        rooms = [(each.platform, each.channel) for each in actions if each.channel]
-        people = await names.load_people({each.event.actor for each in shown})
-        return {**people, **await names.load_rooms(get_principal(request), rooms)}
