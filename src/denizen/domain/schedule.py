@@ -78,7 +78,7 @@ class ScheduleConduct:
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
     the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
-    which binds its owner.
+    which binds its owner. One that belongs to a `workflow` runs that, from its node `trigger`.
     """
 
     name: str
@@ -92,6 +92,8 @@ class Schedule:
     owner: str = ""
     life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
+    workflow: str = ""
+    trigger: str = ""
 
     @property
     def id(self) -> str:

@@ -125,7 +125,9 @@ def node_run_id(run: TurnId, path: str) -> str:
 
 @record(kw_only=True)
 class WorkflowRunListing:
-    """A run with what became of it; `family` is that of the error where it failed. `nodes` are those that ran, in their order; empty where they were not asked for."""
+    """A run with what became of it; `family` is that of the error where it failed. `nodes` are those that ran, in their
+    order; empty where they were not asked for.
+    """
 
     run: WorkflowRun
     status: TurnStatus

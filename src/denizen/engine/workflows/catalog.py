@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place, own_place
@@ -64,11 +65,11 @@ def plan_run(workflow: Workflow, start: WorkflowStart, order: RunOrder) -> TurnR
 
 
 async def submit_run(
-    services: EngineServices, submit: SubmitTurn, workflow: Workflow, start: WorkflowStart, order: RunOrder
+    store: Store, submit: SubmitTurn, workflow: Workflow, start: WorkflowStart, order: RunOrder, *, now: datetime
 ) -> Turn:
     """Keeps the definition and opens the turn of the run. Raises as `TurnRunner.submit`."""
-    async with services.store.work() as work:
-        await keep_version(work, workflow, services.clock.now())
+    async with store.work() as work:
+        await keep_version(work, workflow, now)
     return await submit(plan_run(workflow, start, order))
 
 
@@ -105,7 +106,7 @@ class Workflows:
             raise Conflict(f"The workflow '{name}' is off.", code="workflow_off", fix="Switch it on first.")
         node = _find_trigger(workflow, trigger)
         start = WorkflowStart(name=name, digest=workflow.digest, trigger=node.id, scope=plan_scope(node, given))
-        return await submit_run(self._services, self._submit, self._with_agent(workflow), start, order)
+        return await self._start(workflow, start, order)
 
     async def rerun(self, key: TurnId, order: RunOrder, *, from_node: str = "") -> Turn:
         """Runs a run once more, with what it was given and the definition that it had. With a node, only that one and
@@ -134,7 +135,7 @@ class Workflows:
         )
         agent = current.agent if current else run.agent
         home = Workflow(name=run.workflow, description="", agent=agent, nodes={}, digest=run.digest, tree=version.tree)
-        return await submit_run(self._services, self._submit, self._with_agent(home), start, order)
+        return await self._start(home, start, order)
 
     def _check_node(self, tree: Mapping[str, Json], node: str) -> None:
         nodes = tree.get("nodes")
@@ -144,8 +145,9 @@ class Workflows:
                 f"The run has no node '{node[:64]}'.", code="workflow_node", fix=f"Its nodes are: {known}."
             )
 
-    def _with_agent(self, workflow: Workflow) -> Workflow:
-        return replace(workflow, agent=self._runtime.current.agent(workflow.agent).name)
+    async def _start(self, workflow: Workflow, start: WorkflowStart, order: RunOrder) -> Turn:
+        own = replace(workflow, agent=self._runtime.current.agent(workflow.agent).name)
+        return await submit_run(self._store, self._submit, own, start, order, now=self._services.clock.now())
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
