@@ -17,8 +17,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
-from denizen.domain.workflow_nodes import CASE, ELSE, THEN, list_settings
-from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, show
+from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
+from denizen.domain.workflow_values import check_tests, fill, fill_post, read_clock, read_days, show
 
 MAX_ITEMS = 10_000
 
@@ -46,8 +46,15 @@ class NodeInput:
 
 def fill_settings(node: WorkflowNode, scope: Mapping[str, Json]) -> JsonObject:
     """Returns the settings of a node with their places filled, but for those that are filled for each item."""
-    kinds = list_settings(node.kind)
-    return {name: value if kinds[name].is_per_item else fill(value, scope) for name, value in node.settings.items()}
+    kinds, filled = list_settings(node.kind), dict[str, Json]()
+    for name, value in node.settings.items():
+        if kinds[name].is_per_item:
+            filled[name] = value
+        elif kinds[name].kind is SettingKind.POST:
+            filled[name] = fill_post(show(value), scope)
+        else:
+            filled[name] = fill(value, scope)
+    return filled
 
 
 def needs_time(node: WorkflowNode) -> bool:

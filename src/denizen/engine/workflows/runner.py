@@ -304,7 +304,7 @@ class _Run:
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         match works[0].node.kind.effect:
             case NodeEffect.ACTS:
-                return await self._call_tools(works, attempt)
+                return await self._call_tools(level, works, attempt)
             case NodeEffect.PEOPLE | NodeEffect.WAITS:
                 return await self._wait_for(works, attempt)
             case _:
@@ -312,14 +312,14 @@ class _Run:
 
     # --- tools, people and times -------------------------------------------------------------------------------------
 
-    async def _call_tools(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+    async def _call_tools(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         """Runs the tools of several nodes side by side, through the gate."""
         generation, agent = self._context.generation, self._context.agent
         toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
         outcomes: dict[str, _Outcome] = {}
         calls: list[ToolCallPart] = []
         for each in works:
-            planned = plan_call(each.node, each.inputs)
+            planned = plan_call(each.node, each.inputs, level.scope)
             if toolbox.find(planned.tool) is None:
                 outcomes[each.path] = NotFound(
                     f"{agent.name} has no tool '{planned.tool}'.",
