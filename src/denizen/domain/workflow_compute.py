@@ -1,4 +1,4 @@
-"""What the nodes do that only compute: conditions about values, transforms, and steering without waiting. Pure.
+"""The nodes that only compute: conditions about values, transforms, and steering without waiting. Pure.
 
 Regular expressions are not among them: an expression that takes too long has to be interrupted, which the engine does.
 """
@@ -33,7 +33,7 @@ class NodeResult:
 
 @record(kw_only=True)
 class NodeInput:
-    """What a node computes with. `settings` are filled, but for those that are filled for each item. `roles` are those
+    """The values that a node computes with. `settings` are filled, but for those that are filled for each item. `roles` are those
     of the one for whom the run is, `zone` is the time zone where a node names none.
     """
 

@@ -29,7 +29,6 @@ from denizen.ports.toolset import CallScope
 
 SOURCE = "workflow"
 POST, POST_TO, EMIT = "workflow_post", "workflow_post_to", "workflow_emit"
-PLATFORM = "discord"
 EVENT_SOURCE = "/workflows"
 
 PublishEvent = Callable[[CloudEvent], Awaitable[bool]]
@@ -55,8 +54,8 @@ def plan_call(node: WorkflowNode, given: Mapping[str, Json], scope: Mapping[str,
         case "send_message":
             is_fixed = not any(list_all_places(node.settings["channel"]))
             pings: list[Json] = list(list_mentioned(show(node.settings["text"]), scope))
-            args = {"channel": texts["channel"], "text": texts["text"], "pings": pings}
-            return NodeCall(POST if is_fixed else POST_TO, args)
+            posted: JsonObject = {"channel": texts["channel"], "text": texts["text"], "pings": pings}
+            return NodeCall(POST if is_fixed else POST_TO, posted)
         case "direct_message":
             return NodeCall("send_direct_message", {"member": texts["member"], "text": texts["text"]})
         case "add_role" | "remove_role":
@@ -116,7 +115,10 @@ _SPECS = (
 class WorkflowTools:
     """The toolset of workflows. No agent has it, so that no model can call it."""
 
-    def __init__(self, targets: AnswerTargets, outbox: DeliveryOutbox, clock: Clock, publish: PublishEvent) -> None:
+    def __init__(
+        self, targets: AnswerTargets, outbox: DeliveryOutbox, clock: Clock, publish: PublishEvent, *, platform: str
+    ) -> None:
+        self._platform = platform
         self._targets = targets
         self._outbox = outbox
         self._clock = clock
@@ -147,11 +149,11 @@ class WorkflowTools:
 
     async def _post(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Owes the post to the outbox. The same call again owes the same post."""
-        target = await self._targets.find_room(scope.agent, PLATFORM, str(call.args["channel"]))
+        target = await self._targets.find_room(scope.agent, self._platform, str(call.args["channel"]))
         channel = target.channel
         assert channel is not None  # as `find_room` returns it
         now = self._clock.now()
-        policy = self._targets.runtime.current.account_policy_for(PLATFORM, scope.agent)
+        policy = self._targets.runtime.current.account_policy_for(self._platform, scope.agent)
         said = Announcement(target.place, "", str(call.args["text"]), key=scope.options.idempotency_key)
         pings = frozenset(map(str, cast("list[Json]", call.args.get("pings") or [])))
         pieces = [
@@ -162,7 +164,7 @@ class WorkflowTools:
             raise InvalidInput("There is nothing to post.", code="post_empty", fix="Give the node a text.")
         async with self._store.work() as work:
             await work.outbox.add(pieces)
-        self._outbox.wake(PLATFORM, scope.agent)
+        self._outbox.wake(self._platform, scope.agent)
         return ToolResult("Posted.", is_own=True)
 
     async def _emit(self, call: ToolCall, scope: CallScope) -> ToolResult:
