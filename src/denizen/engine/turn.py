@@ -29,7 +29,7 @@ import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
@@ -49,7 +49,8 @@ from denizen.engine.intake.opening import (
     turn_queue_key,
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
-from denizen.engine.intake.turn_queue import MAX_WAITING, QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turns_elsewhere import TurnsElsewhere
 from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
 from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
@@ -88,9 +89,6 @@ CLOSE_PAUSE_S = 0.5
 MAX_OPENED = 1000
 """Turns that are kept in memory until their run begins; others are loaded from the store."""
 
-HOLD_LOOK_S = 0.2
-"""How often one looks whether the turns of a session have ended that run in other processes."""
-
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
 
@@ -126,6 +124,8 @@ class TurnRunner:
         self._services = services
         self._workflows = workflows
         self._queues = queues or TurnQueues()
+        runs_here = services.relay is None or services.relay.runs_turns
+        self._elsewhere = None if runs_here else TurnsElsewhere(services.store)
         self._resumed = ResumedTurns(self._is_over)
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
@@ -143,11 +143,6 @@ class TurnRunner:
         self._router = ModelRouter(services)
         self._hooks = HookRunner(runtime, services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
-
-    @property
-    def _runs_turns(self) -> bool:
-        """Whether turns run in this process, rather than in others of a fleet."""
-        return self._services.relay is None or self._services.relay.runs_turns
 
     @property
     def queued(self) -> frozenset[TurnId]:
@@ -177,10 +172,10 @@ class TurnRunner:
             )
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        if self._runs_turns:
+        if self._elsewhere is None:
             self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         else:
-            await self._check_not_full(agent.name, (request.session.place or request.place).conversation_id)
+            await self._elsewhere.check_not_full(agent.name, (request.session.place or request.place).conversation_id)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
         sender = request.sender.principal
@@ -195,7 +190,7 @@ class TurnRunner:
             self._services.store, set_up, request, limits=limits, is_hooked=is_hooked, now=now
         )
         turn = opened.turn
-        if is_new and self._runs_turns:
+        if is_new and self._elsewhere is None:
             self._opened[turn.id] = opened
             if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
                 oldest = next(iter(self._opened))
@@ -497,35 +492,12 @@ class TurnRunner:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
-        if not self._runs_turns:
-            await self._wait_for_open(agent, conversation_id)
+        if self._elsewhere is not None:
+            await self._elsewhere.wait_until_idle(agent, conversation_id)
         queue = queue_key(agent, conversation_id)
         await self._resumed.wait_behind(queue)
         async with self._queues.turn(queue):
             yield
-
-    async def _list_open(self, agent: AgentName, conversation_id: ConversationId) -> Sequence[Turn]:
-        """Returns the turns of the agent's session there that have not ended, in whatever process."""
-        queue = queue_key(agent, conversation_id)
-        async with self._services.store.work(write=False) as work:
-            turns = await work.turns.list_turns(
-                status=TurnStatus.OPEN, conversation_id=conversation_id, limit=2 * MAX_WAITING
-            )
-        return [turn for turn in turns if turn_queue_key(turn) == queue]
-
-    async def _wait_for_open(self, agent: AgentName, conversation_id: ConversationId) -> None:
-        while True:
-            if not await self._list_open(agent, conversation_id):
-                return
-            await anyio.sleep(HOLD_LOOK_S)
-
-    async def _check_not_full(self, agent: AgentName, conversation_id: ConversationId) -> None:
-        if len(await self._list_open(agent, conversation_id)) > MAX_WAITING:
-            raise LimitExceeded(
-                f"I am still busy: {MAX_WAITING} messages wait here already. Please ask again in a few minutes.",
-                code="queue_full",
-                why=f"at most {MAX_WAITING} messages wait in one conversation",
-            )
 
     # --- after a restart ---------------------------------------------------------------------------------------------
 
