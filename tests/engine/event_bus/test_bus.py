@@ -19,6 +19,7 @@ from denizen.domain.event_listener import (
     EventDelivery,
     EventListener,
     FieldCondition,
+    QuietHours,
 )
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.json import JsonObject
@@ -185,6 +186,48 @@ async def test_what_fails_again_and_again_ends_in_a_list_from_which_it_is_replay
             await server.bus.replay(delivery.id)
         with pytest.raises(NotFound):
             await server.bus.replay("evd_0")
+
+
+async def test_in_quiet_hours_events_wait_for_their_end_or_are_left_out() -> None:
+    world = World()
+    now = world.clock.now()
+    begins, ends = (now - timedelta(minutes=5)).time(), (now + timedelta(hours=2)).time()
+    waits = replace(at(world, POST), quiet=QuietHours(begins, ends))
+    skips = replace(waits, name="skips", quiet=QuietHours(begins, ends, skips=True))
+    async with open_platform(world, events=[waits, skips]) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        assert await list_fates(server, event) == ["waiting", "skipped"]
+        assert "quiet hours" in (await deliveries(server, event))[1].note
+        world.clock.advance(hours=2)
+        await server.bus.look()
+        assert await server.said() == ["Site club is down."]
+
+
+async def test_a_digest_is_one_post_or_one_answer_about_what_came_in_meanwhile() -> None:
+    world = World()
+    post = replace(at(world, POST), digest=timedelta(hours=1))
+    model = ScriptedModel(Unavailable("The model is away."), ScriptedReply("All is well."))
+    async with open_platform(world, model, events=[post, replace(QUIET, digest=timedelta(hours=1))]) as server:
+        events = [site(world, str(n), state) for n, state in enumerate(("down", "slow", "up"))]
+        for event in events[:2]:
+            await server.bus.publish(event)
+            world.clock.advance(minutes=20)
+        await server.bus.look()
+        assert await server.said() == []
+        world.clock.advance(minutes=20)
+        await server.bus.publish(events[2])  # it waits for the next one
+        await server.bus.look()
+        assert await server.said() == ["Site club is down.\nSite club is slow."]
+        await server.bus.look()
+        world.clock.advance(RETRY_AFTER[0].total_seconds())
+        await server.bus.look()  # what failed together is tried again together
+        await server.settled()
+        await server.bus.look()
+        assert [list_texts(each)[-1] for each in model.requests] == ["Explain: down\n\nExplain: slow"] * 2
+        assert [await list_fates(server, each) for each in events] == [["done"] * 2, ["done"] * 2, ["waiting"] * 2]
+        assert len({each.turn_id for each in await deliveries(server, *events[:2])} - {None}) == 1
 
 
 async def test_a_channel_that_the_account_does_not_see_is_not_tried_again() -> None:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -108,7 +108,7 @@ async def by_websocket(server: PlatformFixture, order: str, number: str) -> None
 
     class OneMessage:
         @asynccontextmanager
-        async def connect(self, source: WebSocketSource) -> AsyncIterator[AsyncIterator[Json]]:
+        async def connect(self, source: WebSocketSource) -> AsyncGenerator[AsyncIterator[Json]]:
             async def read() -> AsyncIterator[Json]:
                 yield {"id": number, "text": order}
                 heard.set()
