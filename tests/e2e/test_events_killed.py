@@ -8,7 +8,7 @@ from tests.chaos.killed_events import kill_while_events_come
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
-KILLS = 30
+KILLS = 15
 
 
 async def test_each_event_and_tick_has_its_effect_once_however_often_the_process_is_killed() -> None:

@@ -17,6 +17,7 @@ from denizen.domain.event_listener import (
     ActionKind,
     EventAction,
     EventDelivery,
+    EventDeliveryStatus,
     EventListener,
     FieldCondition,
     QuietHours,
@@ -111,6 +112,28 @@ async def test_a_post_that_was_owed_when_the_process_died_is_posted_once() -> No
     async with open_platform(world, events=[at(world, POST)]) as server:
         assert await server.bus.look() == LOOK_EVERY_S
         assert len(world.platform.list_posts(world.general.id)) == 1
+
+
+async def test_a_turn_that_was_opened_when_the_process_died_is_not_opened_anew_while_its_account_is_away() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("It is being repaired."))
+    async with open_platform(world, model, events=[at(world, ANSWER)]) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        [started] = await deliveries(server, event)
+        async with server.store.work() as work:  # as if it had died just before
+            waiting = replace(started, status=EventDeliveryStatus.WAITING, turn_id=None)
+            assert await work.events.update(waiting, attempts=0)
+    async with open_platform(world, model, events=[at(world, ANSWER)], connect=False) as server:
+        await server.bus.look()
+        assert await deliveries(server, event) == [started]
+    async with open_platform(world, model, events=[at(world, ANSWER)]) as server:
+        world.clock.advance(RETRY_AFTER[0].total_seconds())
+        await server.bus.look()
+        await server.settled()
+        await server.bus.look()
+        assert await list_fates(server, event) == ["done"]
+        assert [post.text for post in world.platform.list_posts(world.general.id)] == ["It is being repaired."]
 
 
 async def test_events_that_agents_emit_in_turns_of_events_follow_from_each_other_and_end() -> None:

@@ -26,7 +26,7 @@ from denizen.domain.event_listener import (
     find_listeners,
     plan_retry,
 )
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import TurnId, fresh, turn_id
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
@@ -182,7 +182,8 @@ class EventBus:
                 raise NotFound("The event is not kept any more.", code="event_unknown")
             match listener.action.kind:
                 case ActionKind.AGENT:
-                    await self._open_turn(group, events, listener)
+                    opened = await self._find_opened(delivery, listener)
+                    await (self._note_started(group, opened) if opened else self._open_turn(group, events, listener))
                 case ActionKind.POST:
                     await self._post(group, events, listener)
                 case ActionKind.LOG:
@@ -242,9 +243,22 @@ class EventBus:
                 options=RequestOptions(variables={"event_type": event.type, "event_id": event.key}),
             )
         )
+        await self._note_started(group, turn.id)
+
+    async def _find_opened(self, delivery: EventDelivery, listener: EventListener) -> TurnId | None:
+        """Returns the turn of this attempt, where a process has opened it and died before it could note that. It is
+        looked for first: what else may fail now, such as an account that is away, would make another attempt of it.
+        """
+        action = listener.action
+        platform = action.platform if action.channel else session_place(listener).platform
+        key = turn_id(action.agent, platform, delivery.attempt_id)
+        async with self._store.work(write=False) as work:
+            return key if await work.turns.find(key) else None
+
+    async def _note_started(self, group: Sequence[EventDelivery], turn: TurnId) -> None:
         async with self._store.work() as work:
             for each in group:
-                started = replace(each, status=EventDeliveryStatus.STARTED, turn_id=turn.id, note="")
+                started = replace(each, status=EventDeliveryStatus.STARTED, turn_id=turn, note="")
                 await work.events.update(started, attempts=each.attempts)
 
     async def _post(
