@@ -1,4 +1,4 @@
-"""What events and schedules cost people: turns beside 1,000 schedules and 10,000 webhooks a minute, and idle memory."""
+"""Turns of people beside 1,000 schedules and 10,000 webhooks a minute, and idle memory with what is switched off."""
 
 from __future__ import annotations
 

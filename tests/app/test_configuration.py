@@ -375,6 +375,22 @@ async def test_an_agent_and_its_persona_files_are_edited_on_its_page(home: Home)
             assert (await ada.send("/admin/agents/ada/files", file="RULES.md", text="x")).status_code == 403
 
 
+async def test_the_form_of_an_agent_shows_and_writes_variables_by_their_names(home: Home) -> None:
+    home.add_file("secrets.env", "KEY=very-secret-key\n", 0o600)
+    text = TEXT.replace("The first", "Has ${KEY}") + "agent_defaults: {style: {extra_instructions: 'Say ${KEY}.'}}\n"
+    async with open_home(home, text) as denizen:
+        files, agent = HomeConfiguration(denizen, Reloader(denizen)), denizen.runtime.current.agent("ada")
+        assert agent.description == "Has very-secret-key"
+        async with open_web(keys=[OWNER], configuration=files, agents=[agent]) as web, web.client() as client:
+            olga = Browser(client, "key-of-olga")
+            form = (await olga.read("/admin/agents/ada")).partition("</form>")[0]
+            assert ("very-secret-key" in form, "Has ${KEY}" in form, "Say ${KEY}." in form) == (False, True, True)
+            same = {"model": "balanced", "tools": "*", "style.extra_instructions": "Say ${KEY}."}
+            done = await olga.send("/admin/agents/ada", **same, description="Now has ${KEY}")
+            assert done.headers["location"] == "/admin/agents/ada?done=changed"
+            assert home.config.read_text() == text.replace("Has ${KEY}", "Now has ${KEY}")
+
+
 async def test_the_audit_log_says_who_changed_which_file_without_the_words(home: Home) -> None:
     async with open_configuration(home) as server, server.sdk() as olga:
         await olga.put_config(TEXT.replace("The first", "The secret plan"))

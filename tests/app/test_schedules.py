@@ -161,6 +161,26 @@ def scope_of(user: str, key: str = "") -> CallScope:
     )
 
 
+async def test_what_a_variable_stands_for_is_shown_nowhere_and_never_written_to_the_file(home: Home) -> None:
+    home.add_file("secrets.env", "KEY=very-secret-key\nTIMES=0 9 * * *\nROOM=12\n", 0o600)
+    text = TEXT.replace("0 9 * * *  # at nine", "${TIMES}").replace("What is new?", "Ask with ${KEY}, or $${KEY}.")
+    text += '    session: ${KEY}\n    delivery: {to: discord-dm, target: "${ROOM}"}\n' + DISCORD.replace("TOKEN", "KEY")
+    async with open_schedules(home, text) as server, server.client("key-of-ada") as ada:
+        kept = server.denizen.runtime.current.schedules["news"]
+        assert (kept.cron, kept.prompt) == ("0 9 * * *", "Ask with very-secret-key, or ${KEY}.")
+        path, listed = "/admin/schedules/news", await ada.get_schedule("news")
+        assert (listed.prompt, listed.times.cron) == ("Ask with ${KEY}, or $${KEY}.", "${TIMES}")
+        assert (listed.conduct.session, listed.conduct.delivery.target) == ("${KEY}", "${ROOM}")
+        page = await server.olga.read(path)
+        assert "very-secret-key" not in page + await server.olga.read("/admin/schedules") and "${KEY}" in page
+        form = {"cron": "${TIMES}", "zone": "UTC", "agent": "denizen", "session": "${KEY}", "wake_agent": "yes"}
+        form |= {"prompt": "Ask with ${KEY}, now.", "to": "discord", "target": "${ROOM}"}
+        assert (await server.olga.send(path, **form)).headers["location"] == f"{path}?done=changed"
+        assert "Ask with ${KEY}, now." in server.text and "very-secret-key" not in server.text
+        assert "cron: ${TIMES}" in server.text and "${ROOM}" in server.text
+        assert server.denizen.runtime.current.schedules["news"].conduct.delivery.target == "12"
+
+
 @asynccontextmanager
 async def open_own(home: Home) -> AsyncGenerator[tuple[Served, OwnSchedules]]:
     home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
@@ -195,6 +215,23 @@ async def test_people_have_schedules_of_their_own_where_they_ask_for_them(home: 
         assert server.text == TEXT + DISCORD
         await ana.add("tea", "0 16 * * *", "Tell of ${TOKEN}.", zone="Europe/Berlin")
         assert server.denizen.runtime.current.schedules["tea"].life != kept.life
+
+
+async def test_a_channel_that_no_account_sees_is_refused_once_the_accounts_channels_are_known(home: Home) -> None:
+    home.add_file("secrets.env", "TOKEN=very-secret-token\n", 0o600)
+    async with open_schedules(home, TEXT + DISCORD) as server:
+        form = {"cron": "@daily", "prompt": "Tidy.", "wake_agent": "yes", "to": "discord", "target": "13"}
+        assert (await server.olga.send("/admin/add-schedule", name="early", **form)).status_code == 303
+        async with server.denizen.services.store.work() as work:
+            await work.archive.put_room(ROOM)
+        for path in ("/admin/add-schedule", "/admin/schedules/news"):
+            refused = await server.olga.send(path, name="late", **form)
+            assert (refused.status_code, "13" in refused.text) == (404, True)
+            assert "no channel" in read_words(refused.text) and "12 (#general)" in read_words(refused.text)
+        assert "late" not in server.text
+        for target in ("12", "${ROOM:-12}"):
+            sent = await server.olga.send("/admin/schedules/news", **{**form, "target": target})
+            assert (sent.status_code, f"target: {target}" in server.text.replace("'", "")) == (303, True)
 
 
 async def test_a_variable_in_the_schedule_of_a_person_stays_plain_when_the_owner_edits_its_page(home: Home) -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
+
+from denizen.adapters.store import open_store
+from denizen.domain.clock import SystemClock
+from denizen.domain.room import Room
 from tests.e2e.home import Home
+
+ACCOUNT = 'channels: {discord: {accounts: {denizen: "${TOKEN:-}"}}}\n'
 
 
 def test_the_operator_switches_on_what_a_member_had_switched_off(tmp_path: Path) -> None:
@@ -15,3 +22,23 @@ def test_the_operator_switches_on_what_a_member_had_switched_off(tmp_path: Path)
     done = home.do("schedules", "enable", "tea")
     assert (done.code, done.out.strip()) == (0, "tea is on.")
     assert '"enabled": true' in home.do("schedules", "list", "--json").out
+
+
+def test_a_schedule_is_not_added_for_a_channel_that_no_account_sees(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.configure("http://127.0.0.1:9/v1", rest=ACCOUNT)
+    add = ("schedules", "add", "tea", "--cron", "@daily", "--prompt", "Tea.", "--discord")
+
+    async def put_room() -> None:
+        store = await open_store(home.store_url, clock=SystemClock())
+        async with store.work() as work:
+            await work.archive.put_room(Room("discord", "10", "general", guild="1"))
+        await store.aclose()
+
+    assert home.do("schedules", "list").code == 0
+    anyio.run(put_room)
+    refused = home.do(*add, "11")
+    assert refused.code != 0 and "no channel '11'" in refused.err and "10 (#general)" in refused.err
+    assert "tea" not in home.config.read_text()
+    done = home.do(*add, "10")
+    assert (done.code, done.out.strip()) == (0, "Added tea.")

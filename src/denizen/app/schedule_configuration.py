@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.settings.interpolation import escape
 from denizen.app.settings.problem import KeyPath
@@ -33,6 +34,7 @@ class HomeSchedules:
         section = {key: value for key, value in values.items() if value is not None}
         if section.get("owner"):
             section = _escape(section)
+        await self._check_delivery(section)
         return await self._configuration.put_values(by, {(*SCHEDULES, name): section})
 
     async def edit(self, by: Principal, name: str, values: Mapping[str, Json]) -> ConfigurationChange:
@@ -46,7 +48,16 @@ class HomeSchedules:
         changed: dict[KeyPath, Json] = {
             (*SCHEDULES, name, key): value for key, value in wanted.items() if written.get(key) != value
         }
+        await self._check_delivery(values)
         return await self._configuration.put_values(by, changed)
+
+    async def _check_delivery(self, section: Mapping[str, Json]) -> None:
+        """Raises NotFound for a channel that no account sees. What a variable stands for is not looked up."""
+        delivery = section.get("delivery")
+        if isinstance(delivery, Mapping) and delivery.get("to") == PLATFORM:
+            target = str(delivery.get("target", ""))
+            if target.isdecimal():
+                await self._catalog.check_channel(PLATFORM, target)
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
         self._catalog.find(name)

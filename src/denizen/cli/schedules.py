@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from denizen.cli.home import load_home_settings, with_denizen
+from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def add(  # noqa: PLR0913 - each is an option
 
     if name in load_home_settings(home).schedules:
         raise schedule_exists(name)
+    if discord:
+        run_with_denizen(home, lambda denizen: denizen.schedule_catalog.check_channel("discord", discord))
     given: dict[str, Json] = {
         "cron": cron,
         "zone": zone,
@@ -192,7 +194,8 @@ def _read_delivery(channel: str | None, person: str | None) -> Json:
 
 
 def _fields(listing: ScheduleListing) -> dict[str, Json]:
-    schedule, conduct = listing.schedule, listing.schedule.conduct
+    schedule = listing.schedule.written
+    conduct = schedule.conduct
     return {
         "name": schedule.name,
         "cron": schedule.cron,
@@ -230,7 +233,7 @@ def _line(listing: ScheduleListing) -> str:
     schedule, last = listing.schedule, listing.last
     upcoming = f"next {_time(listing.next_at, schedule.zone)}" if listing.next_at else "off"
     went = f"; last {_time(last.run.planned_at, schedule.zone)}: {last.outcome}" if last else ""
-    return f"{schedule.name}  {schedule.cron}  {upcoming}{went}"
+    return f"{schedule.name}  {schedule.written.cron}  {upcoming}{went}"
 
 
 def _run_line(listing: RunListing) -> str:

@@ -25,6 +25,20 @@ JOIN, LEAVE = "member.join", "member.leave"
 ROLE, CHANNEL, THREAD = "role.change", "channel.change", "thread.change"
 COMMUNITY_KINDS = (MESSAGE, REACTION, JOIN, LEAVE, ROLE, CHANNEL, THREAD)
 """The kinds of events in communities; behind the name of the platform these are types."""
+_GUILD = ("guild.id", "guild.name")
+_USER = ("user.id", "user.name", "user.mention", "user.is_bot", "user.roles")
+_CHANNEL = ("channel.id", "channel.name", "channel.mention")
+_THREAD = ("thread.id", "thread.name", "thread.mention")
+COMMUNITY_FIELDS: Mapping[str, frozenset[str]] = {
+    MESSAGE: frozenset({*_GUILD, *_CHANNEL, *_THREAD, *_USER, "message.id", "message.text", "message.reply_to"}),
+    REACTION: frozenset({*_GUILD, *_CHANNEL, *_THREAD, *_USER, "message.id", "reaction.emoji", "reaction.is_on"}),
+    JOIN: frozenset({*_GUILD, "guild.members", *_USER}),
+    LEAVE: frozenset({*_GUILD, "guild.members", *_USER}),
+    ROLE: frozenset({*_GUILD, "guild.members", "change", "role.id", "role.name", "role.mention", *_USER}),
+    CHANNEL: frozenset({*_GUILD, "guild.members", "change", *_CHANNEL}),
+    THREAD: frozenset({*_GUILD, "guild.members", "change", *_CHANNEL, *_THREAD}),
+}
+"""The paths of the data of events in communities, by kind."""
 MAX_NESTING = 64
 """So many objects and lists may stand within each other in the data. What copies or shows it goes down them one by one.
 """
@@ -36,7 +50,7 @@ EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
 """The names that may stand behind `EMITTED` and `LOCAL`."""
 
 _PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
-_ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")
+ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")
 MAX_FILLED_CHARS = 4000
 """The limit for one value in a template."""
 
@@ -107,6 +121,15 @@ def _list_containers(values: Iterable[Json]) -> list[Sequence[Json] | Mapping[st
     return [each for each in values if isinstance(each, Sequence | Mapping) and not isinstance(each, str)]
 
 
+def has_field(fields: Iterable[str], path: str) -> bool:
+    """Tells whether a path names an attribute of events, one of these fields, something that holds one, or an entry of
+    one that is a list.
+    """
+    if path.startswith("@"):
+        return path[1:] in ATTRIBUTES
+    return any(each == path or each.startswith(f"{path}.") or path.startswith(f"{each}.") for each in fields)
+
+
 def matches_type(pattern: str, kind: str) -> bool:
     """Tells whether a type fits a pattern, in which `*` stands for anything."""
     return fnmatchcase(kind, pattern)
@@ -118,7 +141,7 @@ def find_field(event: CloudEvent, path: str) -> Json:
     """
     if path.startswith("@"):
         name = path[1:]
-        value = getattr(event, name) if name in _ATTRIBUTES else None
+        value = getattr(event, name) if name in ATTRIBUTES else None
         return value.isoformat() if isinstance(value, datetime) else value
     return find_value(event.data, path)
 

@@ -14,6 +14,8 @@ from denizen.domain.json import Json, JsonScalar
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 
+EVENT_TYPE, EVENT_ID = EVENT_VARIABLES = ("event_type", "event_id")
+"""The names of what hooks of turns that an event has triggered may tell."""
 HOURLY_ACTIONS = 60
 """So often an hour a listener acts, unless it says otherwise: whoever causes events must not cause any costs."""
 RETRY_AFTER = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=30))

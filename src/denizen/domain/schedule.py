@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
@@ -20,6 +21,9 @@ from denizen.domain.record import record
 LATE_AFTER = timedelta(minutes=2)
 """A time that is seen so much later was missed: the server was not there."""
 LAST_RUN, LAST_RUN_EPOCH = "last_run", "last_run_epoch"
+LAST_RESPONSE, NEXT_TASK = "last_response", "next_task"
+SCHEDULE_VARIABLES = (LAST_RUN, LAST_RUN_EPOCH, LAST_RESPONSE, NEXT_TASK)
+"""The names of what the hooks of a run may tell."""
 FIRST_LAST_RUN = timedelta(hours=1)
 """A schedule that never ran is told that it ran so long ago."""
 SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -78,7 +82,7 @@ class ScheduleConduct:
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
     the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
-    which binds its owner.
+    which binds its owner. `templates` has the texts that name variables, as the configuration has them, by field.
     """
 
     name: str
@@ -92,6 +96,25 @@ class Schedule:
     owner: str = ""
     life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
+    templates: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def written(self) -> Schedule:
+        """The schedule as people are shown it, with `${NAME}` where a variable stands: its value may be a secret."""
+        conduct, texts = self.conduct, self.templates
+        target = texts.get("target", conduct.delivery.target)
+        return replace(
+            self,
+            cron=texts.get("cron", self.cron),
+            zone=texts.get("zone", self.zone),
+            prompt=texts.get("prompt", self.prompt),
+            conduct=replace(
+                conduct,
+                session=texts.get("session", conduct.session),
+                model=texts.get("model", conduct.model),
+                delivery=replace(conduct.delivery, target=target),
+            ),
+        )
 
     @property
     def id(self) -> str:
@@ -208,8 +231,8 @@ def schedule_variables(
     return {
         LAST_RUN: last.astimezone(ZoneInfo(schedule.zone)).isoformat(timespec="seconds"),
         LAST_RUN_EPOCH: str(int(last.astimezone(UTC).timestamp())),
-        "last_response": last_response,
-        "next_task": next_task,
+        LAST_RESPONSE: last_response,
+        NEXT_TASK: next_task,
     }
 
 

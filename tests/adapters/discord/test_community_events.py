@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from denizen.adapters.discord.gateway.community_events import CHANNEL, JOIN, LEAVE, ROLE, THREAD
+from denizen.domain.cloud_event import COMMUNITY_FIELDS
 from denizen.ports.channel import CommunityEvent
 from denizen.testing.discord.state.changes import ChannelChanged, RoleChanged, ThreadChanged
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
+from tests.event_paths import list_paths
 
 pytestmark = pytest.mark.anyio
+
+
+AWAITED = frozenset({JOIN, LEAVE, ROLE, CHANNEL, THREAD})
 
 
 async def hear(heard: RecordingListener, count: int) -> list[CommunityEvent]:
@@ -19,7 +24,7 @@ async def hear(heard: RecordingListener, count: int) -> list[CommunityEvent]:
 
 async def test_members_roles_channels_and_threads_are_told_of_to_who_waits_for_them(sim: AccountFixture) -> None:
     heard = RecordingListener()
-    heard.awaited = frozenset({JOIN, LEAVE, ROLE, CHANNEL, THREAD})
+    heard.awaited = AWAITED
     async with running(sim, heard):
         cem = sim.world.add_person("Cem")
         sim.guild.join(cem)
@@ -49,6 +54,10 @@ async def test_members_roles_channels_and_threads_are_told_of_to_who_waits_for_t
         (LEAVE, None, str(cem.id)),
     ]
     assert events[0].id and events[-1].id and events[0].id != events[-1].id
+    told_of = {
+        kind: {path for each in events if each.kind == kind for path in list_paths(each.data)} for kind in AWAITED
+    }
+    assert told_of == {kind: COMMUNITY_FIELDS[kind] for kind in AWAITED}
 
 
 @pytest.mark.proves("V30-discord")

@@ -169,6 +169,50 @@ def test_a_listener_whose_events_never_come_is_warned_of_with_the_place_and_what
     assert fix in warning.fix
 
 
+@pytest.mark.parametrize(
+    ("section", "path", "message", "fix"),
+    [
+        (
+            "listeners: {a: {on: discord.member.join, message: 'Hi {{user.nam}}'}}",
+            "message",
+            "{{user.nam}}",
+            "user.name",
+        ),
+        ("listeners: {a: {on: discord.member.*, message: '{{message.text}}'}}", "message", "{{message.text}}", "user."),
+        ("listeners: {a: {on: discord.message, message: '{{@typ}} {{user}}'}}", "message", "{{@typ}}", "'@type'"),
+        ("listeners: {a: {on: ['denizen.emitted.*'], message: '{{@typ}} {{x}}'}}", "message", "{{@typ}}", "'@type'"),
+        (
+            "listeners: {a: {on: discord.reaction, filter: {reaction.emojy: x}}}",
+            "filter.reaction.emojy",
+            "reaction.emojy",
+            "'reaction.emoji'",
+        ),
+        (
+            "listeners: {a: {on: discord.message, cool_down: 5, cool_down_key: '{{user.idd}}'}}",
+            "cool_down_key",
+            "{{user.idd}}",
+            "'user.id'",
+        ),
+    ],
+)
+def test_a_field_that_the_events_of_a_listener_never_have_is_warned_of(
+    home: Home, section: str, path: str, message: str, fix: str
+) -> None:
+    settings = home.load(f"{ACCOUNT}{section}", TOKEN="t")
+    [warning] = settings.warnings
+    assert (warning.path[:2], ".".join(map(str, warning.path[2:]))) == (("listeners", "a"), path)
+    assert warning.message == f"these events have no {message}: it is always empty."
+    assert fix in warning.fix
+
+
+def test_fields_that_are_there_or_may_be_are_not_warned_of(home: Home) -> None:
+    listeners = """listeners:
+  a: {on: "discord.*", message: "{{message.text}} {{user.roles.0}} {{role.name}} {{user}} {{@subject}}"}
+  b: {on: ["discord.message", "denizen.emitted.*"], message: "{{any.thing}}", filter: {what.ever: 1}}
+"""
+    assert home.load(f"{ACCOUNT}{listeners}", TOKEN="t").warnings == ()
+
+
 def test_listeners_whose_events_come_and_those_that_are_off_are_not_warned_of(home: Home) -> None:
     kinds = "discord.message, 'discord.member.*', 'dis*', 'github.push', 'git*', webhook.alerts, 'webhook.*', '*'"
     text = f"{ROUTES}{ACCOUNT}listeners: {{a: {{on: [{kinds}, denizen.emitted.x]}}, b: {{on: x.y, enabled: false}}}}"

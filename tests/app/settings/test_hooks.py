@@ -78,3 +78,25 @@ def test_one_hook_without_a_list_is_shown_as_it_was_written_and_without_the_valu
     assert [line.split("#")[0].strip() for line in hook.splitlines()][:2] == ["- tool: calculator", "args:"]
     assert "${TOKEN}" in hook and "calculator # default" not in hook
     assert "s3cret" not in shown
+
+
+def test_a_misspelt_variable_of_a_hook_or_a_prompt_is_warned_of_where_it_is_nearly_a_known_one(home: Home) -> None:
+    settings = home.load(
+        """\
+agents:
+  denizen:
+    hooks:
+      after_run: [{tool: t, args: {a: "{{respons}} {{event_typ}} {{response}} {{event_id}} {{other_word}}"}}]
+schedules:
+  news:
+    cron: "@daily"
+    prompt: "Since {{lastrun}} and {{last_run}}, {{whatever}}."
+    hooks: {before_run: {tool: t, args: {a: ["{{nexttask}}", "{{next_task}}"]}}}
+"""
+    )
+    assert [(".".join(map(str, each.path)), each.message[:16].split()[0], each.fix) for each in settings.warnings] == [
+        ("schedules.news.hooks.before_run", "{{nexttask}}", "Did you mean {{next_task}}?"),
+        ("schedules.news.prompt", "{{lastrun}}", "Did you mean {{last_run}}?"),
+        ("agents.denizen.hooks.after_run.0", "{{event_typ}}", "Did you mean {{event_type}}?"),
+        ("agents.denizen.hooks.after_run.0", "{{respons}}", "Did you mean {{response}}?"),
+    ]

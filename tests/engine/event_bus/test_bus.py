@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Deciders
-from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
+from denizen.domain.cloud_event import COMMUNITY_FIELDS, MAX_DEPTH, MESSAGE, REACTION, CloudEvent
 from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.event_listener import (
     RETRY_AFTER,
@@ -35,6 +35,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import WRITE, ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
+from tests.event_paths import list_paths
 
 pytestmark = pytest.mark.anyio
 
@@ -295,6 +296,8 @@ async def test_messages_and_reactions_are_events_until_they_are_deleted_or_their
         )
         assert (reaction.type, reaction.actor) == ("discord.reaction", "platform_user:discord:bob")
         assert reaction.data["reaction"] == {"emoji": "🔥", "is_on": True}
+        for told, kind in ((message, MESSAGE), (reaction, REACTION)):
+            assert list_paths(told.data) == COMMUNITY_FIELDS[kind] - {"thread.id", "thread.name", "thread.mention"}
         world.platform.delete(post.id)
         await server.settled()
         assert await list_events(server) == [reaction]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import time, timedelta
 from typing import Annotated, Literal, Self, cast
 
@@ -26,10 +26,20 @@ from denizen.app.settings.fields import (
     read_digits,
     refuse,
 )
+from denizen.app.settings.interpolation import as_written
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.schedules import find_account_missing
 from denizen.app.settings.yaml_document import ConfigDocument
-from denizen.domain.cloud_event import COMMUNITY_KINDS, EMITTED, LOCAL, matches_type
+from denizen.domain.cloud_event import (
+    ATTRIBUTES,
+    COMMUNITY_FIELDS,
+    COMMUNITY_KINDS,
+    EMITTED,
+    LOCAL,
+    has_field,
+    list_places,
+    matches_type,
+)
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.event_listener import (
@@ -370,7 +380,9 @@ def find_idle_listeners(
     has_discord: bool,
     has_github: bool,
 ) -> Iterator[ConfigProblem]:
-    """Yields a warning for each type of events that never comes, and for routes that are off."""
+    """Yields a warning for each type of events that never comes, for each field that they do not have, and for routes
+    that are off.
+    """
     if webhooks.routes and not webhooks.enabled and "enabled" not in webhooks.model_fields_set:
         message = "webhooks are off, so these routes answer 503."
         yield document.problem(("webhooks", "routes"), message, "Write webhooks.enabled: true.")
@@ -384,6 +396,34 @@ def find_idle_listeners(
             at: KeyPath = (*path, index)
             message, fix = types.explain(pattern, webhooks)
             yield document.problem(at if document.has(at) else path, message, fix)
+        yield from _find_missing_fields(document, ("listeners", name), section, _list_fields(section.on))
+    for name, route in webhooks.routes.items():
+        yield from _find_missing_fields(document, ("webhooks", "routes", name), route, None)
+
+
+def _list_fields(patterns: Sequence[str]) -> frozenset[str] | None:
+    """Returns the fields of the events that fit; None where others than those of Discord do, whose fields are open."""
+    if not all(each.startswith(f"{PLATFORM}.") for each in patterns):
+        return None
+    kinds = [kind for kind in COMMUNITY_KINDS if any(matches_type(each, f"{PLATFORM}.{kind}") for each in patterns)]
+    return frozenset(path for kind in kinds for path in COMMUNITY_FIELDS[kind]) or None
+
+
+def _find_missing_fields(
+    document: ConfigDocument, path: KeyPath, section: ActionSection, fields: frozenset[str] | None
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each field that is empty always. Where the fields are open, only attributes are checked."""
+    named = [((*path, "message"), f"{{{{{each}}}}}", each) for each in list_places(as_written(section.message))]
+    if isinstance(section, ListenerSection):
+        key: KeyPath = (*path, "cool_down_key")
+        named += [(key, f"{{{{{each}}}}}", each) for each in list_places(as_written(section.cool_down_key))]
+    named += [((*path, "filter", each), each, each) for each in section.filter]
+    known = [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)]
+    for at, shown, each in named:
+        if (fields is not None or each.startswith("@")) and not has_field(fields or (), each):
+            yield document.problem(
+                at, f"these events have no {shown}: it is always empty.", suggest(each, known, noun="fields")
+            )
 
 
 @record

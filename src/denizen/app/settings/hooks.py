@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
 from denizen.app.settings.fields import Section, SomeText, Text, keep_template, refuse
-from denizen.domain.hook import Hook, Hooks
+from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest
+from denizen.app.settings.yaml_document import ConfigDocument
+from denizen.domain.hook import RESPONSE, Hook, Hooks, list_variables
 from denizen.engine.hooks.skip_rule import check_pattern
 
 
@@ -60,3 +63,22 @@ class HooksSection(Section):
     def record(self) -> Hooks:
         before, after = (tuple(each.record for each in hooks) for hooks in (self.before_run, self.after_run))
         return Hooks(before, after)
+
+
+def find_misspelt_variables(
+    document: ConfigDocument, path: KeyPath, hooks: HooksSection, known: Iterable[str]
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each variable that nothing gives and that is nearly one of these: it stays as it is written.
+    Other words in such brackets may be meant for the tool.
+    """
+    for when, listed, names in (
+        ("before_run", hooks.before_run, [*known]),
+        ("after_run", hooks.after_run, [*known, RESPONSE]),
+    ):
+        for index, hook in enumerate(listed):
+            for name in sorted(list_variables(hook.args) - {*names}):
+                if near := find_closest(name, names):
+                    at: KeyPath = (*path, when, index)
+                    where = at if document.has(at) else (*path, when)
+                    message = f"{{{{{name}}}}} is no variable here, and stays as it is written."
+                    yield document.problem(where, message, f"Did you mean {{{{{near}}}}}?")

@@ -52,18 +52,21 @@ from denizen.app.settings.github import (
     find_github_problems,
     is_github_login,
 )
+from denizen.app.settings.hooks import find_misspelt_variables
 from denizen.app.settings.interpolation import ExpandedTree, expand_tree
 from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_watcher_problems
-from denizen.app.settings.schedules import LOG, find_schedule_problems, find_undelivered
+from denizen.app.settings.schedules import LOG, find_schedule_problems, find_schedule_warnings, find_undelivered
 from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
+from denizen.domain.event_listener import EVENT_VARIABLES
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
+from denizen.domain.schedule import SCHEDULE_VARIABLES
 
 CONFIG_FILE = "denizen.yaml"
 
@@ -206,6 +209,8 @@ def examine(
             *_exposed(secrets),
             *find_idle_tools(document, tree),
             *find_undelivered(document, _list_deliveries(config), config.channels.discord),
+            *find_schedule_warnings(document, config.schedules),
+            *_find_agent_variables(document, config.agents),
             *find_token_routes(document, config.webhooks),
             *find_source_warnings(document, config.events, _list_awaited(config)),
             *find_idle_listeners(
@@ -224,6 +229,13 @@ def examine(
 def _list_awaited(config: Config) -> list[str]:
     """Returns the types of events that listeners in force wait for."""
     return [pattern for each in config.listeners.values() if each.enabled for pattern in each.on]
+
+
+def _find_agent_variables(document: ConfigDocument, agents: Mapping[str, AgentSection]) -> Iterator[ConfigProblem]:
+    """Yields a warning for each misspelt variable in the hooks of agents, whatever triggers their turns."""
+    for name, section in agents.items():
+        known = (*SCHEDULE_VARIABLES, *EVENT_VARIABLES)
+        yield from find_misspelt_variables(document, ("agents", name, "hooks"), section.hooks, known)
 
 
 def _list_deliveries(config: Config) -> Iterator[KeyPath]:

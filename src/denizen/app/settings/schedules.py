@@ -25,15 +25,26 @@ from denizen.app.settings.fields import (
     refuse,
     show_value,
 )
-from denizen.app.settings.hooks import HooksSection
-from denizen.app.settings.interpolation import InterpolatedText, expand_tree
-from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.hooks import HooksSection, find_misspelt_variables
+from denizen.app.settings.interpolation import InterpolatedText, as_written, expand_tree
+from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import MAX_NAME_CHARS
+from denizen.domain.hook import list_variables
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt_messages import agent_timezone
-from denizen.domain.schedule import SCHEDULE_NAME, CatchUp, DeliveryRoute, Schedule, ScheduleConduct, ScheduleDelivery
+from denizen.domain.schedule import (
+    LAST_RUN,
+    LAST_RUN_EPOCH,
+    SCHEDULE_NAME,
+    SCHEDULE_VARIABLES,
+    CatchUp,
+    DeliveryRoute,
+    Schedule,
+    ScheduleConduct,
+    ScheduleDelivery,
+)
 
 PROMPT_CHARS = 20_000
 LOG, CHANNEL, DIRECT = "log", "discord", "discord-dm"
@@ -160,6 +171,8 @@ def _build(
     name: str, section: ScheduleSection, agents: Mapping[AgentName, Agent], default_agent: AgentName
 ) -> Schedule:
     agent = AgentName(section.agent) or default_agent
+    texts = {key: getattr(section, key) for key in ("cron", "zone", "prompt", "session", "model")}
+    written = {key: as_written(text) for key, text in {**texts, "target": section.delivery.target}.items()}
     return copy_fields(
         section,
         Schedule,
@@ -169,6 +182,8 @@ def _build(
         agent=agent,
         zone=section.zone or agent_timezone(agents[agent]),
         conduct=copy_fields(section, ScheduleConduct, delivery=section.delivery.record, hooks=section.hooks.record),
+        # Texts of a schedule with an owner name no variables; they are shown, and written, as they are meant.
+        templates={} if section.owner else {key: text for key, text in written.items() if "${" in text},
     )
 
 
@@ -187,6 +202,19 @@ def find_schedule_problems(
             yield document.problem(("schedules", name), message, fix)
         path, agent = ("schedules", name, "delivery"), section.agent or default_agent
         yield from find_delivery_problems(document, path, section.delivery, agent, discord)
+
+
+def find_schedule_warnings(
+    document: ConfigDocument, schedules: Mapping[str, ScheduleSection]
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each variable of a run that is misspelt."""
+    for name, section in schedules.items():
+        path: KeyPath = ("schedules", name)
+        yield from find_misspelt_variables(document, (*path, "hooks"), section.hooks, SCHEDULE_VARIABLES)
+        for named in sorted(list_variables(as_written(section.prompt)) - {LAST_RUN, LAST_RUN_EPOCH}):
+            if near := find_closest(named, (LAST_RUN, LAST_RUN_EPOCH)):
+                message = f"{{{{{named}}}}} is no variable of prompts, and stays as it is written."
+                yield document.problem((*path, "prompt"), message, f"Did you mean {{{{{near}}}}}?")
 
 
 def find_delivery_problems(

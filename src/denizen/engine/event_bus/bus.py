@@ -18,6 +18,8 @@ from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent, fill_template, lis
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NotFound, Unavailable
 from denizen.domain.event_listener import (
+    EVENT_ID,
+    EVENT_TYPE,
     ActionKind,
     EventDelivery,
     EventDeliveryStatus,
@@ -63,6 +65,11 @@ class EventBus:
         self._targets = AnswerTargets(runtime, services.store, channels)
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
+
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
 
     def awaits(self, kind: str, source: str) -> bool:
         """As `EventSettings.awaits`. Producers ask before they gather anything."""
@@ -240,7 +247,7 @@ class EventBus:
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=action.new_session),
-                options=RequestOptions(variables={"event_type": event.type, "event_id": event.key}),
+                options=RequestOptions(variables={EVENT_TYPE: event.type, EVENT_ID: event.key}),
             )
         )
         await self._note_started(group, turn.id)

@@ -16,6 +16,8 @@ from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.schedules.runner import ScheduleResources, has_open_run
 from denizen.ports.store import UnitOfWork
 
+SHOWN_ROOMS = 5
+
 
 @record
 class RunListing:
@@ -116,6 +118,22 @@ class ScheduleCatalog:
             await work.schedules.add_run(run)
         self._resources.changed.send()
         return run
+
+    async def check_channel(self, platform: str, channel: str) -> None:
+        """Raises NotFound for a channel that no account sees. Before an account was ever connected there is nothing to
+        compare it with, and any is taken.
+        """
+        async with self._store.work(write=False) as work:
+            if await work.archive.find_room(platform, channel) is not None:
+                return
+            rooms = [each for each in await work.archive.list_rooms(platform) if each.guild and not each.is_thread]
+        if rooms:
+            near = ", ".join(f"{each.id} (#{each.name})" for each in rooms[:SHOWN_ROOMS])
+            raise NotFound(
+                f"There is no channel '{channel[:60]}' that an account sees.",
+                code="channel_unknown",
+                fix=f"Write the id of a channel that it may read and write in, such as {near}.",
+            )
 
     def _show(self, schedule: Schedule, last: RunListing | None) -> ScheduleListing:
         next_at = self._resources.find_next(schedule, self._clock.now()) if schedule.enabled else None

@@ -116,7 +116,8 @@ class ScheduleRoutes:
 
 
 def schedule_to_wire(listing: ScheduleListing) -> ScheduleInfo:
-    schedule, conduct = listing.schedule, listing.schedule.conduct
+    schedule = listing.schedule.written
+    conduct = schedule.conduct
     return ScheduleInfo(
         name=schedule.name,
         prompt=schedule.prompt,

@@ -45,6 +45,7 @@ LIMITS: Mapping[str, str] = {
 }
 MAX_DIGITS = 9
 MAX_QUESTION_CHARS = 2000
+_WRITTEN_TEXTS = ("description", "style.extra_instructions")
 _NOTICES = {
     "added": "The agent was added, and answers now.",
     "changed": "The agent was changed. It holds from the next question on.",
@@ -197,7 +198,7 @@ class AgentPages:
         """Writes what differs from the configuration in force; the rest of the entry, with its comments, stays."""
         form, files = await read_form(request), self._get_files()
         agent = self._engine.queries.get_agent(request.path_params["agent"])
-        wanted, known = _read_settings(form), _read_settings(_list_values(agent))
+        wanted, known = _read_settings(form), _read_settings(await self._list_values(agent))
         path = f'agents."{agent.name}"'
         changed = {f"{path}.{key}": value for key, value in wanted.items() if value != known.get(key)}
         try:
@@ -243,7 +244,7 @@ class AgentPages:
             tools=await self._engine.queries.list_tools(agent.name),
             limits=[AgentLimit(f"limits.{key}", label, _show_limit(agent, key)) for key, label in LIMITS.items()],
             styles=[*ResponseStyle],
-            values={**_list_values(agent), **(typed or {})},
+            values={**await self._list_values(agent), **(typed or {})},
             models=list_model_words(self._engine.queries),
             files=files,
             edited=edited if may_edit else None,
@@ -308,6 +309,17 @@ class AgentPages:
             )
         return found
 
+    async def _list_values(self, agent: Agent) -> Mapping[str, str]:
+        """Returns what the form says of an agent. Its texts are as the file has them, with `${NAME}` for a variable."""
+        in_force = _list_values(agent)
+        values = dict(in_force)
+        for section in ("agent_defaults", join_path("agents", agent.name)) if self._files is not None else ():
+            written = (await self._get_files().describe(section)).value
+            for key in _WRITTEN_TEXTS:
+                if isinstance(text := _find_text(written, key), str):
+                    values[key] = text if "${" in text else in_force[key]
+        return values
+
     def _describe(self, agent: Agent) -> AgentRow:
         current, told = self._engine.runtime.current, agent.instructions
         texts = [text for _, text in (*told.persona, *told.context_files)]
@@ -347,6 +359,12 @@ def list_model_words(queries: Queries) -> Sequence[str]:
     known = queries.list_models()
     aliases = [alias for info in known for alias in info.aliases]
     return ["auto", *dict.fromkeys([*aliases, *(info.name for info in known)])]
+
+
+def _find_text(section: Json, key: str) -> Json:
+    for part in key.split("."):
+        section = section.get(part) if isinstance(section, Mapping) else None
+    return section
 
 
 def _list_values(agent: Agent) -> Mapping[str, str]:

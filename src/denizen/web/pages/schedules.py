@@ -139,7 +139,7 @@ class SchedulePages:
     async def edit(self, request: Request) -> Response:
         form, name = await read_form(request), request.path_params["schedule"]
         try:
-            known = read_schedule_form(_read_values(self._catalog.find(name)))
+            known = read_schedule_form(_read_values(self._catalog.find(name).written))
             changed = {key: value for key, value in read_schedule_form(form).items() if value != known[key]}
             await self._configuration.edit(get_principal(request), name, changed)
         except DenizenError as error:
@@ -179,7 +179,7 @@ class SchedulePages:
             may_edit=_may_edit(request),
             listing=listing,
             runs=await self._catalog.list_runs(listing.schedule.name, limit=SHOWN_RUNS),
-            form=self._fill_form(typed if typed is not None else _read_values(listing.schedule)),
+            form=self._fill_form(typed if typed is not None else _read_values(listing.schedule.written)),
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
         )
