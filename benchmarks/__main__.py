@@ -2,7 +2,7 @@
 
     start turns growth size     whole processes, the default
     gate                        what the gate costs a call
-    discord sources             whole processes too; take minutes
+    discord sources events      whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     indexing                    40 MB of documents, while somebody else writes; a database as above
@@ -41,6 +41,7 @@ from benchmarks import (
     durable,
     embedding,
     event_loop,
+    events,
     gate,
     growth,
     indexing,
@@ -60,7 +61,7 @@ from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
 USUAL = ("size", "start", "turns", "growth")
-WHOLE = (*USUAL, "gate", "discord", "sources")
+WHOLE = (*USUAL, "gate", "discord", "sources", "events")
 PARTS = {
     "answers": answers.main,
     "citations": citations.main,
@@ -96,6 +97,8 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
             return discord_account.measure(folder, model)
         case "sources":
             return sources.measure(folder, model)
+        case "events":
+            return events.measure(folder, model)
         case "gate":
             return gate.measure()
         case _:

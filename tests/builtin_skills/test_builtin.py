@@ -182,14 +182,14 @@ LARGE_TOOLS: Mapping[str, int] = {
     "list_calendar_events": 130,
     "create_calendar_event": 175,
     "change_calendar_event": 225,
-    "list_google_events": 130,
-    "create_google_event": 175,
-    "change_google_event": 225,
-    "upload_drive_file": 130,
     "set_listener": 195,
     "read_github": 125,
     "set_websocket": 155,
     "set_poll": 180,
+    "list_google_events": 130,
+    "create_google_event": 175,
+    "change_google_event": 225,
+    "upload_drive_file": 130,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

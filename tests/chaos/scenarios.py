@@ -19,6 +19,7 @@ from psycopg.sql import SQL, Identifier
 
 from denizen.testing.model_server import FailedAnswer
 from tests.chaos.busy_guild import BusyGuild, open_busy_guild
+from tests.chaos.killed_events import kill_while_events_come
 from tests.e2e.deployment import Denizen
 from tests.e2e.home import Home
 from tests.e2e.limited_disk import open_limited_disk
@@ -334,6 +335,14 @@ async def half_open_connections(run: ChaosRun) -> Outcome:
         )
 
 
+async def kill_while_events_arrive(run: ChaosRun) -> Outcome:
+    """`kill -9` at random moments, while webhooks, a polled resource and a schedule are at work."""
+    kills = run.times(200)
+    effects = await kill_while_events_come(kills, run.seed)
+    expected = "each webhook, item and tick has its post or answer once"
+    return Outcome(f"{kills} kills while events come in", expected, effects.describe(), not effects.wrong)
+
+
 Scenario = Callable[[ChaosRun], Awaitable[Outcome]]
 SCENARIOS: Mapping[str, Scenario] = {
     each.__name__.replace("_", "-"): each
@@ -350,6 +359,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         database_damaged,
         asleep,
         half_open_connections,
+        kill_while_events_arrive,
     )
 }
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from anyio import to_thread
 
-from denizen.testing.model_server import HangingAnswer
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import Server, ServerResponse, receive
 from tests.local_server import serve
@@ -212,6 +212,37 @@ async def test_websockets_polled_resources_and_emitted_events_are_sources_of_eve
         ("denizen.emitted.site.down", "/denizen"),
     }
     assert "websocket:market  working" in sources.out and "poll:tickets  working" in sources.out
+
+
+async def test_an_owner_has_a_source_and_a_listener_added_after_approving_each(deployment: DiscordDeployment) -> None:
+    items = '[{"id": 7, "title": "the door is stuck"}]'
+    where = deployment.general.id
+    with serve({"/tickets": lambda exchange: exchange.say(items, kind="application/json")}) as polled:
+        owners = f'owners: ["{deployment.ana.id}"]'
+        rest = f"""\
+events:
+  polls:
+    # Ours.
+    tickets: {{url: "{polled.url("/tickets")}", first: all, private: true, enabled: false}}
+tools:
+  event_system: {{enabled: true}}
+"""
+        deployment.configure(conduct=[owners], rest=rest)
+        listener = {"name": "tickets", "on": ["poll.tickets"], "action": "post", "message": "Ticket: {{title}}"}
+        deployment.script(
+            ModelAnswer(calls=[ModelCall("set_listener", {**listener, "channel": str(where)})]),
+            ModelAnswer(calls=[ModelCall("switch_event_entry", {"kind": "poll", "name": "tickets", "enabled": True})]),
+            "They are posted here from now on.",
+        )
+        async with deployment.run():
+            deployment.ask(deployment.ana, "Post new tickets here")
+            for tool in ("set_listener", "switch_event_entry"):
+                await deployment.until(lambda tool=tool: any(tool in text for text in deployment.said()))
+                card = next(post for post in deployment.posts() if tool in post.content)
+                await deployment.press(deployment.ana, card, "Approve")
+            await deployment.until(lambda: "Ticket: the door is stuck" in deployment.said())
+    text = (deployment.home.folder / "denizen.yaml").read_text()
+    assert "# Ours." in text and "enabled: false" not in text and "Ticket: {{title}}" in text
 
 
 async def test_what_a_command_emits_reaches_the_server_that_runs(deployment: DiscordDeployment) -> None:

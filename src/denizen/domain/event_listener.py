@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from zoneinfo import ZoneInfo
 
 from denizen.domain.cloud_event import CloudEvent, find_field, matches_type
 from denizen.domain.ids import AgentName, TurnId, derive
@@ -76,6 +77,31 @@ class ActionKind(StrEnum):
     WORKFLOW = "workflow"
 
 
+@record
+class QuietHours:
+    """The hours of each day in which a listener does nothing, in a time zone. They may go over midnight. What comes in
+    then is done when they end, or left out with `skips`.
+    """
+
+    begins: time
+    ends: time
+    zone: str = "UTC"
+    skips: bool = False
+
+    def find_end(self, now: datetime) -> datetime | None:
+        """Returns when the hours that now is in will end; None outside of them."""
+        here = now.astimezone(ZoneInfo(self.zone))
+        clock = here.time().replace(tzinfo=None)
+        if self.begins < self.ends:
+            is_quiet, is_tomorrow = self.begins <= clock < self.ends, False
+        else:
+            is_quiet, is_tomorrow = clock >= self.begins or clock < self.ends, clock >= self.begins
+        if not is_quiet:
+            return None
+        end = here.replace(hour=self.ends.hour, minute=self.ends.minute, second=0, microsecond=0)
+        return (end + timedelta(days=is_tomorrow)).astimezone(UTC)
+
+
 @record(kw_only=True)
 class EventAction:
     """The action of a listener. `agent` answers, or its account posts. `message` is the template of what the agent is
@@ -99,7 +125,7 @@ class EventAction:
 class EventListener:
     """One listener of the configuration. `name` is that of the section, or of the route of a webhook. `cool_down` is
     how long it waits before it acts again, for each value of `cool_down_key`, which is a template. `per_hour` is how
-    often it acts at most.
+    often it acts at most. With `digest` it collects events for so long, and acts once for all of them.
     """
 
     name: str
@@ -110,6 +136,8 @@ class EventListener:
     cool_down: timedelta = timedelta()
     cool_down_key: str = ""
     per_hour: int = HOURLY_ACTIONS
+    quiet: QuietHours | None = None
+    digest: timedelta = timedelta()
     kind: PrincipalKind = PrincipalKind.LISTENER
 
     @property
@@ -136,7 +164,7 @@ class EventListener:
 
 class EventDeliveryStatus(StrEnum):
     """How far a delivery is. WAITING: it is tried when its time comes; STARTED: its turn runs; SKIPPED: the listener
-    was cooling down, or had acted too often; FAILED: people may replay it.
+    was cooling down, had acted too often, or had its quiet hours; FAILED: people may replay it.
     """
 
     WAITING = "waiting"

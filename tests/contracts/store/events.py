@@ -77,6 +77,19 @@ class EventContract:
         await add_events(store, later)
         assert await find(store) == [later, last, PUSH]
 
+    async def test_deliveries_that_wait_for_the_same_moment_are_a_digest_of_their_listener(self, store: Store) -> None:
+        due = at(1)
+        first = replace(WAITING, due_at=due)
+        second, other = replace(first, id="d2"), replace(first, id="d3", listener="listener:b")
+        again, done = replace(first, id="d4", attempts=1), replace(first, id="d5", status=EventDeliveryStatus.DONE)
+        async with store.work() as work:
+            assert await work.events.find_digest(first.listener, after=NOON) is None
+            await work.events.add_deliveries([first, second, other, again, done])
+            assert await work.events.find_digest(first.listener, after=NOON) == due
+            assert await work.events.find_digest(first.listener, after=due) is None
+            assert await work.events.list_digest(second) == [first, second]
+            assert await work.events.list_digest(again) == [again]
+
     async def test_the_events_of_somebody_go_with_their_deliveries(self, store: Store) -> None:
         await add_events(store, PUSH, JOIN)
         async with store.work() as work:

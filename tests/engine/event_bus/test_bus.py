@@ -17,8 +17,10 @@ from denizen.domain.event_listener import (
     ActionKind,
     EventAction,
     EventDelivery,
+    EventDeliveryStatus,
     EventListener,
     FieldCondition,
+    QuietHours,
 )
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.json import JsonObject
@@ -113,6 +115,28 @@ async def test_a_post_that_was_owed_when_the_process_died_is_posted_once() -> No
         assert len(world.platform.list_posts(world.general.id)) == 1
 
 
+async def test_a_turn_that_was_opened_when_the_process_died_is_not_opened_anew_while_its_account_is_away() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("It is being repaired."))
+    async with open_platform(world, model, events=[at(world, ANSWER)]) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        [started] = await deliveries(server, event)
+        async with server.store.work() as work:  # as if it had died just before
+            waiting = replace(started, status=EventDeliveryStatus.WAITING, turn_id=None)
+            assert await work.events.update(waiting, attempts=0)
+    async with open_platform(world, model, events=[at(world, ANSWER)], connect=False) as server:
+        await server.bus.look()
+        assert await deliveries(server, event) == [started]
+    async with open_platform(world, model, events=[at(world, ANSWER)]) as server:
+        world.clock.advance(RETRY_AFTER[0].total_seconds())
+        await server.bus.look()
+        await server.settled()
+        await server.bus.look()
+        assert await list_fates(server, event) == ["done"]
+        assert [post.text for post in world.platform.list_posts(world.general.id)] == ["It is being repaired."]
+
+
 async def test_events_that_agents_emit_in_turns_of_events_follow_from_each_other_and_end() -> None:
     listener = replace(QUIET, on=("local.*",))
     async with open_platform(events=[listener]) as server:
@@ -186,6 +210,48 @@ async def test_what_fails_again_and_again_ends_in_a_list_from_which_it_is_replay
             await server.bus.replay(delivery.id)
         with pytest.raises(NotFound):
             await server.bus.replay("evd_0")
+
+
+async def test_in_quiet_hours_events_wait_for_their_end_or_are_left_out() -> None:
+    world = World()
+    now = world.clock.now()
+    begins, ends = (now - timedelta(minutes=5)).time(), (now + timedelta(hours=2)).time()
+    waits = replace(at(world, POST), quiet=QuietHours(begins, ends))
+    skips = replace(waits, name="skips", quiet=QuietHours(begins, ends, skips=True))
+    async with open_platform(world, events=[waits, skips]) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        assert await list_fates(server, event) == ["waiting", "skipped"]
+        assert "quiet hours" in (await deliveries(server, event))[1].note
+        world.clock.advance(hours=2)
+        await server.bus.look()
+        assert await server.said() == ["Site club is down."]
+
+
+async def test_a_digest_is_one_post_or_one_answer_about_what_came_in_meanwhile() -> None:
+    world = World()
+    post = replace(at(world, POST), digest=timedelta(hours=1))
+    model = ScriptedModel(Unavailable("The model is away."), ScriptedReply("All is well."))
+    async with open_platform(world, model, events=[post, replace(QUIET, digest=timedelta(hours=1))]) as server:
+        events = [site(world, str(n), state) for n, state in enumerate(("down", "slow", "up"))]
+        for event in events[:2]:
+            await server.bus.publish(event)
+            world.clock.advance(minutes=20)
+        await server.bus.look()
+        assert await server.said() == []
+        world.clock.advance(minutes=20)
+        await server.bus.publish(events[2])  # it waits for the next one
+        await server.bus.look()
+        assert await server.said() == ["Site club is down.\nSite club is slow."]
+        await server.bus.look()
+        world.clock.advance(RETRY_AFTER[0].total_seconds())
+        await server.bus.look()  # what failed together is tried again together
+        await server.settled()
+        await server.bus.look()
+        assert [list_texts(each)[-1] for each in model.requests] == ["Explain: down\n\nExplain: slow"] * 2
+        assert [await list_fates(server, each) for each in events] == [["done"] * 2, ["done"] * 2, ["waiting"] * 2]
+        assert len({each.turn_id for each in await deliveries(server, *events[:2])} - {None}) == 1
 
 
 async def test_a_channel_that_the_account_does_not_see_is_not_tried_again() -> None:

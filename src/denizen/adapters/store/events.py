@@ -104,6 +104,23 @@ _DUE = (
 _NEXT = sa.select(sa.func.min(event_deliveries.c.due_at, type_=UtcTime())).where(
     _WAITS, event_deliveries.c.due_at > sa.bindparam("after", type_=UtcTime())
 )
+_OF_LISTENER = event_deliveries.c.listener == sa.bindparam("listener", type_=EscapedText())
+_DIGEST = sa.select(sa.func.min(event_deliveries.c.due_at, type_=UtcTime())).where(
+    _WAITS,
+    _OF_LISTENER,
+    event_deliveries.c.attempts == 0,
+    event_deliveries.c.due_at > sa.bindparam("after", type_=UtcTime()),
+)
+_IN_DIGEST = (
+    sa.select(event_deliveries)
+    .where(
+        _WAITS,
+        _OF_LISTENER,
+        event_deliveries.c.attempts == sa.bindparam("attempts", type_=sa.Integer()),
+        event_deliveries.c.due_at == sa.bindparam("due", type_=UtcTime()),
+    )
+    .order_by(event_deliveries.c.position)
+)
 _UPDATE = sa.update(event_deliveries).where(
     event_deliveries.c.id == sa.bindparam("which"), event_deliveries.c.attempts == sa.bindparam("known")
 )
@@ -192,6 +209,14 @@ class SqlEvents(SqlRepository):
 
     async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
         return await self._list(_read_delivery, _STARTED, {"most": max(limit, 0)})
+
+    async def find_digest(self, listener: str, *, after: datetime) -> datetime | None:
+        bounds = {"listener": listener, "after": after}
+        return await self._transaction.read(lambda connection: connection.execute(_DIGEST, bounds).scalar())
+
+    async def list_digest(self, delivery: EventDelivery) -> Sequence[EventDelivery]:
+        bounds = {"listener": delivery.listener, "attempts": delivery.attempts, "due": delivery.due_at}
+        return await self._list(_read_delivery, _IN_DIGEST, bounds)
 
     async def find_upcoming(self, *, after: datetime) -> datetime | None:
         return await self._transaction.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())

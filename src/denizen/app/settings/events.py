@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
-from typing import Annotated, Self, cast
+from datetime import time, timedelta
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -21,6 +21,7 @@ from denizen.app.settings.fields import (
     Section,
     Text,
     Whole,
+    Zone,
     at_most,
     keep_template,
     read_digits,
@@ -42,7 +43,14 @@ from denizen.domain.cloud_event import (
 )
 from denizen.domain.conversation import MAX_NAME_CHARS
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.event_listener import HOURLY_ACTIONS, ActionKind, EventAction, EventListener, FieldCondition
+from denizen.domain.event_listener import (
+    HOURLY_ACTIONS,
+    ActionKind,
+    EventAction,
+    EventListener,
+    FieldCondition,
+    QuietHours,
+)
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
@@ -60,6 +68,7 @@ MAX_CONDITIONS = 20
 DAY_S = 24 * 3600
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TYPE = re.compile(r"[a-z*][a-z0-9_.*-]{0,199}")
+_QUIET = re.compile(r"((?:[01][0-9]|2[0-3]):[0-5][0-9])-(?!\1)(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _CHANNEL = re.compile(r"[0-9]{1,20}")
 
 
@@ -100,10 +109,17 @@ def _refuse_workflow() -> PydanticCustomError:
     return refuse("a workflow waits for events by itself.", fix, key="action")
 
 
+def _quiet_hours(value: str) -> str:
+    if value and not _QUIET.fullmatch(value):
+        raise refuse("these are no hours.", "Write two times that differ, such as 22:00-07:00, in quotes.")
+    return value
+
+
 EventName = Annotated[str, AfterValidator(_listener_name)]
 EventType = Annotated[str, AfterValidator(_event_type)]
 EventTypes = Annotated[tuple[EventType, ...], BeforeValidator(_read_single)]
 ChannelId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_channel), WrapValidator(keep_template)]
+QuietText = Annotated[str, AfterValidator(_quiet_hours)]
 MessageTemplate = Annotated[Text, at_most(MESSAGE_CHARS)]
 SessionName = Annotated[Text, at_most(MAX_NAME_CHARS)]
 
@@ -163,6 +179,16 @@ class ListenerSection(ActionSection):
     cool_down_key: MessageTemplate = Field(
         default="", description="It cools down for each value of this template, such as `{{user.id}}`."
     )
+    quiet_hours: QuietText = Field(
+        default="", description="Hours of each day in which it does nothing, such as `22:00-07:00`."
+    )
+    quiet_zone: Zone = Field(default="UTC", description="The time zone of `quiet_hours`.")
+    in_quiet_hours: Literal["wait", "skip"] = Field(
+        default="wait", description="What becomes of events then: `wait` for their end, or `skip`."
+    )
+    digest: Number = Field(
+        default=0, ge=0, le=7 * DAY_S, description="Seconds for which it collects events, to act once for all of them."
+    )
     enabled: bool = Field(default=True, description="Whether it acts.")
 
     @model_validator(mode="after")
@@ -172,6 +198,8 @@ class ListenerSection(ActionSection):
         if self.action is ActionKind.POST and not (self.channel and self.message.strip()):
             fix = "Write message: 'Welcome, {{user.mention}}!' and channel: '123456789012345678'."
             raise refuse("a post needs a text and a channel.", fix, key="action")
+        if self.digest and self.action is ActionKind.LOG:
+            raise refuse("events that are only kept are not collected.", "Take digest out.", key="digest")
         if self.cool_down_key and not self.cool_down:
             raise refuse("without a cool_down it does nothing.", "Write cool_down: 60.", key="cool_down_key")
         return self
@@ -244,7 +272,16 @@ def _build_listener(name: str, section: ListenerSection, default_agent: AgentNam
         cool_down=timedelta(seconds=section.cool_down),
         cool_down_key=section.cool_down_key,
         per_hour=section.per_hour,
+        quiet=_build_quiet(section),
+        digest=timedelta(seconds=section.digest),
     )
+
+
+def _build_quiet(section: ListenerSection) -> QuietHours | None:
+    if not section.quiet_hours:
+        return None
+    begins, ends = map(time.fromisoformat, section.quiet_hours.split("-"))
+    return QuietHours(begins, ends, section.quiet_zone, skips=section.in_quiet_hours == "skip")
 
 
 def _build_route_listener(

@@ -28,7 +28,7 @@ from denizen.domain.event_listener import (
     find_listeners,
     plan_retry,
 )
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import TurnId, fresh, turn_id
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
@@ -36,7 +36,7 @@ from denizen.domain.workflow import get_workflow
 from denizen.domain.workflow_run import WorkflowStart, event_scope
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
+from denizen.engine.event_bus.message import list_mentioned, write_digest_post, write_digest_prompt
 from denizen.engine.events.signal import Signal
 from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
@@ -114,14 +114,19 @@ class EventBus:
         status, note = EventDeliveryStatus.WAITING, ""
         if listener.action.kind is ActionKind.LOG:
             status = EventDeliveryStatus.DONE
-        elif note := await self._find_excess(work, event, listener, now):
+        elif note := _find_silence(listener, now) or await self._find_excess(work, event, listener, now):
             status = EventDeliveryStatus.SKIPPED
+        due = now
+        if listener.digest and status is EventDeliveryStatus.WAITING:
+            due = await work.events.find_digest(listener.key, after=now) or now + listener.digest
+        if listener.quiet and status is EventDeliveryStatus.WAITING:
+            due = listener.quiet.find_end(due) or due
         return EventDelivery(
             id=delivery_key(event, listener),
             event=event.key,
             listener=listener.key,
             status=status,
-            due_at=now,
+            due_at=due,
             created_at=now,
             note=note,
         )
@@ -161,42 +166,50 @@ class EventBus:
             now = self._clock.now()
             async with self._store.work(write=False) as work:
                 due = await work.events.list_due(now=now, limit=LOOK_AT)
+            done = set[str]()
             for delivery in due:
-                await self._deliver(delivery)
+                if delivery.id not in done:
+                    done.update(await self._deliver(delivery))
             if len(due) < LOOK_AT:
                 break
         async with self._store.work(write=False) as work:
             upcoming = await work.events.find_upcoming(after=now)
         return LOOK_EVERY_S if upcoming is None else min((upcoming - now).total_seconds(), LOOK_EVERY_S)
 
-    async def _deliver(self, delivery: EventDelivery) -> None:
+    async def _deliver(self, delivery: EventDelivery) -> Sequence[str]:
+        """Delivers it, with those that its listener has collected with it. Returns the ids of all of them."""
+        group: Sequence[EventDelivery] = [delivery]
         about = {"event": delivery.event, "listener": delivery.listener}
         try:
             listener = self._runtime.current.events.listeners.get(delivery.listener)
             if listener is None:
                 raise NotFound(f"There is no listener '{delivery.listener}' any more.", code="listener_unknown")
             async with self._store.work(write=False) as work:
-                event = await work.events.find(delivery.event)
-            if event is None:
+                group = (await work.events.list_digest(delivery) if listener.digest else ()) or group
+                found = [await work.events.find(each.event) for each in group]
+            events = [each for each in found if each is not None]
+            if len(events) < len(group):
                 raise NotFound("The event is not kept any more.", code="event_unknown")
             match listener.action.kind:
                 case ActionKind.AGENT:
-                    await self._open_turn(delivery, event, listener)
+                    opened = await self._find_opened(delivery, listener)
+                    await (self._note_started(group, opened) if opened else self._open_turn(group, events, listener))
                 case ActionKind.POST:
-                    await self._post(delivery, event, listener)
+                    await self._post(group, events, listener)
                 case ActionKind.WORKFLOW:
-                    await self._start_workflow(delivery, event, listener)
+                    await self._start_workflow(delivery, events[0], listener)
                 case ActionKind.LOG:
                     await self._update(delivery, EventDeliveryStatus.DONE)
         except DenizenError as error:
-            await self._fail(delivery, error.explain(), may_pass=isinstance(error, _RETRIED))
+            await self._fail(group, error.explain(), may_pass=isinstance(error, _RETRIED))
             _log.warning("an event was not delivered: %s", error.message, extra=about | error.fields)
         except Exception:  # noqa: BLE001 - the boundary of a job
             reference = fresh("err")
             _log.exception("event fault", extra=about | {"reference": reference})
-            await self._fail(delivery, f"Something went wrong inside. Reference: {reference}.", may_pass=False)
+            await self._fail(group, f"Something went wrong inside. Reference: {reference}.", may_pass=False)
         else:
             _log.info("an event was delivered", extra=about)
+        return [each.id for each in group]
 
     async def _update(
         self, delivery: EventDelivery, status: EventDeliveryStatus, *, turn: TurnId | None = None
@@ -206,22 +219,28 @@ class EventBus:
                 replace(delivery, status=status, turn_id=turn, note=""), attempts=delivery.attempts
             )
 
-    async def _fail(self, delivery: EventDelivery, note: str, *, may_pass: bool) -> None:
-        attempts = delivery.attempts + 1
-        wait = plan_retry(attempts) if may_pass else None
-        failed = replace(
-            delivery,
-            status=EventDeliveryStatus.FAILED if wait is None else EventDeliveryStatus.WAITING,
-            due_at=self._clock.now() + (wait or timedelta()),
-            attempts=attempts,
-            note=note,
-        )
+    async def _fail(self, group: Sequence[EventDelivery], note: str, *, may_pass: bool) -> None:
+        now = self._clock.now()
         async with self._store.work() as work:
-            await work.events.update(failed, attempts=delivery.attempts)
+            for delivery in group:
+                attempts = delivery.attempts + 1
+                wait = plan_retry(attempts) if may_pass else None
+                failed = replace(
+                    delivery,
+                    status=EventDeliveryStatus.FAILED if wait is None else EventDeliveryStatus.WAITING,
+                    due_at=now + (wait or timedelta()),
+                    attempts=attempts,
+                    note=note,
+                )
+                await work.events.update(failed, attempts=delivery.attempts)
 
     # --- the actions -------------------------------------------------------------------------------------------------
 
-    async def _open_turn(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
+    async def _open_turn(
+        self, group: Sequence[EventDelivery], events: Sequence[CloudEvent], listener: EventListener
+    ) -> None:
+        """Opens one turn for all of them. It derives from the first, so that an interrupted one is opened once."""
+        event, delivery = events[0], group[0]
         action, principal, target = listener.action, listener.principal, await self._find_target(listener)
         home = session_place(listener)
         turn = await self._turns.submit(
@@ -229,14 +248,14 @@ class EventBus:
                 agent=action.agent,
                 place=target.place,
                 sender=Sender(Author(principal.key, listener.name), principal, target.reach),
-                parts=(TextPart(write_prompt(event, action.message)),),
+                parts=(TextPart(write_digest_prompt(events, action.message)),),
                 platform_id=delivery.attempt_id,
                 owed=target.owed,
                 session=SessionChoice(home if home != target.place else None, is_new=action.new_session),
                 options=RequestOptions(variables={EVENT_TYPE: event.type, EVENT_ID: event.key}),
             )
         )
-        await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
+        await self._note_started(group, turn.id)
 
     async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
         """The turn of a run is one of an event: what may not be done for an event, it may not do."""
@@ -252,15 +271,33 @@ class EventBus:
         turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=self._clock.now())
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
 
-    async def _post(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
-        """Owes the post to the outbox in the same moment in which the delivery is done."""
+    async def _find_opened(self, delivery: EventDelivery, listener: EventListener) -> TurnId | None:
+        """Returns the turn of this attempt, where a process has opened it and died before it could note that. It is
+        looked for first: what else may fail now, such as an account that is away, would make another attempt of it.
+        """
+        action = listener.action
+        platform = action.platform if action.channel else session_place(listener).platform
+        key = turn_id(action.agent, platform, delivery.attempt_id)
+        async with self._store.work(write=False) as work:
+            return key if await work.turns.find(key) else None
+
+    async def _note_started(self, group: Sequence[EventDelivery], turn: TurnId) -> None:
+        async with self._store.work() as work:
+            for each in group:
+                started = replace(each, status=EventDeliveryStatus.STARTED, turn_id=turn, note="")
+                await work.events.update(started, attempts=each.attempts)
+
+    async def _post(
+        self, group: Sequence[EventDelivery], events: Sequence[CloudEvent], listener: EventListener
+    ) -> None:
+        """Owes one post to the outbox in the same moment in which the deliveries are done."""
         action, target = listener.action, await self._find_target(listener)
         channel = target.channel
         assert channel is not None  # a post has a channel, as the settings check
-        now, text = self._clock.now(), write_post(event, action.message)
+        now, text = self._clock.now(), write_digest_post(events, action.message)
         policy = self._runtime.current.account_policy_for(action.platform, action.agent)
-        said = Announcement(target.place, "", text, key=delivery.attempt_id)
-        welcome = list_mentioned(event, action.message)
+        said = Announcement(target.place, "", text, key=group[0].attempt_id)
+        welcome = {who: form for each in events for who, form in list_mentioned(each, action.message).items()}
         pieces = [
             replace(
                 piece,
@@ -272,8 +309,8 @@ class EventBus:
             for piece in plan_announcement(said, channel, policy, now=now)
         ]
         async with self._store.work() as work:
-            done = replace(delivery, status=EventDeliveryStatus.DONE, note="")
-            if await work.events.update(done, attempts=delivery.attempts):
+            done = [replace(each, status=EventDeliveryStatus.DONE, note="") for each in group]
+            if all([await work.events.update(each, attempts=each.attempts) for each in done]):
                 await work.outbox.add(pieces)
         self._outbox.wake(action.platform, action.agent)
 
@@ -290,15 +327,18 @@ class EventBus:
         async with self._store.work(write=False) as work:
             started = await work.events.list_started(limit=LOOK_AT)
             found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
-        turns = {turn.id: turn for turn in found}
+        turns, groups = {turn.id: turn for turn in found}, dict[TurnId | None, list[EventDelivery]]()
         for delivery in started:
-            turn = turns.get(delivery.turn_id) if delivery.turn_id else None
+            groups.setdefault(delivery.turn_id, []).append(delivery)
+        for key, group in groups.items():
+            turn = turns.get(key) if key else None
             if turn is None:
-                await self._fail(delivery, "Its turn is not kept any more.", may_pass=False)
+                await self._fail(group, "Its turn is not kept any more.", may_pass=False)
             elif turn.status in (TurnStatus.DONE, TurnStatus.SKIPPED):
-                await self._update(delivery, EventDeliveryStatus.DONE, turn=turn.id)
+                for delivery in group:
+                    await self._update(delivery, EventDeliveryStatus.DONE, turn=turn.id)
             elif turn.status.is_final:
-                await self._fail(delivery, _explain(turn), may_pass=await self._may_repeat(turn))
+                await self._fail(group, _explain(turn), may_pass=await self._may_repeat(turn))
 
     async def _may_repeat(self, turn: Turn) -> bool:
         if turn.result.failure is None or turn.result.failure.family != Unavailable.__name__:
@@ -339,6 +379,12 @@ class EventBus:
 def session_place(listener: EventListener) -> Place:
     """The place of the session, which no person's request can name."""
     return own_place(listener.kind.value, "events", listener.session_name)
+
+
+def _find_silence(listener: EventListener, now: datetime) -> str:
+    """Returns why an event is left out at that time."""
+    end = listener.quiet.find_end(now) if listener.quiet and listener.quiet.skips else None
+    return f"It has its quiet hours until {end:%Y-%m-%d %H:%M} UTC." if end else ""
 
 
 def _explain(turn: Turn) -> str:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from denizen.domain.cloud_event import CloudEvent, fill_template, list_places, show_field
 from denizen.skill.context import quote_untrusted
 
 MAX_EVENT_CHARS = 12_000
 """The limit for the whole data of an event that an agent reads."""
+MAX_DIGEST_CHARS, MAX_DIGEST_POST_CHARS = 24_000, 6000
+"""The limits for what several events say together."""
 INLINE_CHARS = 200
 MENTION = "mention"
 """The last part of a path whose value is a platform's form for somebody, in events of the platform itself."""
@@ -23,6 +25,27 @@ PLATFORM_TYPES = "discord."
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
 _MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
+
+
+def write_digest_prompt(events: Sequence[CloudEvent], template: str) -> str:
+    """Returns what an agent is told about several events, the oldest first. Of many the last ones are only counted."""
+    return _join("\n\n", [write_prompt(each, template) for each in events], MAX_DIGEST_CHARS)
+
+
+def write_digest_post(events: Sequence[CloudEvent], template: str) -> str:
+    """Returns the text of a post about several events, a line for each, as `write_digest_prompt` does."""
+    return _join("\n", [write_post(each, template) for each in events], MAX_DIGEST_POST_CHARS)
+
+
+def _join(between: str, texts: Sequence[str], most_chars: int) -> str:
+    shown, room = list[str](), most_chars
+    for text in texts:
+        room -= len(text) + len(between)
+        if room < 0 and shown:
+            break
+        shown.append(text)
+    left = len(texts) - len(shown)
+    return between.join([*shown, f"and {left} more"] if left else shown)
 
 
 def write_prompt(event: CloudEvent, template: str) -> str:
