@@ -325,8 +325,8 @@ class AgentSection(Section):
     delegates_to: tuple[SomeText, ...] = Field(
         default=(),
         description="Agents that it may give tasks to, with the tools `delegate`, `task_status`, `cancel_task` and "
-        "`hand_over`. They work with their own tools and knowledge, for the one who asked, and give nothing on. What they "
-        "find reaches everybody who may ask this agent.",
+        "`hand_over`. They work with their own tools and knowledge, for the one who asked, and give nothing on. What "
+        "they find reaches everybody who may ask this agent.",
     )
     context: ContextStrategy = Field(
         default=ContextStrategy.SESSION,

@@ -52,9 +52,13 @@ class RoomHandovers:
             self._known[account] = await list_handovers(work, account)
 
     def find(self, account: AgentName, place: Place) -> Handover | None:
-        """Returns who has the room now, as far as this process knows; None where nobody was given it."""
+        """Returns who has the room now, as far as this process knows; None where nobody was given it, and for an agent
+        that was switched off or removed since.
+        """
         found = self._known.get(account, {}).get(place)
-        return None if found is None or found.is_over(self._clock.now()) else found
+        if found is None or found.is_over(self._clock.now()):
+            return None
+        return found if found.agent in self._runtime.current.enabled_agents else None
 
     # --- beginning, counting, ending ---------------------------------------------------------------------------------
 
@@ -89,7 +93,7 @@ class RoomHandovers:
             if found is None:
                 return False
             await put_handover(work, account, place, None, now=now)
-            known = self._runtime.current.agents
+            known = self._runtime.current.enabled_agents
             back = await find_agent_choice(work, account, place.conversation_id, known=known, now=now)
         await self.load(account)
         text = f"{why}: {found.agent} does not answer here any more, {back} does."
