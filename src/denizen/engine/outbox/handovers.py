@@ -7,7 +7,6 @@ goes on after a restart; `run` ends those whose time is over, as long as it runs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 import anyio
 
@@ -130,11 +129,8 @@ class RoomHandovers:
                     continue
                 left_s = (handover.until - self._clock.now()).total_seconds()
                 if left_s <= 0:
-                    await self.end(channel, place, "Its time is over", key=_end_key(place, handover.until))
+                    key = f"{place.conversation_id}:{handover.until.isoformat()}"
+                    await self.end(channel, place, "Its time is over", key=key)
                 else:
                     wait_s = min(wait_s, left_s)
         return wait_s
-
-
-def _end_key(place: Place, until: datetime) -> str:
-    return f"{place.conversation_id}:{until.isoformat()}"
