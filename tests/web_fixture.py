@@ -318,7 +318,7 @@ async def open_web(
             turns=turns,
             chats=chats,
             commands=ChatCommands(runtime, services, turns, chats),
-            queries=Queries(runtime, services),
+            queries=Queries(runtime, services, channels),
             statistics=UsageStatistics(store, clock, runtime),
             runtime=runtime,
             limiter=limiter,

@@ -11,6 +11,8 @@ from denizen.app.build import Denizen
 from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.reload import Reloader
+from denizen.app.schedule_configuration import HomeSchedules
+from denizen.web.http.dependencies import ScheduleServices
 from tests.app.home_folder import Home, open_home
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
@@ -37,8 +39,16 @@ async def open_components(home: Home, text: str) -> AsyncGenerator[ComponentWebF
     async with open_home(home, text) as denizen:
         files = HomeConfiguration(denizen, Reloader(denizen))
         components = build_components(denizen, files)
+        schedules = ScheduleServices(denizen.schedule_catalog, HomeSchedules(denizen.schedule_catalog, files))
         async with (
-            open_web(make_hello_model(), keys=[OWNER, ADA, ANN], configuration=files, components=components) as web,
+            open_web(
+                make_hello_model(),
+                keys=[OWNER, ADA, ANN],
+                configuration=files,
+                components=components,
+                schedules=schedules,
+                plan_policy=files.plan_policy,
+            ) as web,
             web.client() as client,
         ):
             olga, ada = Browser(client, "key-of-olga"), Browser(client, "key-of-ada")

@@ -121,7 +121,7 @@ async def test_every_section_has_a_form_whose_fields_sent_back_as_they_are_chang
     async with open_sections(home) as server, server.web.client() as client:
         olga = Browser(client, "key-of-olga")
         paths = [
-            *(path for path in SECTIONS if path not in ("models", "mcp", "agents")),
+            *(path for path in SECTIONS if path not in ("models", "mcp", "agents", "schedules")),
             "channels.discord.accounts.ada",
             "custom_tools.lookup",
             "agents.bea",
@@ -257,6 +257,7 @@ async def test_what_has_a_page_of_its_own_is_changed_there_and_a_form_has_only_t
             'mcp.servers."a.b"': "/admin/mcp/servers/a.b",
             "agents": "/admin/agents",
             "gate.rules[0]": "/admin/gate#rules-title",
+            "schedules": "/admin/schedules",
         }.items():
             for method in ("GET", "POST"):
                 answer = await client.request(method, f"{SECTION}/{path}", headers={"x-api-key": "key-of-olga"})

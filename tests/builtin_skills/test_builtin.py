@@ -42,11 +42,21 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.LIMITED: "remove_schedule run_schedule",
         Tier.SENSITIVE: "add_schedule switch_schedule",
     },
+    "event_system": {
+        Tier.LIMITED: "emit_event read_events list_event_setup",
+        Tier.SENSITIVE: "replay_event",
+        Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
+    },
+    "github": {Tier.LIMITED: "search_github read_github", Tier.SENSITIVE: "create_issue comment_on_github close_issue"},
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
     "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
+    "calendar": {
+        Tier.SENSITIVE: "list_calendars list_calendar_events",
+        Tier.DANGEROUS: "create_calendar_event change_calendar_event delete_calendar_event",
+    },
     "gmail": {Tier.SENSITIVE: "search_gmail read_gmail draft_gmail", Tier.DANGEROUS: "send_gmail"},
     "google_calendar": {
         Tier.SENSITIVE: "list_google_calendars list_google_events",
@@ -115,6 +125,8 @@ TOKENS: Mapping[str, int] = {
     "shell": 190,
     "reminders": 175,
     "schedules": 400,
+    "event_system": 1150,
+    "github": 490,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -137,6 +149,7 @@ TOKENS: Mapping[str, int] = {
     "questions": 75,
     "browser": 135,
     "mail": 450,
+    "calendar": 700,
     "gmail": 400,
     "google_calendar": 700,
     "google_drive": 320,
@@ -166,10 +179,17 @@ LARGE_TOOLS: Mapping[str, int] = {
     "post_choices": 170,
     "post_role_menu": 135,
     "coding_agent": 140,
+    "list_calendar_events": 130,
+    "create_calendar_event": 175,
+    "change_calendar_event": 225,
     "list_google_events": 130,
     "create_google_event": 175,
     "change_google_event": 225,
     "upload_drive_file": 130,
+    "set_listener": 195,
+    "read_github": 125,
+    "set_websocket": 155,
+    "set_poll": 180,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

@@ -44,7 +44,7 @@ from denizen.web.pages.chat import ChatPage, SharedChatPage
 from denizen.web.pages.forms import ListPart
 from denizen.web.pages.gate import GatePage, RuleRow, RulesTrial, TierGroup
 from denizen.web.pages.logs import LogRow, LogsPage, PurgePreview
-from denizen.web.pages.navigation import list_navigation
+from denizen.web.pages.navigation import find_link, list_navigation
 from denizen.web.pages.overview import Finding, KnowledgeState, OverviewPage
 from denizen.web.pages.page import Frame, ProblemPage, render_text
 from denizen.web.pages.questions import QuestionsPage
@@ -465,3 +465,17 @@ async def test_an_open_server_has_nothing_to_sign_in_to() -> None:
 async def test_a_form_that_is_too_large_is_refused() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         assert (await client.post("/login", data={"key": "x" * 10_000})).status_code == 413
+
+
+def test_a_page_belongs_to_the_nearest_link_above_it() -> None:
+    links = list_navigation("/admin", may_administrate=True, is_owner=True)
+    found = {
+        "/admin/agents": "/admin/agents",
+        "/admin/config/section/gate": "/admin/config",
+        "/admin/mcp/servers/time": "/admin/mcp",
+        "/projects/tasks/task_1": "/projects",
+        "/admin": "/admin",
+        "/c/chat_1": "/c/chat_1",
+        "/admin/nothing": "/admin/nothing",
+    }
+    assert {address: find_link(links, address) for address in found} == found

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from denizen.app.google import list_google_services, open_google_account
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.event_source import EventSourceStatus
 from denizen.domain.record import record
 from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from denizen.adapters.discord.client.settings import DiscordEndpoints
     from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
+    from denizen.app.settings import Settings
     from denizen.app.settings.discord import DiscordLogin
     from denizen.app.settings.github import GitHubLogin
     from denizen.domain.clock import Clock
@@ -91,6 +93,8 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
         HealthCheck("tools", lambda: _tools(denizen)),
         HealthCheck("memory", lambda: _memory(denizen, offline=offline)),
     ]
+    if denizen.runtime.current.events.sources:
+        checks.append(HealthCheck("sources of events", lambda: _event_sources(denizen)))
     checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
     checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
@@ -131,6 +135,7 @@ def list_account_checks(denizen: Denizen) -> list[HealthCheck]:
             HealthCheck(f"github {login.agent}", lambda login=login: _github(login, denizen.services.clock))
             for login in settings.github_accounts
         ),
+        *([HealthCheck("calendar", lambda: _calendar(denizen))] if _is_on(settings, "calendar") else ()),
         *([HealthCheck("google", lambda: _google(denizen))] if list_google_services(settings) else ()),
     ]
 
@@ -170,6 +175,21 @@ async def _github(login: GitHubLogin, clock: Clock) -> CheckResult:
     from denizen.adapters.github.check import check_account
 
     return _told_by(f"github {login.agent}", await check_account(login.account, clock))
+
+
+def _is_on(settings: Settings, skill: str) -> bool:
+    return skill in settings.tools and settings.tools[skill].enabled is True
+
+
+async def _calendar(denizen: Denizen) -> CheckResult:
+    """Asks the server of CalDAV for its calendars."""
+    from denizen.builtin_skills.calendar import CalendarSettings, skill
+
+    options = skill.read_settings(denizen.settings.tools["calendar"].options)
+    assert isinstance(options, CalendarSettings)
+    found = await denizen.generation_deps.skills.open_calendars(options.login).list_calendars()
+    default = next((each.name for each in found if each.is_default), "none")
+    return CheckResult(f"{len(found)} calendars, of which {default} is the default one")
 
 
 async def _google(denizen: Denizen) -> CheckResult:
@@ -237,6 +257,16 @@ async def _approvals(denizen: Denizen) -> CheckResult:
         what = f"nobody is an owner, who decides dangerous calls: {', '.join(orphans)}"
         findings.append(Diagnosis(Severity.WARNING, what, fix))
     return CheckResult("some reach no owner" if findings else "those who decide can be asked", findings)
+
+
+async def _event_sources(denizen: Denizen) -> CheckResult:
+    """Tells of each that failed when the server looked last."""
+    reports = await denizen.events.log.list_sources()
+    broken = [each for each in reports if each.status is EventSourceStatus.FAILING and each.state]
+    findings = [
+        Diagnosis(Severity.WARNING, f"{each.source.key}: {each.state.failure if each.state else ''}") for each in broken
+    ]
+    return CheckResult(f"{len(reports)} configured, {len(broken)} failed at the last look", findings)
 
 
 async def _memory(denizen: Denizen, *, offline: bool) -> CheckResult:

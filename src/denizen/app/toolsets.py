@@ -46,16 +46,19 @@ from denizen.domain.tool import IdleTools, ToolSpec
 from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.agents.tools import TOOL_NAMES as AGENT_TOOLS
 from denizen.engine.agents.tools import AgentTools
+from denizen.engine.event_bus.access import EventTools
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
 from denizen.skill.context import (
+    AccountServices,
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
@@ -101,6 +104,7 @@ class SkillDeps:
     open_feeds: OpenFeeds
     open_projects: OpenProjects
     schedules: OwnSchedules
+    events: EventTools
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -111,6 +115,7 @@ class SkillDeps:
     sandbox: Sandbox
     browser: PageBrowser
     mailbox: Mailbox
+    open_calendars: OpenCalendars
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -165,14 +170,16 @@ def build_skill_services(
             open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
+            open_events=deps.events.open,
         ),
         search_documents=deps.search,
         download=fetcher.download,
         send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
-        mailbox=deps.mailbox,
-        google=open_google_account(settings, deps.clock),
+        accounts=AccountServices(
+            mailbox=deps.mailbox, open_calendars=deps.open_calendars, google=open_google_account(settings, deps.clock)
+        ),
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

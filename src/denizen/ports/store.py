@@ -34,6 +34,7 @@ from denizen.ports.approvals import ApprovalRepository
 from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
 from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
+from denizen.ports.event_sources import EventSourceRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
@@ -52,6 +53,7 @@ from denizen.ports.users import (
     UserKeyRepository,
     UserRepository,
 )
+from denizen.ports.workflows import WorkflowRepository
 
 
 class ConversationRepository(Protocol):
@@ -398,9 +400,13 @@ class UnitOfWork(Protocol):
     @property
     def events(self) -> EventRepository: ...
     @property
+    def event_sources(self) -> EventSourceRepository: ...
+    @property
     def reminders(self) -> ReminderRepository: ...
     @property
     def feeds(self) -> FeedRepository: ...
+    @property
+    def workflows(self) -> WorkflowRepository: ...
     @property
     def projects(self) -> ProjectRepository: ...
     @property

@@ -56,7 +56,7 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
-from denizen.ports.calendar import CalendarAccount
+from denizen.ports.calendar import CalDavLogin, CalendarAccount
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.google import DriveFile, GoogleAccount
@@ -64,6 +64,7 @@ from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
+    AccountServices,
     ConversationHistory,
     HistoryMessage,
     OwnerServices,
@@ -84,6 +85,7 @@ from denizen.skill.services import (
     ArchiveLookup,
     CacheUsage,
     ErrorGrouping,
+    EventAccess,
     FeedAccess,
     FollowedFeed,
     FoundTalk,
@@ -99,6 +101,8 @@ from denizen.skill.services import (
     ProjectAccess,
     ReminderAccess,
     ScheduleAccess,
+    SeenDelivery,
+    SeenEvent,
     SkillEditor,
     SkillInfo,
     SpendingSummary,
@@ -113,6 +117,7 @@ from denizen.skill.toolset import SkillToolset
 __all__ = [
     "MAX_EVENTS",
     "MAX_GUESTS",
+    "AccountServices",
     "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",
@@ -125,6 +130,7 @@ __all__ = [
     "BrowserRules",
     "BrowserView",
     "CacheUsage",
+    "CalDavLogin",
     "CalendarAccount",
     "CalendarEvent",
     "ConversationHistory",
@@ -133,6 +139,7 @@ __all__ = [
     "DriveFile",
     "Effect",
     "ErrorGrouping",
+    "EventAccess",
     "EventDraft",
     "EventQuery",
     "FeedAccess",
@@ -181,6 +188,8 @@ __all__ = [
     "ReminderAccess",
     "ScheduleAccess",
     "ScopedServices",
+    "SeenDelivery",
+    "SeenEvent",
     "ShellResult",
     "Skill",
     "SkillEditor",

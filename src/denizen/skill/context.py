@@ -19,6 +19,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.google import GoogleAccount
@@ -29,6 +30,7 @@ from denizen.skill.services import (
     ArchiveLookup,
     AskModel,
     Download,
+    EventAccess,
     FeedAccess,
     InstanceControl,
     MemoryAccess,
@@ -178,6 +180,12 @@ class OpenFeeds(Protocol):
     def __call__(self, scope: CallScope) -> FeedAccess | None: ...
 
 
+class OpenEvents(Protocol):
+    """Returns the events for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> EventAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -228,6 +236,7 @@ class ScopedServices:
     open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
+    open_events: OpenEvents = _nothing
 
 
 @record(kw_only=True)
@@ -237,6 +246,15 @@ class OwnerServices:
     skill_editor: SkillEditor | None = None
     instance: InstanceControl | None = None
     administration: AdministrationAccess | None = None
+
+
+@record(kw_only=True)
+class AccountServices:
+    """The services of built-in skills for accounts elsewhere: mail, calendars by CalDAV, and Google."""
+
+    mailbox: Mailbox | None = None
+    open_calendars: OpenCalendars | None = None
+    google: GoogleAccount | None = None
 
 
 @record(kw_only=True)
@@ -255,8 +273,7 @@ class SkillServices:
     send_request: SendRequest | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
-    mailbox: Mailbox | None = None
-    google: GoogleAccount | None = None
+    accounts: AccountServices = AccountServices()
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -380,14 +397,9 @@ class ToolContext:
         return self._services.browser
 
     @property
-    def mailbox(self) -> Mailbox | None:
-        """Mail by IMAP and SMTP; for built-in skills only."""
-        return self._services.mailbox
-
-    @property
-    def google(self) -> GoogleAccount | None:
-        """The Google account of the configuration; for built-in skills only."""
-        return self._services.google
+    def accounts(self) -> AccountServices:
+        """Mail, calendars and the like; for built-in skills only."""
+        return self._services.accounts
 
     @property
     def call_tool(self) -> CallTool:
@@ -462,6 +474,11 @@ class ToolContext:
     def feeds(self) -> FeedAccess | None:
         """The feeds that channels of this server follow."""
         return self._services.scoped.open_feeds(self._scope)
+
+    @cached_property
+    def events(self) -> EventAccess | None:
+        """The events of this server; for built-in skills only."""
+        return self._services.scoped.open_events(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

@@ -14,6 +14,7 @@ from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
+from tests.contracts.store.event_sources import EventSourceContract
 from tests.contracts.store.events import EventContract
 from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
@@ -27,6 +28,7 @@ from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnCon
 from tests.contracts.store.units import UnitContract
 from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
 from tests.contracts.store.users import PersonalDataContract, UserContract
+from tests.contracts.store.workflows import WorkflowContract
 
 __all__ = ["StoreContract"]
 
@@ -58,6 +60,8 @@ class StoreContract(
     ProposalContract,
     ReminderContract,
     FeedContract,
+    EventSourceContract,
+    WorkflowContract,
     ProjectContract,
     EventContract,
     DelegationContract,

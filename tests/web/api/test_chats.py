@@ -12,7 +12,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.message import Role, join_text
 from denizen.domain.turn import TurnStatus
 from denizen.engine.chats import titles
-from denizen.engine.chats.chats import MAX_COPIES, ROOMS
+from denizen.engine.chats.forks import MAX_COPIES, ROOMS
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, ScriptStep, call
 from tests.timing import HANG_LIMIT_S

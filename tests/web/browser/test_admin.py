@@ -21,7 +21,7 @@ from tests.clock import NOON
 from tests.timing import HANG_LIMIT_S
 from tests.web.api.test_approvals import ChatUser, asks
 from tests.web.browser.accessibility import find_violations
-from tests.web.browser.browser import open_browser
+from tests.web.browser.browser import DESKTOP, PHONE, open_browser
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_overview_page import Examiner
 from tests.web_fixture import ANN, open_web
@@ -29,6 +29,8 @@ from tests.web_fixture import ANN, open_web
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=HANG_LIMIT_S * 1000)
 
+SCROLLING_TABLES = """() => [...document.querySelectorAll(".table-scroll")]
+  .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
 PAGES = ("Overview", "Approvals", "Turns", "Logs", "Audit", "Tools", "Users", "Keys", "Usage")
 
 
@@ -52,8 +54,16 @@ async def test_an_owner_walks_through_all_pages_and_decides_what_comes_in_meanwh
             await page.get_by_role("navigation", name="Parts of Denizen").get_by_role("link", name=name).click()
             await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
             await expect(page.locator("a[aria-current=page]")).to_have_text(name)
+            await expect(page.locator("a[aria-current=page]")).to_be_in_viewport()
             assert await find_violations(page) == []
         await expect(page.locator("#chart-messages canvas")).to_be_visible()
+
+        for name in ("Turns", "Audit", "Tools", "Users", "Usage"):
+            await page.get_by_role("navigation", name="Parts of Denizen").get_by_role("link", name=name).click()
+            await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
+            await page.set_viewport_size(PHONE)
+            assert await page.evaluate(SCROLLING_TABLES) == []
+            await page.set_viewport_size(DESKTOP)
 
         # What was opened stays open while the page loads itself again.
         await page.get_by_role("link", name="Overview").click()

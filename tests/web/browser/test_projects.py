@@ -46,6 +46,7 @@ async def test_tasks_are_made_dragged_moved_by_keys_and_seen_when_others_move_th
         task = page.get_by_role("link", name="Fix <b>it</b>")
         await expect(columns["Backlog"].get_by_role("link")).to_have_text("Fix <b>it</b>")
         assert await find_violations(page) == []
+        assert await page.locator("#board").evaluate("(board) => board.scrollWidth <= board.clientWidth")
 
         await page.locator(".task").drag_to(columns["Blocked"])
         await expect(columns["Blocked"].get_by_role("link")).to_have_text("Fix <b>it</b>")

@@ -21,6 +21,7 @@ from denizen.adapters.store.conversations import SqlConversations, SqlSessions
 from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
+from denizen.adapters.store.event_sources import SqlEventSources
 from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.feeds import SqlFeeds
 from denizen.adapters.store.inbox import SqlInbox
@@ -43,6 +44,7 @@ from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.users import SqlAdminNames, SqlIdentities, SqlInvitations, SqlSignIns, SqlUserKeys, SqlUsers
 from denizen.adapters.store.vectors import SqlVectors
+from denizen.adapters.store.workflows import SqlWorkflows
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import UnitOfWork
@@ -87,8 +89,10 @@ class SqlUnitOfWork:
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
+    event_sources = _bind(SqlEventSources)
     reminders = _bind(SqlReminders)
     feeds = _bind(SqlFeeds)
+    workflows = _bind(SqlWorkflows)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
     schedules = _bind(SqlSchedules)

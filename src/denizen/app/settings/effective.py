@@ -39,6 +39,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
+from denizen.domain.workflow import Workflow
 from denizen.ports.events import EventSettings
 from denizen.ports.google import GoogleLogin
 
@@ -71,6 +72,7 @@ class Settings:
     secrets: FileSecrets
     digest: str
     document: ConfigDocument = field(repr=False)
+    workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
     warnings: tuple[ConfigProblem, ...] = ()
     simulation: Simulation | None = None
 
@@ -145,7 +147,9 @@ class Settings:
     @property
     def events(self) -> EventSettings:
         """Raises NeedsAttention for a secret of a webhook that is missing or could be guessed."""
-        return build_events(self.config.listeners, self.config.webhooks, self.default_agent, self.secrets)
+        return build_events(
+            self.config.listeners, self.config.webhooks, self.config.events, self.default_agent, self.secrets
+        )
 
     @property
     def tools(self) -> Mapping[str, ToolSection]:

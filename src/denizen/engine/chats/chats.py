@@ -5,74 +5,49 @@ Everything belongs to a principal, by its key. What somebody else has is not fou
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from denizen.domain.chat import (
-    MAX_REASON_CHARS,
-    Chat,
-    ChatId,
-    ChatMode,
-    MessageVote,
-    Vote,
-    find_fork_point,
-    first_words,
-    is_chat_id,
-)
+from denizen.domain.chat import MAX_REASON_CHARS, Chat, ChatId, ChatMode, MessageVote, Vote, first_words, is_chat_id
 from denizen.domain.conversation import Session, own_place
-from denizen.domain.errors import Conflict, DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Message, Role, join_text
 from denizen.domain.principal import Principal, RoleName
-from denizen.domain.rate_limit import DAY_S, HOUR_S, RateLimit
 from denizen.domain.taint import find_message_taint
 from denizen.domain.tool import Taint
-from denizen.domain.turn import Turn, TurnRequest, TurnStatus
+from denizen.domain.turn import Turn, TurnRequest
 from denizen.domain.words import fold_words
+from denizen.engine.chats.forks import ChatForks
 from denizen.engine.chats.live_chats import ChatChanged, ChatEvent, LiveChats, MessageTaken, TitleChanged
-from denizen.engine.chats.reading import ChatTranscript, choose_session, get_chat, read_chat
-from denizen.engine.chats.titles import ChatTitles, title_run_id
+from denizen.engine.chats.reading import WEB, ChatTranscript, choose_session, get_chat, get_own_message, read_chat
+from denizen.engine.chats.removal import ChatRemoval
+from denizen.engine.chats.titles import ChatTitles
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.chats.watching import ChatWatcher
 from denizen.engine.configuration.choices import find_model_choice
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.hooks.runner import hook_run_id
 from denizen.engine.inspection.queries import ALONE
 from denizen.engine.intake.opening import request_turn_id
-from denizen.engine.intake.rate_limiter import take_rate
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
 from denizen.ports.chats import ChatChanges
-from denizen.ports.store import Fork, RecentSession, UnitOfWork
-
-WEB = "web"
-"""The platform of chats."""
+from denizen.ports.store import RecentSession
 
 MAX_SEARCHED = 5000
 """So many chats of one person are searched, the newest."""
 MAX_HITS = 500
-MAX_TURNS = 100_000
-"""So many turns of a chat leave the durable log when it is deleted; older ones have left it long ago."""
-BACK = 100
-"""So many messages at a time are looked at for the question before one."""
 TITLE_PATIENCE_S = 60.0
 """How long the stream of a first message waits for a title after the answer."""
-ROOMS = (RateLimit(calls=60, window_s=HOUR_S), RateLimit(calls=300, window_s=DAY_S))
-"""So many chats, sessions and copies of what was said one person may begin without a message, which would count as one
-of the day.
-"""
 MAX_SHARED_MESSAGES = 500
 """So many messages of a shared chat are shown, the newest."""
-MAX_COPIES = 200
-"""So many sessions one chat may have, each with a copy of what was said before: room on the disk has an end."""
 
 
 class Chats:
@@ -96,6 +71,8 @@ class Chats:
         self._live = LiveChats()
         self._titles = ChatTitles(runtime, services, turns, self._live)
         self._watcher = ChatWatcher(services, turns, self._live)
+        self._removal = ChatRemoval(services, turns, uploads, self._live)
+        self.forks = ChatForks(services, self._live)
 
     # --- listing and reading -----------------------------------------------------------------------------------------
 
@@ -165,7 +142,7 @@ class Chats:
             found = await work.chats.find(principal.key, chat_id)
             if found is not None:
                 return found
-            await self._take_room(work, principal.key)
+            await self.forks.take_room(work, principal.key)
             place = own_place(WEB, principal.key, chat_id)
             conversation = await work.conversations.put(place, now=now)
             chat, _ = await work.chats.put(
@@ -196,7 +173,7 @@ class Chats:
         async with self._services.store.work() as work:
             chat = await get_chat(work, owner, chat_id)
             if name is not None and name != chat.agent:
-                await self._hand_over(work, chat, name)
+                await self.forks.hand_over(work, chat, name)
             await work.chats.change(chat.conversation_id, ChatChanges(title=title, is_pinned=is_pinned))
             chat = await get_chat(work, owner, chat_id)
         if title is not None:
@@ -234,64 +211,20 @@ class Chats:
 
     async def remove(self, owner: str, chat_id: ChatId) -> None:
         """Removes a chat for good, and stops what runs in it. Raises NotFound."""
-        chat = await self.get(owner, chat_id)
-        await self._remove(chat)
+        await self._removal.remove(await self.get(owner, chat_id))
+
+    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
+        """Removes all chats and uploads of an owner, as `ChatRemoval.forget_owner` does."""
+        await self._removal.forget_owner(owner, turn_ids)
 
     async def list_uploads(self, owner: str) -> Sequence[str]:
         """Returns the paths of all uploads of an owner."""
         return await self.uploads.list_paths(owner)
 
-    async def forget_owner(self, owner: str, turn_ids: Sequence[TurnId] = ()) -> None:
-        """Removes all chats and uploads of an owner whose account ends, stops what runs in them, and takes these turns,
-        also those outside of chats, out of the durable log.
-        """
-        for turn_id in turn_ids:
-            self._turns.cancel(turn_id)
-        while True:
-            async with self._services.store.work(write=False) as work:
-                chats = await work.chats.list_chats(owner)
-            if not chats:
-                break
-            for chat in chats:
-                await self._remove(chat)
-        await self._forget_runs(turn_ids)
-        await self.uploads.remove_owner(owner)
-
-    async def _remove(self, chat: Chat) -> None:
-        now, place = self._services.clock.now(), chat.conversation_id
-        async with self._services.store.work() as work:
-            turns = [*await work.turns.list_turns(conversation_id=place, limit=MAX_TURNS)]
-            given = [each.turn_id for each in await work.delegations.list_in_conversation(place)]
-            tasks = await work.turns.find_many(given)
-            turns += tasks
-            sessions = await work.sessions.list_all(place)
-            await work.chats.remove(place, now=now)
-        for turn in turns:
-            if turn.status is TurnStatus.OPEN:
-                self._turns.cancel(turn.id)
-        queues = {(session.agent, place) for session in sessions}
-        for agent, at in queues | {(task.agent, task.conversation_id) for task in tasks}:
-            async with self._turns.hold(agent, at):
-                pass
-        async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
-            await work.chats.remove(place, now=now)
-        await self.uploads.remove_chat(chat.owner, chat.id)
-        await self._forget_runs([turn.id for turn in turns])
-        self._live.publish(place, ChatChanged(is_removed=True))
-
-    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
-        """Removes what the durable log has of turns and titles, where it has what models and tools said."""
-        durable = self._services.durable
-        runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id), hook_run_id(turn_id))]
-        for run in set(runs) & set(await durable.pending()):
-            with suppress(DenizenError):
-                await durable.wait(run)
-        await durable.forget(runs)
-
     async def vote(self, owner: str, message_id: MessageId, vote: Vote | None, reason: str = "") -> None:
         """Sets or takes back the vote on an answer in an own chat. Raises NotFound, InvalidInput for other messages."""
         async with self._services.store.work() as work:
-            message = await _get_own_message(work, owner, message_id)
+            message = await get_own_message(work, owner, message_id)
             if message.role is not Role.ASSISTANT:
                 raise InvalidInput("Only answers of agents have votes.", code="feedback_not_answer")
             if vote is None:
@@ -304,33 +237,6 @@ class Chats:
         self._live.publish(message.conversation_id, ChatChanged())
 
     # --- sessions ----------------------------------------------------------------------------------------------------
-
-    async def branch(self, owner: str, chat_id: ChatId, before: MessageId) -> Session:
-        """Begins a session with what was said before the question of a message, in which the chat goes on; the session
-        of the message stays as it is. Raises NotFound, and LimitExceeded after `ROOMS` and `MAX_COPIES`.
-        """
-        async with self._services.store.work() as work:
-            chat = await get_chat(work, owner, chat_id)
-            message = await _find_question(work, chat, before)
-            assert message.session_id is not None
-            sessions = await work.sessions.list_all(chat.conversation_id)
-            parent = find_fork_point(sessions, message.session_id, message.sequence)
-            fork = Fork(parent, message.sequence)
-            session = await self._fork(work, chat, chat.agent, message.session_id, fork)
-        self._live.publish(chat.conversation_id, ChatChanged())
-        return session
-
-    async def activate(self, owner: str, chat_id: ChatId, session_id: SessionId) -> Chat:
-        """Goes on with an earlier session of the chat. Raises NotFound."""
-        async with self._services.store.work() as work:
-            chat = await get_chat(work, owner, chat_id)
-            session = choose_session(await work.sessions.list_all(chat.conversation_id), chat, session_id)
-            assert session is not None
-            if session.closed_at is not None:
-                await work.sessions.reopen(session.id, now=self._services.clock.now())
-            await work.chats.change(chat.conversation_id, ChatChanges(agent=session.agent))
-        self._live.publish(chat.conversation_id, ChatChanged())
-        return replace(chat, agent=session.agent)
 
     async def list_sessions(self, owner: str, *, agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
         """Returns the sessions that go on, by their last message, newest first; without questions that stood alone."""
@@ -346,44 +252,11 @@ class Chats:
         place, now = own_place(WEB, principal.key, name), self._services.clock.now()
         known = AgentName(self._runtime.current.agent(agent).name)
         async with self._services.store.work() as work:
-            await self._take_room(work, principal.key)
+            await self.forks.take_room(work, principal.key)
             conversation = await work.conversations.put(place, now=now)
             session = await work.sessions.renew(conversation.id, known, now=now)
         self._live.publish(conversation.id, ChatChanged())
         return session
-
-    async def _fork(self, work: UnitOfWork, chat: Chat, agent: AgentName, source: SessionId, fork: Fork) -> Session:
-        now = self._services.clock.now()
-        if len(await work.sessions.list_all(chat.conversation_id)) >= MAX_COPIES:
-            raise LimitExceeded(
-                f"This chat has {MAX_COPIES} branches.",
-                code="branches_full",
-                why="each holds a copy of what was said before it",
-                fix="Go on in one of them, or begin a new chat.",
-            )
-        await self._take_room(work, chat.owner)
-        session = await work.sessions.renew(chat.conversation_id, agent, now=now, fork=fork)
-        await work.messages.copy(source, session, before=fork.sequence)
-        return session
-
-    async def _take_room(self, work: UnitOfWork, owner: str) -> None:
-        """Counts something that is stored without a message. Raises LimitExceeded after `ROOMS`."""
-        excess = await take_rate(work, f"rooms\x00{owner}", ROOMS, now=self._services.clock.now())
-        if excess is not None:
-            raise LimitExceeded(
-                f"You have begun {excess.limit.calls} chats, sessions or branches of late.",
-                code="rooms_limited",
-                fix=f"Try again in {math.ceil(excess.wait_s / 60)} min, or go on in one that you have.",
-            )
-
-    async def _hand_over(self, work: UnitOfWork, chat: Chat, agent: AgentName) -> None:
-        """Lets another agent go on with copies of what was said."""
-        sessions = await work.sessions.list_all(chat.conversation_id)
-        session = choose_session(sessions, chat)
-        last = await work.messages.list_tail(session.id, limit=1) if session is not None else ()
-        if session is not None and last:
-            await self._fork(work, chat, agent, session.id, Fork(session.id, last[-1].sequence + 1))
-        await work.chats.change(chat.conversation_id, ChatChanges(agent=agent))
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -483,7 +356,7 @@ class Chats:
             async with self._services.store.work() as work:
                 chat = await work.chats.find(principal.key, ChatId(name))
                 if chat is not None and chat.agent != agent.name and not request.session.is_new:
-                    await self._hand_over(work, chat, AgentName(agent.name))
+                    await self.forks.hand_over(work, chat, AgentName(agent.name))
 
     async def _note(self, request: TurnRequest, mode: ChatMode, turn: Turn, *, titles: bool = True) -> None:
         """Notes a message that was taken in the list of chats: a session that was named for one question is none."""
@@ -533,37 +406,6 @@ def _check_mode(principal: Principal, mode: ChatMode) -> None:
 
 def _draws_on_others(message: Message) -> bool:
     return Taint.OTHERS in find_message_taint(message)
-
-
-async def _get_own_message(work: UnitOfWork, owner: str, message_id: MessageId) -> Message:
-    """Raises NotFound: somebody else's message and one that does not exist give the same answer."""
-    try:
-        message = await work.messages.get(message_id)
-        place = (await work.conversations.get(message.conversation_id)).place
-    except NotFound:
-        raise _no_message() from None
-    is_own = place.platform == WEB and place.channel == owner
-    if not is_own or await work.chats.find(owner, ChatId(place.thread)) is None:
-        raise _no_message()
-    return message
-
-
-async def _find_question(work: UnitOfWork, chat: Chat, message_id: MessageId) -> Message:
-    """Returns the message if somebody asked it, else the question before it in its session."""
-    message = await _get_own_message(work, chat.owner, message_id)
-    session_id = message.session_id
-    if message.conversation_id != chat.conversation_id or session_id is None:
-        raise _no_message()
-    while message.role is not Role.USER:
-        earlier = await work.messages.list_tail(session_id, limit=BACK, before=message.sequence)
-        if not earlier:
-            raise _no_message()
-        message = next((each for each in reversed(earlier) if each.role is Role.USER), earlier[0])
-    return message
-
-
-def _no_message() -> NotFound:
-    return NotFound("You have no such message.", code="message_not_found")
 
 
 def _next_title(news: MemoryObjectReceiveStream[ChatEvent]) -> TitleChanged | None:

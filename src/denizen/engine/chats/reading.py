@@ -18,6 +18,8 @@ from denizen.engine.configuration.generation import Generation
 from denizen.engine.loop.step_record import collect_reply_extras
 from denizen.ports.store import UnitOfWork
 
+WEB = "web"
+"""The platform of chats."""
 MAX_OPEN = 20
 
 
@@ -59,6 +61,23 @@ async def get_chat(work: UnitOfWork, owner: str, chat_id: ChatId) -> Chat:
             "You have no such chat.", code="chat_not_found", fix="It may be deleted: look at the list of your chats."
         )
     return chat
+
+
+async def get_own_message(work: UnitOfWork, owner: str, message_id: MessageId) -> Message:
+    """Raises NotFound: somebody else's message and one that does not exist give the same answer."""
+    try:
+        message = await work.messages.get(message_id)
+        place = (await work.conversations.get(message.conversation_id)).place
+    except NotFound:
+        raise no_message() from None
+    is_own = place.platform == WEB and place.channel == owner
+    if not is_own or await work.chats.find(owner, ChatId(place.thread)) is None:
+        raise no_message()
+    return message
+
+
+def no_message() -> NotFound:
+    return NotFound("You have no such message.", code="message_not_found")
 
 
 async def read_chat(

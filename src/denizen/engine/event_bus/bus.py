@@ -32,6 +32,8 @@ from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
+from denizen.domain.workflow import get_workflow
+from denizen.domain.workflow_run import WorkflowStart, event_scope
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
@@ -41,6 +43,7 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import RunOrder, submit_run
 from denizen.ports.store import UnitOfWork
 
 LOOK_EVERY_S = 20.0
@@ -66,6 +69,11 @@ class EventBus:
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
+
     def awaits(self, kind: str, source: str) -> bool:
         """As `EventSettings.awaits`. Producers ask before they gather anything."""
         return self._runtime.current.events.awaits(kind, source)
@@ -74,19 +82,28 @@ class EventBus:
 
     async def publish(self, event: CloudEvent) -> bool:
         """Keeps the event, with what is to be done about it. False when it is there already."""
+        async with self._store.work() as work:
+            is_new = await self.keep(work, event)
+        if is_new:
+            self.wake()
+        return is_new
+
+    async def keep(self, work: UnitOfWork, event: CloudEvent) -> bool:
+        """As `publish`, within a unit of work of the caller, who calls `wake` behind it."""
         listeners: Sequence[EventListener] = find_listeners(event, self._runtime.current.events.listeners)
         if event.depth > MAX_DEPTH and listeners:
             about = {"event": event.key, "type": event.type, "cause": event.cause}
             _log.warning("an event has no effect: more than %d follow from each other", MAX_DEPTH, extra=about)
             listeners = ()
         now = self._clock.now()
-        async with self._store.work() as work:
-            is_new = await work.events.append(event)
-            planned = [await self._plan(work, event, each, now) for each in listeners] if is_new else []
-            await work.events.add_deliveries(planned)
-        if any(each.status is EventDeliveryStatus.WAITING for each in planned):
-            self._changed.send()
+        is_new = await work.events.append(event)
+        planned = [await self._plan(work, event, each, now) for each in listeners] if is_new else []
+        await work.events.add_deliveries(planned)
         return is_new
+
+    def wake(self) -> None:
+        """Has what is due looked at now."""
+        self._changed.send()
 
     async def forget(self, keys: Sequence[str]) -> None:
         """Removes these events from the log, and what is still to be done about them."""
@@ -167,6 +184,8 @@ class EventBus:
                     await self._open_turn(delivery, event, listener)
                 case ActionKind.POST:
                     await self._post(delivery, event, listener)
+                case ActionKind.WORKFLOW:
+                    await self._start_workflow(delivery, event, listener)
                 case ActionKind.LOG:
                     await self._update(delivery, EventDeliveryStatus.DONE)
         except DenizenError as error:
@@ -217,6 +236,20 @@ class EventBus:
                 options=RequestOptions(variables={EVENT_TYPE: event.type, EVENT_ID: event.key}),
             )
         )
+        await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
+
+    async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
+        """The turn of a run is one of an event: what may not be done for an event, it may not do."""
+        workflow = get_workflow(self._runtime.current.workflows, listener.action.workflow)
+        start = WorkflowStart(
+            name=workflow.name,
+            digest=workflow.digest,
+            trigger=listener.action.trigger,
+            scope={"event": event_scope(event)},
+        )
+        order = RunOrder(key=delivery.attempt_id, by=listener.principal, name=listener.name)
+        workflow = replace(workflow, agent=listener.action.agent)
+        turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=self._clock.now())
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
 
     async def _post(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:

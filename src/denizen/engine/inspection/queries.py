@@ -35,6 +35,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.inspection.cited_lines import CitedExcerpt, read_cited_lines
 from denizen.engine.inspection.exchange import load_exchange, restore_calls
+from denizen.engine.inspection.names import NameDirectory
 from denizen.engine.inspection.overview import BudgetUse, SystemOverview, list_budgets, load_overview
 from denizen.engine.inspection.past_calls import PastCalls
 from denizen.engine.inspection.rooms import RoomInspection
@@ -183,6 +184,7 @@ class Queries:
         self._channels = channels or ConnectedAccounts()
         self.past_calls = PastCalls(runtime, services.store, services.clock, services.observer)
         self.rooms = RoomInspection(runtime, services.store, self._channels)
+        self.names = NameDirectory(services.store, self.rooms)
 
     def list_agents(self) -> list[Agent]:
         """The default agent first."""

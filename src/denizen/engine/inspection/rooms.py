@@ -45,6 +45,12 @@ class RoomInspection:
         async with self.store.work(write=False) as work:
             return await work.archive.total(platform)
 
+    async def find_room(self, reader: Principal, platform: str, room_id: str) -> Room | None:
+        """Returns None for a room that the reader may not see, too."""
+        async with self.store.work(write=False) as work:
+            room = await work.archive.find_room(platform, room_id)
+        return room if room is not None and await self._may_read(reader, room) else None
+
     async def get_room(self, reader: Principal, platform: str, room_id: str) -> RoomListing:
         async with self.store.work(write=False) as work:
             room = await work.archive.find_room(platform, room_id)

@@ -20,8 +20,9 @@ from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.turn import Sender, SessionChoice, Turn, TurnRequest
-from denizen.engine.chats.chats import WEB, Chats
+from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.live_chats import TitleChanged
+from denizen.engine.chats.reading import WEB
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
 from denizen.web.api.records import event_to_wire, messages_to_wire, turn_to_wire

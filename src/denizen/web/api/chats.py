@@ -298,12 +298,12 @@ class ChatListRoutes:
 
     async def branch(self, request: Request) -> Response:
         before = MessageId(read_text(await read_object(request), "before_message_id"))
-        session = await self._chats.branch(get_principal(request).key, _chat_id(request), before)
+        session = await self._chats.forks.branch(get_principal(request).key, _chat_id(request), before)
         return JSONResponse(asdict(BranchResult(session.id)))
 
     async def activate(self, request: Request) -> Response:
         session_id = SessionId(request.path_params["session_id"])
-        await self._chats.activate(get_principal(request).key, _chat_id(request), session_id)
+        await self._chats.forks.activate(get_principal(request).key, _chat_id(request), session_id)
         return JSONResponse(asdict(BranchResult(session_id)))
 
     async def give_feedback(self, request: Request) -> Response:

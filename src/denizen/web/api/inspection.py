@@ -19,7 +19,7 @@ from denizen.domain.message import Author, TextPart, parts_to_json
 from denizen.domain.room import Post
 from denizen.domain.transcript import TranscriptBlock, TranscriptLine
 from denizen.domain.turn import Sender, TurnRequest
-from denizen.engine.chats.chats import WEB
+from denizen.engine.chats.reading import WEB
 from denizen.engine.inspection.rooms import RoomListing
 from denizen.engine.prompt.room_transcript import RoomTranscript, join_lines
 from denizen.web.api.chat import check_message, own_place

@@ -261,7 +261,9 @@ class AgentPages:
     def _show_form(self, request: Request, values: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)
         page = AgentFormPage(
-            frame=build_frame(request, self._deps), form=fill_agent_form(self._engine.queries, values), problem=problem
+            frame=build_frame(request, self._deps, path=AGENTS),
+            form=fill_agent_form(self._engine.queries, values),
+            problem=problem,
         )
         return render("admin/agent_new.html", page, status=problem.status if problem else 200)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -39,7 +40,7 @@ class AuditRow:
 @record(kw_only=True)
 class AuditPage:
     """The context of `admin/audit.html`. `older` is the address of the next page, or empty. `verification` is there
-    when the chain was just verified; `noted` is the digest that it should hold.
+    when the chain was just verified; `noted` is the digest that it should hold. `names` are those of persons, by key.
     """
 
     frame: Frame
@@ -48,6 +49,7 @@ class AuditPage:
     kind: str
     words: str
     older: str
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     noted: str = ""
     verification: Verification | None = None
 
@@ -86,6 +88,9 @@ class AuditPages:
             kind=kind,
             words=words,
             older=f"{PATH}?{next_page}" if len(entries) > SHOWN else "",
+            names=await self._queries.names.load_people(
+                {each for entry in shown for each in (entry.event.actor, entry.event.subject)}
+            ),
             noted=_read_noted(request),
             verification=verification,
         )

@@ -49,13 +49,23 @@ SECTIONS: Mapping[str, str] = {
     "budgets": "Budgets",
     "tools": "Built-in skills",
     "custom_tools": "Custom tools",
+    "skills": "Own skills",
     "commands": "Commands",
+    "schedules": "Schedules",
+    "task_watcher": "Task watcher",
+    "listeners": "Listeners",
+    "webhooks": "Webhooks",
     "mcp": "MCP servers",
     "models": "Models",
     "agents": "Agents",
+    "default_agent": "Default agent",
     "agent_defaults": "All agents",
     "server": "Server, keys, sign-in",
     "channels.web": "Pages",
+    "channels.api": "API for clients of OpenAI",
+    "channels.mcp": "Serving MCP",
+    "channels.terminal": "Terminal",
+    "google": "Google",
     "archive": "Archive",
     "memory": "Memory",
     "knowledge": "Knowledge",
@@ -72,6 +82,7 @@ _WHOLLY_OWNED: Mapping[str, str] = {
     r"mcp(\.servers)?": "/admin/mcp",
     rf"mcp\.servers{_ENTRY}(\.(?!flows\b).*)?": "/admin/mcp/servers/{}",
     r"agents": "/admin/agents",
+    r"schedules": "/admin/schedules",
     r"gate\.rules(\[\d+\].*)?": "/admin/gate#rules-title",
     r"models(\.providers|\.aliases)?": "/admin/models",
     rf"models\.aliases{_ENTRY}(\..*)?": "/admin/models?edit={}#alias",
@@ -81,6 +92,7 @@ _WHOLLY_OWNED: Mapping[str, str] = {
 _PARTLY_OWNED: Mapping[str, str] = {
     r"gate": "/admin/gate",
     rf"models\.providers{_ENTRY}(\.(kind|base_url|model|api_key))?": "/admin/models/providers/{}",
+    rf"schedules{_ENTRY}(\.(?!hooks\b|owner\b|life\b|paused\b).*)?": "/admin/schedules/{}",
     rf"agents{_ENTRY}(\.(description|model|tools|(style|limits)(\..*)?))?": "/admin/agents/{}",
 }
 """The pages that links lead to, where the form has the rest."""
@@ -240,7 +252,7 @@ def find_setting(text: str) -> tuple[str, str] | None:
     section, path = found[1], found[0]
     page = find_page(path)
     # A form has its fields by their paths; the one of an entry is below its section.
-    form = re.match(rf"(agents|models\.\w+){_ENTRY}|", path)
+    form = re.match(rf"(agents|schedules|models\.\w+){_ENTRY}|", path)
     return SECTIONS[section], page if page != address(path) else f"{address((form and form[0]) or section)}#{path}"
 
 

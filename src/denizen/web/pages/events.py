@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -11,9 +12,11 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import SourceReport
 from denizen.domain.record import record
 from denizen.engine.event_bus.log import EventEntry, EventLog
 from denizen.web.api.events import BEFORE, TYPE, WORDS, read_search
+from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.problems import describe_problem, fill_in
 from denizen.web.http.routing import Access, AccessRoute, SitePageRoute
@@ -35,12 +38,16 @@ class EventRow:
 
 @record(kw_only=True)
 class EventsPage:
-    """The context of `admin/events.html`. `here` is the address of this page, `older` that of the next, or empty."""
+    """The context of `admin/events.html`. `here` is the address of this page, `older` that of the next, or empty.
+    `names` are those of persons, by the key of the principal, and of rooms, by id.
+    """
 
     frame: Frame
     rows: Sequence[EventRow]
     failed: Sequence[EventDelivery]
     listeners: Sequence[EventListener]
+    sources: Sequence[SourceReport]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     type: str
     words: str
     here: str
@@ -76,6 +83,9 @@ class EventPages:
         found = await self._log.search(read_search(request, limit=SHOWN + 1))
         shown, kind, words = found[:SHOWN], TYPE.read_text(request), WORDS.read_text(request)
         asked = {"type": kind, "words": words}
+        listeners, names = self._log.list_listeners(), self._deps.engine.queries.names
+        people = await names.load_people({each.event.actor for each in shown})
+        rooms = [(each.action.platform, each.action.channel) for each in listeners if each.action.channel]
         problem = fill_in(describe_problem(error)) if error is not None else None
         here = urlencode(asked | {"before": BEFORE.read_text(request)})
         older = urlencode(asked | {"before": shown[-1].position if shown else 0})
@@ -86,7 +96,9 @@ class EventPages:
                 for each in shown
             ],
             failed=await self._log.list_failed(),
-            listeners=self._log.list_listeners(),
+            listeners=listeners,
+            sources=await self._log.list_sources(),
+            names={**people, **await names.load_rooms(get_principal(request), rooms)},
             type=kind,
             words=words,
             here=f"{PATH}?{here}",

@@ -36,11 +36,14 @@ _NOTICES = {"changed": "The memory is changed.", "forgotten": "The memory is for
 
 @record
 class MemoryRow:
-    """A memory; `place` names the room where it was told, and `audience` tells where it may come up."""
+    """A memory; `place` names the room where it was told, and `audience` tells where it may come up. `owner` is the
+    name of the person whom it is about, or the key where none is known, empty for everybody.
+    """
 
     memory: Memory
     place: str
     audience: str
+    owner: str = ""
 
 
 @record(kw_only=True)
@@ -97,10 +100,10 @@ class MemoryPages:
         )
         part = plan_part(request, await self._memories.count(viewer, wanted), size=PAGE_SIZE)
         found = await self._memories.search(viewer, replace(wanted, first=(part.number - 1) * PAGE_SIZE))
-        rooms = await self._memories.name_rooms(found)
+        rooms, names = await self._memories.name_rooms(found), await self._name_owners(found)
         page = MemoryPage(
             frame=build_frame(request, self._deps, path=PATH),
-            listed=replace(part, rows=[_row(each, rooms) for each in found]),
+            listed=replace(part, rows=[_row(each, rooms, names) for each in found]),
             agents=sorted(self._deps.engine.runtime.current.agents),
             words=words,
             agent=agent,
@@ -140,14 +143,17 @@ class MemoryPages:
         problem = find_problem(error)
         page = MemoryEditPage(
             frame=build_frame(request, self._deps, path=PATH),
-            row=_row(found, await self._memories.name_rooms([found])),
+            row=_row(found, await self._memories.name_rooms([found]), await self._name_owners([found])),
             text=found.text if text is None else text,
             problem=problem,
         )
         return render("admin/memory_edit.html", page, status=problem.status if problem else 200)
 
+    async def _name_owners(self, memories: Sequence[Memory]) -> Mapping[str, str]:
+        return await self._deps.engine.queries.names.load_people({each.owner for each in memories})
 
-def _row(memory: Memory, rooms: Mapping[tuple[str, str], str]) -> MemoryRow:
+
+def _row(memory: Memory, rooms: Mapping[tuple[str, str], str], names: Mapping[str, str]) -> MemoryRow:
     told = memory.told_at
     place = rooms.get((told.platform, told.room), told.room) if told.platform else "the command line"
-    return MemoryRow(memory, place, describe_audience(memory, place))
+    return MemoryRow(memory, place, describe_audience(memory, place), names.get(memory.owner, memory.owner))

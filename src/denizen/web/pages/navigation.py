@@ -24,7 +24,7 @@ class NavigationGroup:
     links: Sequence[NavigationLink]
 
 
-_CHAT = "/"
+_CHAT, _OVERVIEW = "/", "/admin"
 _ASK = NavigationLink("Ask about this server", "/admin/ask")
 _FOR_ALL = NavigationGroup(
     "",
@@ -40,7 +40,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
     NavigationGroup(
         "Running",
         (
-            NavigationLink("Overview", "/admin"),
+            NavigationLink("Overview", _OVERVIEW),
             _ASK,
             NavigationLink("Approvals", "/admin/approvals"),
             NavigationLink("Questions", "/admin/questions", for_owners=True),
@@ -83,6 +83,15 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
 )
 
 
+def find_link(navigation: Sequence[NavigationGroup], address: str) -> str:
+    """Returns the path of the link that a page belongs to: that of the page itself, or else the nearest one above it.
+    Pages below none have their own address.
+    """
+    paths = {link.path for group in navigation for link in group.links} - {_CHAT, _OVERVIEW}
+    above = [path for path in paths if address.startswith(f"{path}/")]
+    return address if address in paths else max(above, key=len, default=address)
+
+
 def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False) -> Sequence[NavigationGroup]:
     """Returns the groups of links on the page at `path`, for a member, or for an owner or admin. The chat, whose list
     needs the room, has a link to the administration, and one to a chat about it.
@@ -90,7 +99,7 @@ def list_navigation(path: str, *, may_administrate: bool, is_owner: bool = False
     if not may_administrate:
         return (_FOR_ALL,)
     if path == _CHAT:
-        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", "/admin"), _ASK)),)
+        return (NavigationGroup("", (*_FOR_ALL.links, NavigationLink("Administration", _OVERVIEW), _ASK)),)
     return (
         _FOR_ALL,
         *(

@@ -23,7 +23,7 @@ from denizen.domain.principal import RoleName
 from denizen.domain.record import record
 from denizen.web.http.auth import find_principal, login_token, make_csrf_token, may_see_all
 from denizen.web.http.dependencies import WebDependencies
-from denizen.web.pages.navigation import NavigationGroup, list_navigation
+from denizen.web.pages.navigation import NavigationGroup, find_link, list_navigation
 from denizen_sdk.errors import ProblemDetails
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def build_frame(request: HTTPConnection, deps: WebDependencies, *, path: str = "
         navigation = list_navigation(path, may_administrate=may_see_all(principal), is_owner=is_owner)
     return Frame(
         version=deps.version,
-        path=path,
+        path=find_link(navigation, path),
         navigation=navigation,
         viewer=principal.name if principal else "",
         can_sign_out=has_signed_in,

@@ -6,6 +6,7 @@ Admins look and run one by hand; owners add, change, switch and remove, which is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +15,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.record import record
-from denizen.domain.schedule import CatchUp, Schedule
+from denizen.domain.schedule import CatchUp, DeliveryRoute, Schedule
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import ScheduleServices, WebDependencies
@@ -79,12 +80,15 @@ class NewSchedulePage:
 
 @record(kw_only=True)
 class SchedulePage:
-    """The context of `schedule.html`."""
+    """The context of `schedule.html`. `names` are those of persons, by the key of the principal, and of rooms, by
+    id.
+    """
 
     frame: Frame
     may_edit: bool
     listing: ScheduleListing
     runs: Sequence[RunListing]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     form: ScheduleForm
     notice: str = ""
     problem: ProblemDetails | None = None
@@ -173,17 +177,25 @@ class SchedulePages:
         self, request: Request, error: DenizenError | None = None, typed: Mapping[str, str] | None = None
     ) -> Response:
         listing = await self._catalog.get(request.path_params["schedule"])
+        runs = await self._catalog.list_runs(listing.schedule.name, limit=SHOWN_RUNS)
         problem = find_problem(error)
         page = SchedulePage(
             frame=build_frame(request, self._deps, path=SCHEDULES),
             may_edit=_may_edit(request),
             listing=listing,
-            runs=await self._catalog.list_runs(listing.schedule.name, limit=SHOWN_RUNS),
+            runs=runs,
+            names=await self._load_names(request, listing.schedule, runs),
             form=self._fill_form(typed if typed is not None else _read_values(listing.schedule.written)),
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
             problem=problem,
         )
         return render("admin/schedule.html", page, status=problem.status if problem else 200)
+
+    async def _load_names(self, request: Request, schedule: Schedule, runs: Sequence[RunListing]) -> Mapping[str, str]:
+        names, delivery = self._deps.engine.queries.names, schedule.conduct.delivery
+        rooms = [(delivery.platform, delivery.target)] if delivery.to is DeliveryRoute.CHANNEL else []
+        people = await names.load_people({schedule.owner, *(each.run.asked_by for each in runs)})
+        return {**people, **await names.load_rooms(get_principal(request), rooms)}
 
     def _show_form(self, request: Request, typed: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)

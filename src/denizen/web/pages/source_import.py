@@ -103,7 +103,7 @@ class SourceImportPages:
     ) -> Response:
         problem = find_problem(error)
         page = ImportPage(
-            frame=build_frame(request, self._deps),
+            frame=build_frame(request, self._deps, path=SOURCES),
             text=text,
             rows=rows,
             reads_pictures=self._importer.reads_pictures,

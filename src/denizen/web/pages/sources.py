@@ -252,7 +252,7 @@ class SourcePages:
     def _show_form(self, request: Request, values: Mapping[str, str], error: DenizenError | None = None) -> Response:
         problem = find_problem(error)
         page = SourceFormPage(
-            frame=build_frame(request, self._deps),
+            frame=build_frame(request, self._deps, path=SOURCES),
             form=fill_source_form(read_kind(values.get("kind", "")), values),
             problem=problem,
         )

@@ -19,6 +19,10 @@ document.addEventListener("click", (event) => {
   if (document.body.classList.contains("menu-open") && !event.target.closest("#sidebar, #menu-button")) setMenu(false);
 });
 
+// The menu of administrators is longer than most windows: where one is has to be seen.
+const current = sidebar?.querySelector(".links [aria-current]");
+if (current) sidebar.scrollTop = current.offsetTop - sidebar.clientHeight / 2;
+
 // A form whose act cannot be taken back says so in `data-confirm` and is asked about first.
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
