@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,8 @@ from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.handover import HAND_OVER
 from denizen.domain.ids import AgentName, CallId
 from denizen.domain.message import ToolCallPart, ToolResultPart
+from denizen.domain.taint import find_risk
+from denizen.engine.tools.toolbox import list_all
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
@@ -137,6 +140,33 @@ async def test_a_message_to_somebody_else_and_one_of_a_bot_are_passed_over() -> 
         assert await say(fixture, "@Bob what do you think?") == []
         assert await say(fixture, "!exit", who="bot") == []
         assert len(await say(fixture, "still there?")) == 1
+
+
+async def test_a_choice_of_who_answers_ends_it() -> None:
+    async with open_agents(World()) as fixture:
+        await say(fixture, "@ada bob, please")
+        said = await say(fixture, "@ada /agent name:bob")
+        assert "bob answers here already." in said[0]
+        said = await say(fixture, "@ada /agent name:default")
+        assert "Ana has ended it: bob does not answer here any more, ada does." in said
+        assert await say(fixture, "hello") == []
+
+
+async def test_an_agent_that_is_switched_off_has_no_room_any_more() -> None:
+    async with open_agents(World()) as fixture:
+        await say(fixture, "@ada bob, please")
+        current = fixture.runtime.current
+        off = replace(current.agents[BOB], enabled=False)
+        await fixture.runtime.swap(replace(current, number=2, agents={**current.agents, BOB: off}))
+        assert await say(fixture, "hello") == []
+        assert not (await say(fixture, "@ada hello"))[0].startswith("**bob")
+
+
+async def test_a_turn_that_has_read_text_of_strangers_may_not_hand_a_room_over_by_itself() -> None:
+    async with open_agents(World()) as fixture:
+        tools = await list_all(fixture.runtime.current.toolsets)
+    spec = tools[HAND_OVER].spec
+    assert find_risk(spec, spec.tier, "")
 
 
 async def test_people_hand_a_room_over_and_take_it_back_with_a_command() -> None:

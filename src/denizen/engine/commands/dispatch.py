@@ -314,7 +314,7 @@ class CommandDispatcher:
             permissions = await load_caller_permissions(work, call, caller)
             conversation_id = call.room.place.conversation_id
             name = caller.answering or await find_agent_choice(
-                work, caller.account, conversation_id, known=current.agents, now=self._deps.services.clock.now()
+                work, caller.account, conversation_id, known=current.enabled_agents, now=self._deps.services.clock.now()
             )
         specs = [command.spec for command in self._all().values()]
         return permissions, CommandContext(

@@ -45,6 +45,7 @@ async def _agent(context: CommandContext) -> CommandReply:
             fix=f"Choose one of: {join_names(offered)}." if offered else "Ask an admin.",
         )
     await context.deps.choose_agent(context, target)
+    await _end_handover(context)
     back = "" if target == context.caller.account else " Use /agent default to go back."
     return private_reply(f"From now on {target} answers here, with a history of its own.{back}")
 
@@ -92,10 +93,8 @@ async def _handover(context: CommandContext) -> CommandReply:
     if channel is None:
         raise NotAllowed("No room is handed over here.", code="handover_place", fix="Give /agent.")
     if name.casefold() == BACK:
-        why = f"{quote_name(context.command.author_name) or 'Somebody'} has ended it"
-        if not await handovers.end(channel, place, why, key=context.command.id):
-            return private_reply("This room was not handed over.")
-        return private_reply("Done.")
+        is_ended = await _end_handover(context)
+        return private_reply("Done." if is_ended else "This room was not handed over.")
     target = context.generation.agent(name)
     if target.name not in _agent_choices(context) or not target.enabled:
         raise NotAllowed(
@@ -107,6 +106,16 @@ async def _handover(context: CommandContext) -> CommandReply:
     limits = {key: _read_number(context, key, usual) for key, usual in _HANDOVER_LIMITS.items()}
     await handovers.begin(channel, place, plan_handover(target.name, context.now(), **limits), key=context.command.id)
     return private_reply(f"{target.name} has this room now.")
+
+
+async def _end_handover(context: CommandContext) -> bool:
+    """Takes the room back from the agent that it was handed to. Returns False where none has it."""
+    place = context.command.room.place
+    channel = context.services.outbox.find_channel(place.platform, context.caller.account)
+    if channel is None:
+        return False
+    why = f"{quote_name(context.command.author_name) or 'Somebody'} has ended it"
+    return await context.services.handovers.end(channel, place, why, key=context.command.id)
 
 
 _HANDOVER_LIMITS = {"minutes": DEFAULT_MINUTES, "messages": DEFAULT_MESSAGES}

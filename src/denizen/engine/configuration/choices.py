@@ -33,7 +33,7 @@ async def find_agent_choice(
     work: UnitOfWork, account: AgentName, conversation_id: ConversationId, *, known: Collection[str], now: datetime
 ) -> AgentName:
     """Who answers what is said to an account in a conversation: the agent that the room was handed to, else the chosen
-    one, else the account's own. One that is not configured any more (not `known`) does not count.
+    one, else the account's own. One that is switched off, or not configured any more (not `known`), does not count.
     """
     handover = await find_handover(work, account, conversation_id)
     if handover is not None and handover.agent in known and not handover.is_over(now):

@@ -123,6 +123,11 @@ class Generation:
         own = found.hooks if found else NO_HOOKS
         return own if is_delegated else own + self.trigger_hooks.get(asker.key, NO_HOOKS)
 
+    @property
+    def enabled_agents(self) -> frozenset[AgentName]:
+        """The agents that answer; the others are switched off."""
+        return frozenset(name for name, agent in self.agents.items() if agent.enabled)
+
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
         return self.account_policies.get((platform, account), _USUAL)

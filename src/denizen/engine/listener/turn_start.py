@@ -265,7 +265,11 @@ class TurnStarter:
         current = self._context.runtime.current
         async with self._context.store.work(write=False) as work:
             agent = await find_agent_choice(
-                work, self._context.account, place.conversation_id, known=current.agents, now=self._context.clock.now()
+                work,
+                self._context.account,
+                place.conversation_id,
+                known=current.enabled_agents,
+                now=self._context.clock.now(),
             )
             model = await find_model_choice(work, principal.key, current.models)
         return agent, model

@@ -7,7 +7,6 @@ goes on after a restart; `run` ends those whose time is over, as long as it runs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 import anyio
 
@@ -52,9 +51,13 @@ class RoomHandovers:
             self._known[account] = await list_handovers(work, account)
 
     def find(self, account: AgentName, place: Place) -> Handover | None:
-        """Returns who has the room now, as far as this process knows; None where nobody was given it."""
+        """Returns who has the room now, as far as this process knows; None where nobody was given it, and for an agent
+        that was switched off or removed since.
+        """
         found = self._known.get(account, {}).get(place)
-        return None if found is None or found.is_over(self._clock.now()) else found
+        if found is None or found.is_over(self._clock.now()):
+            return None
+        return found if found.agent in self._runtime.current.enabled_agents else None
 
     # --- beginning, counting, ending ---------------------------------------------------------------------------------
 
@@ -89,7 +92,7 @@ class RoomHandovers:
             if found is None:
                 return False
             await put_handover(work, account, place, None, now=now)
-            known = self._runtime.current.agents
+            known = self._runtime.current.enabled_agents
             back = await find_agent_choice(work, account, place.conversation_id, known=known, now=now)
         await self.load(account)
         text = f"{why}: {found.agent} does not answer here any more, {back} does."
@@ -126,11 +129,8 @@ class RoomHandovers:
                     continue
                 left_s = (handover.until - self._clock.now()).total_seconds()
                 if left_s <= 0:
-                    await self.end(channel, place, "Its time is over", key=_end_key(place, handover.until))
+                    key = f"{place.conversation_id}:{handover.until.isoformat()}"
+                    await self.end(channel, place, "Its time is over", key=key)
                 else:
                     wait_s = min(wait_s, left_s)
         return wait_s
-
-
-def _end_key(place: Place, until: datetime) -> str:
-    return f"{place.conversation_id}:{until.isoformat()}"
