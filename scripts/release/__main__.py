@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "dist" / "release"
@@ -52,38 +54,36 @@ def list_parts(lock: str) -> list[tuple[str, str, str]]:
 
 def _find_licence(name: str) -> str:
     try:
-        about = importlib.metadata.metadata(name)
+        about: Any = importlib.metadata.metadata(name)  # an e-mail message, whose type tells less than it can do
     except importlib.metadata.PackageNotFoundError:
         return ""
     if expression := about.get("License-Expression"):
-        return expression
-    classified = [
-        each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or [] if each.startswith("License")
-    ]
-    return " / ".join(classified) or (about.get("License") or "").partition("\n")[0][:80]
+        return str(expression)
+    named: list[str] = about.get_all("Classifier") or []
+    classified = [each.rpartition(" :: ")[2] for each in named if each.startswith("License")]
+    return " / ".join(classified) or str(about.get("License") or "").partition("\n")[0][:80]
 
 
 def render_sbom(version: str, parts: list[tuple[str, str, str]]) -> str:
     """Returns the list of parts in CycloneDX JSON."""
-    from cyclonedx.model.bom import Bom
-    from cyclonedx.model.component import Component, ComponentType
-    from cyclonedx.model.license import DisjunctiveLicense
-    from cyclonedx.output.json import JsonV1Dot6
-    from packageurl import PackageURL
-
-    bom = Bom()
-    bom.metadata.component = Component(name="denizen", version=version, type=ComponentType.APPLICATION)
+    # The classes are wrapped by their library, so that type checkers see nothing of them.
+    model: Any = import_module("cyclonedx.model.component")
+    licences: Any = import_module("cyclonedx.model.license")
+    output: Any = import_module("cyclonedx.output.json")
+    urls: Any = import_module("packageurl")
+    bom: Any = import_module("cyclonedx.model.bom").Bom()
+    bom.metadata.component = model.Component(name="denizen", version=version, type=model.ComponentType.APPLICATION)
     for name, number, licence in parts:
-        component = Component(
+        component = model.Component(
             name=name,
             version=number,
-            type=ComponentType.LIBRARY,
-            purl=PackageURL("pypi", None, name.lower(), number),
-            licenses=[DisjunctiveLicense(name=licence)] if licence else [],
+            type=model.ComponentType.LIBRARY,
+            purl=urls.PackageURL("pypi", None, name.lower(), number),
+            licenses=[licences.DisjunctiveLicense(name=licence)] if licence else [],
         )
         bom.components.add(component)
         bom.register_dependency(bom.metadata.component, [component])
-    return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+    return str(output.JsonV1Dot6(bom).output_as_string(indent=2)) + "\n"
 
 
 def render_licences(parts: list[tuple[str, str, str]]) -> str:

@@ -42,7 +42,7 @@ def command(home: Path, *, offline: bool, mends: bool, yes: bool, bundle: Path |
     if mends:
         from denizen.app.repairs import plan_repairs
 
-        repairs = plan_repairs(home) if home.exists() else []
+        repairs = plan_repairs(home)
         click.echo("\n".join(f"fix   {each}" for each in repairs) or "fix   nothing that can be mended here")
         if repairs and (yes or click.confirm("Mend this?")):
             for each in repairs:
