@@ -6,7 +6,7 @@ BIN := .venv/bin
 DENIZEN_HOME ?= $(HOME)/.denizen
 export DENIZEN_HOME
 
-.PHONY: run chat test check fix shape bench chaos docs lock clean
+.PHONY: run chat test check fix shape bench chaos docs docs-site release lock clean
 
 run: .venv/.run  ## an agent on the built-in model, on the chat page and in a Discord server to try
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
@@ -42,6 +42,12 @@ bench: .venv/.dev  ## figures beside the aims; nothing is asserted
 
 chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; half an hour
 	$(BIN)/python -m tests.chaos
+
+docs-site: .venv/.dev  ## the documentation as a site with search, in dist/site; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+release: .venv/.dev  ## wheel, sdist, list of parts and licences in dist/release, signed if SIGNING_KEY names a key
+	$(BIN)/python -m scripts.release
 
 docs: .venv/.dev  ## write the generated reference
 	$(BIN)/python -m scripts.docs

@@ -3,4 +3,4 @@
 Nothing is imported here, so that `denizen --version` costs nothing. Start reading at `denizen/engine/turn.py`.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -28,7 +28,6 @@ class FaultReporter(logging.Handler):
     """Reports what is logged with a traceback, from ERROR on. Raises NeedsAttention for a DSN that is none."""
 
     def __init__(self, dsn: str, mask: Mask, *, release: str, environment: str = "") -> None:
-        super().__init__(logging.ERROR)
         self._mask = mask
         try:
             self._client = Client(
@@ -39,7 +38,6 @@ class FaultReporter(logging.Handler):
                 default_integrations=False,
                 auto_enabling_integrations=False,
                 include_local_variables=False,
-                send_default_pii=False,
                 max_breadcrumbs=0,
                 auto_session_tracking=False,
                 send_client_reports=False,
@@ -51,6 +49,7 @@ class FaultReporter(logging.Handler):
                 code="dsn_invalid",
                 fix="Copy the DSN of the project, such as https://KEY@HOST/1, or remove telemetry.faults.dsn.",
             ) from error
+        super().__init__(logging.ERROR)
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

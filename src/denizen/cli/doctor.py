@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, exit_code
-from denizen.cli.log import leave_to_command
+from denizen.cli.log import find_mask, leave_to_command
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, NeedsAttention
 
@@ -22,14 +24,44 @@ MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 
 @click.command()
 @click.option("--offline", is_flag=True, help="Ask neither the model nor the platforms.")
+@click.option("--fix", "mends", is_flag=True, help="First show what can be mended here, and mend it.")
+@click.option("--yes", is_flag=True, help="With --fix: do not ask.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a report for whoever helps you into this file (tar.gz): findings, versions, configuration and log, "
+    "without secrets and without what anybody said.",
+)
 @click.pass_obj
-def command(home: Path, *, offline: bool) -> int:
+def command(home: Path, *, offline: bool, mends: bool, yes: bool, bundle: Path | None) -> int:
     """Check home folder, configuration, store, durable log, tools, MCP servers, model and the accounts on
     Discord and GitHub; explain what is wrong and how to fix it.
 
     The exit code is that of the first failed check.
     """
-    return anyio.run(_examine, home, offline)
+    if mends:
+        from denizen.app.repairs import plan_repairs
+
+        repairs = plan_repairs(home)
+        click.echo("\n".join(f"fix   {each}" for each in repairs) or "fix   nothing that can be mended here")
+        if repairs and (yes or click.confirm("Mend this?")):
+            for each in repairs:
+                each.apply()
+    if bundle is None:
+        return anyio.run(_examine, home, offline)
+    with redirect_stdout(StringIO()) as findings:
+        code = anyio.run(_examine, home, offline)
+    click.echo(findings.getvalue(), nl=False)
+    anyio.run(_bundle, home, bundle, findings.getvalue())
+    return code
+
+
+async def _bundle(home: Path, file: Path, findings: str) -> None:
+    from denizen.app.support_bundle import build_bundle, write_bundle
+
+    files = await build_bundle(home, findings, find_mask(home))
+    write_bundle(file, files)
+    echo(f"\n{file} has {', '.join(files)}. Secrets are masked; look through it before you send it.")
 
 
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only

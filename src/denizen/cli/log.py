@@ -21,7 +21,7 @@ def open_log(home: Path, verbose: int) -> None:
     """`verbose` counts the -v."""
 
     def mask(text: str) -> str:
-        return _find_mask(home)(text)
+        return find_mask(home)(text)
 
     configure_logging(level=_level(verbose), style="console", mask=mask)
 
@@ -47,9 +47,10 @@ def _level(verbose: int) -> str:
 
 
 @functools.cache
-def _find_mask(home: Path) -> Callable[[str], str]:
-    """Looked for at the first line only. What the configuration refers to counts as secret; where it cannot be read,
-    what `secrets.env` and the environment name so; where not even those, the environment.
+def find_mask(home: Path) -> Callable[[str], str]:
+    """Returns what masks the secrets of a home folder; looked for once. What the configuration refers to counts as
+    secret; where it cannot be read, what `secrets.env` and the environment name so; where not even those, the
+    environment.
     """
     from denizen.app.home.environment import read_environment
     from denizen.app.home.secrets import load_secrets

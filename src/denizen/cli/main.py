@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "ask": "Ask one question; the answer goes to standard output.",
     "chat": "Talk to an agent in the terminal.",
     "simulate": "Run a Discord server on this machine, to try without an account.",
+    "service": "Run it in the background by systemd: install, status, logs, uninstall.",
     "doctor": "Check the installation and explain what is wrong.",
     "connect": "Let agents use an account at another site, such as Google.",
     "config": "Show or check the configuration.",
