@@ -127,6 +127,22 @@ def run(home: Path, name: str, inputs: tuple[str, ...], json_input: str, trigger
     return _run_to_end(home, begin, as_json=as_json)
 
 
+@command.command("dry-run")
+@click.argument("name")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input; several may be given.")
+@click.option("--json-input", default="", metavar="JSON", help="All inputs, or the data of an event, as one object.")
+@click.option("--trigger", default="", help="The node to start at.  [default: a manual one]")
+@with_denizen
+async def dry_run(denizen: Denizen, name: str, inputs: tuple[str, ...], json_input: str, trigger: str) -> None:
+    """Show what a run would do, and do nothing. A `?` marks what depends on a result that only a real run has."""
+    given = _read_inputs(inputs, json_input)
+    for each in await denizen.workflows.plan(name, given, denizen.operator, trigger=trigger):
+        echo(f"{'  ' if each.is_sure else '? '}{each.path}  {each.type}")
+        for told in (each.effect, f"gate: {each.gate}" if each.gate else "", each.error):
+            if told:
+                echo(f"      {told}")
+
+
 @command.command()
 @click.argument("run")
 @click.option("--from", "from_node", default="", metavar="NODE", help="Only this node and what follows run again.")
