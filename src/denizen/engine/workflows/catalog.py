@@ -31,7 +31,7 @@ from denizen.engine.workflows.tools import list_own_specs
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.workflows import RunSearch
 
-PLATFORM = "workflow"
+WORKFLOWS = "workflow"
 """The platform of sessions of runs, in which no person talks."""
 MAX_INPUT_CHARS = 100_000
 
@@ -55,7 +55,7 @@ class RunOrder:
 
 def plan_run(workflow: Workflow, start: WorkflowStart, order: RunOrder) -> TurnRequest:
     """Returns the message whose turn is the run. Each run has a session of its own, so that none waits for another."""
-    home = own_place(PLATFORM, workflow.name, order.key)
+    home = own_place(WORKFLOWS, workflow.name, order.key)
     author = order.author or Author(order.by.key, order.name or order.by.name)
     return TurnRequest(
         agent=workflow.agent,
