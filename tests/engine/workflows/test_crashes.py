@@ -14,7 +14,7 @@ from tests.engine.crash_injector import CrashingModel, CrashingStore, CrashInjec
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import World, open_platform
 from tests.engine.workflows.workflow_fixture import OPERATOR, find_newest, make, open_workflows, outputs, paths
-from tests.timing import HANG_LIMIT_S
+from tests.timing import poll
 
 pytestmark = pytest.mark.anyio
 
@@ -57,13 +57,17 @@ async def crash_at(number: int) -> bool:
         return model
 
     tools, order = ToolsetFixture(run=note), RunOrder(key="once", by=OPERATOR)
-    async with open_platform(world, make_model(), tools=tools, workflows=FLOW, connect=False) as server:
-        async with anyio.create_task_group() as group:
-            group.start_soon(open_workflows(server).start, "flow", {}, order)
-            with anyio.move_on_after(HANG_LIMIT_S):
-                while not injector.crashed.is_set() and not await _is_over(server.store):
-                    await anyio.sleep(0.001)
-            group.cancel_scope.cancel()
+
+    async def look() -> bool:
+        return injector.crashed.is_set() or await _is_over(store)
+
+    async with (
+        open_platform(world, make_model(), tools=tools, workflows=FLOW, connect=False) as server,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(open_workflows(server).start, "flow", {}, order)
+        await poll(look)
+        group.cancel_scope.cancel()
     is_through = not injector.crashed.is_set()
     injector.at, injector.count = 0, 0
     async with open_platform(world, make_model(), tools=tools, workflows=FLOW, connect=False) as server:

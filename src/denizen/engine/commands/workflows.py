@@ -16,12 +16,13 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 
 async def _run(context: CommandContext) -> CommandReply:
-    workflow = get_workflow(_list_runnable(context), context.option("workflow"))
+    name, _, typed = context.option("workflow").partition(" ")  # all that is typed is the first option
+    workflow = get_workflow(_list_runnable(context), name)
     trigger = workflow.find_trigger("on_command")
     assert trigger is not None  # as it is listed
     if trigger.settings["admin_only"] is True and not has_role(context.caller.principal, RoleName.ADMIN):
         raise NotAllowed("This workflow is for admins.", code="workflow_admins", fix="Ask one of them to run it.")
-    text = context.option("text")
+    text = context.option("text") or typed.strip()
     start = WorkflowStart(
         name=workflow.name, digest=workflow.digest, trigger=trigger.id, scope={"input": {"text": text}}
     )

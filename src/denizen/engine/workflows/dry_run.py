@@ -72,13 +72,13 @@ class DryRun:
         walk = GraphWalk(level.workflow, level.among, level.start)
         while (ready := walk.list_ready()) and not self._is_stopped and len(self._planned) < MAX_STEPS:
             node = level.workflow.nodes[ready[0]]
-            port, outputs = await self._visit(level, node)
+            port, outputs = await self._visit(level, node, is_sure=_is_sure(level, node))
             level.scope[node.id] = outputs
             walk.finish(node.id, port)
 
-    async def _visit(self, level: _PlannedLevel, node: WorkflowNode) -> tuple[str, Mapping[str, Json]]:
-        named = {place.partition(".")[0] for value in node.settings.values() for place in list_all_places(value)}
-        is_sure = named.isdisjoint(level.unknown)
+    async def _visit(
+        self, level: _PlannedLevel, node: WorkflowNode, *, is_sure: bool
+    ) -> tuple[str, Mapping[str, Json]]:
         effect = gate = error = ""
         port, outputs, inputs = THEN, dict[str, Json](), dict[str, Json]()
         at = len(self._planned)
@@ -197,3 +197,9 @@ class DryRun:
         await self._walk(within)
         self._is_stopped = False
         return NodeResult(outputs={"reply": "", "output": {}})
+
+
+def _is_sure(level: _PlannedLevel, node: WorkflowNode) -> bool:
+    """Whether no setting of the node depends on a result that only a real run has."""
+    named = {place.partition(".")[0] for value in node.settings.values() for place in list_all_places(value)}
+    return named.isdisjoint(level.unknown)
