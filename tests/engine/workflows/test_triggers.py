@@ -46,12 +46,7 @@ async def test_a_reaction_starts_a_run_that_acts_in_its_community() -> None:
 
     flow = make({"on": REACTION, "act": {"type": "call_tool", "tool": "look", "args": {"q": "{{event.user.id}}"}}})
     async with open_platform(world, tools=ToolsetFixture(run=note), workflows=flow) as server:
-        for key, emoji, message, is_on in (
-            ("1", "✅", "7", True),
-            ("2", "❌", "7", True),
-            ("3", "✅", "7", False),
-            ("4", "✅", "8", True),
-        ):
+        for key, emoji, message, is_on in REACTIONS:
             data: JsonObject = {
                 "reaction": {"emoji": emoji, "is_on": is_on},
                 "message": {"id": message},
