@@ -12,6 +12,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.workflow import GraphWalk, Workflow
 from denizen.domain.workflow_checks import find_nesting_problems, read_workflow
 from denizen.domain.workflow_nodes import NODE_TYPES, NodeGroup, list_node_types
+from denizen.domain.workflow_run import WorkflowStart, find_guild
 from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, read_duration
 
 
@@ -27,9 +28,13 @@ def find_problems(nodes: Json, **top: Any) -> list[tuple[str, str, str]]:
     return [(".".join(map(str, each.path)), each.message, each.fix) for each in reading.problems]
 
 
-def test_there_are_thirty_types_of_nodes_and_more_in_five_groups():
-    assert len(NODE_TYPES) >= 30
-    assert all(list_node_types(group) for group in NodeGroup)
+@pytest.mark.proves("V31-nodes")
+def test_there_are_over_thirty_types_of_nodes_in_five_groups():
+    assert len(NODE_TYPES) > 30
+    assert [each.value for each in NodeGroup] == ["trigger", "condition", "action", "transform", "control"]
+    assert all(len(list_node_types(group)) > 5 for group in NodeGroup)
+    triggers = {each.name for each in list_node_types(NodeGroup.TRIGGER)}
+    assert triggers == {"on_event", "on_command", "on_reaction", "on_webhook", "on_schedule", "manual"}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,7 @@ def test_each_fault_is_told_with_its_place_and_a_remedy(nodes: Json, path: str, 
     assert any(path == where and message in what and fix for where, what, fix in found), found
 
 
+@pytest.mark.proves("V31")
 def test_a_circle_is_told_with_its_nodes():
     nodes = {
         "a": {"type": "manual", "then": "b"},
@@ -224,6 +230,20 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
 def test_tests_compare_values(test: Json, holds: bool):
     scope: JsonObject = {"event": {"n": 3, "t": "abc", "yes": True}}
     assert check_tests(test, scope, is_any=False) is holds
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "found"),
+    [
+        ("/discord/42", "discord.member.join", ("discord", "42")),
+        ("/webhooks/42", "discord.member.join", None),
+        ("/workflows", "denizen.emitted.x", None),
+        ("/discord/42", "denizen.emitted.x", None),
+    ],
+)
+def test_only_what_a_platform_tells_names_its_community(source: str, kind: str, found: tuple[str, str] | None):
+    scope: JsonObject = {"event": {"@source": source, "@type": kind, "guild": {"id": "1"}}}
+    assert find_guild(WorkflowStart(name="a", digest="", trigger="t", scope=scope)) == found
 
 
 def test_times_and_durations_are_read():

@@ -271,6 +271,16 @@ class HomeConfiguration:
         async with self._lock:
             return await self._write_and_load(by, [_FileText(file, text or None)])
 
+    async def put_workflow(self, by: Principal, file: Path, text: str | None) -> ConfigurationChange:
+        """Writes the file of a workflow, or removes it, and loads it. Raises InvalidInput for what cannot be used."""
+        async with self._lock:
+            check = partial(_examine, self._home, workflow_texts={file.stem: text})
+            result = await to_thread.run_sync(check, await to_thread.run_sync(read_config, self._home))
+            if result.problems:
+                raise config_error(result.problems)
+            await to_thread.run_sync(partial(file.parent.mkdir, mode=0o700, exist_ok=True))
+            return await self._write_and_load(by, [_FileText(file, text)])
+
     async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
         """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
         and what building a generation raises.
@@ -356,8 +366,13 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> ConfigResult:
-    """Returns how the configuration reads with these secrets besides those that are there."""
+def _examine(
+    home: Path,
+    text: str,
+    secrets: Mapping[str, str] = NO_SECRETS,
+    workflow_texts: Mapping[str, str | None] | None = None,
+) -> ConfigResult:
+    """Returns how the configuration reads with these secrets besides those that are there, and with these workflows."""
     environment = read_environment()
     for name, value in secrets.items():
         if environment.get(name, value) != value:
@@ -367,7 +382,8 @@ def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> 
                 fix="Change it where Denizen is started, or name another variable.",
             )
         put_secret("", name, value)  # raises for what fits on no line
-    return examine(home, text, load_secrets(home, {**environment, **secrets}), BUILTIN)
+    loaded = load_secrets(home, {**environment, **secrets})
+    return examine(home, text, loaded, BUILTIN, workflow_texts=workflow_texts)
 
 
 def _fault(problem: ConfigProblem) -> ConfigurationFault:
