@@ -28,7 +28,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
-from denizen.engine.chats.chats import WEB, Chats
+from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.chats.reading import WEB
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDeps, UserDataSummary
