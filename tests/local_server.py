@@ -18,13 +18,17 @@ Answer = Callable[["Exchange"], None]
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """One request as the server got it."""
+    """One request as the server got it. A body that is no text has its bytes as surrogates; see `data`."""
 
     path: str
     query: dict[str, str]
     headers: dict[str, str]
     method: str = "GET"
     body: str = ""
+
+    @property
+    def data(self) -> bytes:
+        return self.body.encode(errors="surrogateescape")
 
 
 @dataclass(slots=True)
@@ -53,7 +57,7 @@ class Exchange(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0))).decode()
+        body = self.rfile.read(int(headers.get("content-length", 0))).decode(errors="surrogateescape")
         query = dict(parse_qsl(parts.query))
         self.local.requests.append(ReceivedRequest(parts.path, query, headers, self.command, body))
         answer = self.routes.get(parts.path)

@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "[run agents at set times](../how-to/run-agents-at-set-times.md).",
         "listeners": "What is done about events: see [act on events](../how-to/act-on-events.md).",
         "webhooks": "Webhooks that others send here: see [act on events](../how-to/act-on-events.md).",
+        "events": "Sources of events that are listened to or asked: see [act on events](../how-to/act-on-events.md).",
         "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
         "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
@@ -74,6 +75,9 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
         "task_watcher": "An agent that looks at each changed task: see [projects and tasks](../how-to/keep-tasks.md).",
         "logging": "The log.",
+        "telemetry.metrics": "Metrics for Prometheus: see [run on a server](../how-to/run-on-a-server.md#watch-it).",
+        "telemetry.otlp": "Traces and metrics for a collector of OpenTelemetry, by the extra `otel`.",
+        "telemetry.faults": "Reports of faults of the program to a server like Sentry, by the extra `sentry`.",
     }
 )
 

@@ -63,6 +63,22 @@ class ListenerInfo:
     per_hour: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSourceInfo:
+    """A WebSocket (`websocket:NAME`) or a poll (`poll:NAME`). `type` begins the types of its events. `status` is
+    waiting, working or failing, as it was when somebody looked (`looked_at`); `failure` says why, `failures` how often
+    in a row.
+    """
+
+    key: str
+    type: str
+    address: str
+    status: str
+    looked_at: str = ""
+    failures: int = 0
+    failure: str = ""
+
+
 class EventCalls(ClientCalls):
     """The calls of `/api/events`. All raise NetworkError, and ApiError (403 for everybody but owners)."""
 
@@ -98,3 +114,7 @@ class EventCalls(ClientCalls):
     async def list_listeners(self) -> list[ListenerInfo]:
         """Returns the listeners in force, and the routes of webhooks."""
         return await self._list(ListenerInfo, "/api/listeners")
+
+    async def list_event_sources(self) -> list[EventSourceInfo]:
+        """Returns the WebSockets and polls in force, and how they are."""
+        return await self._list(EventSourceInfo, "/api/event-sources")

@@ -8,7 +8,10 @@ from dataclasses import replace
 import pytest
 
 from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.configuration import HomeConfiguration
+from denizen.app.event_configuration import HomeEvents
 from denizen.app.model_choice import ModelChoice
+from denizen.app.reload import Reloader
 from denizen.app.skill_loading.editor import python_example
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId
@@ -18,6 +21,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import ModelAnswer, model_server
 from tests.app.home_folder import LAB, Home, make_request, open_home
 from tests.embedding_server import serve_embeddings
+from tests.local_server import Exchange, serve
 from tests.skill_fixture import scope
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +50,37 @@ async def run(denizen: Denizen, tool: str, args: JsonObject) -> ToolResult:
         if tool in {spec.name for spec in await toolset.list_tools()}:
             return await toolset.call(ToolCall(CallId("1"), tool, args), where)
     raise AssertionError(f"there is no tool {tool}")
+
+
+INTEGRATIONS = """
+tools:
+  apis: {{enabled: true, server: "{server}"}}
+  feeds: {{enabled: true}}
+  github: {{enabled: true, server: "{server}"}}
+  event_system: {{enabled: true}}
+"""
+
+
+@pytest.mark.proves("V-skill-integrations")
+async def test_a_denizen_with_these_skills_reaches_apis_feeds_webhooks_and_github(home: Home) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.say('{"full_name": "club/site"}', kind="application/json")
+
+    with serve({"/v1/items": answer, "/repos/club/site": answer}) as server:
+        async with open_home(home, LAB + INTEGRATIONS.format(server=server.url(""))) as denizen:
+            files = HomeConfiguration(denizen, Reloader(denizen))
+            denizen.generation_deps.skills.events.open_configuration(HomeEvents(files))
+            await run(denizen, "register_api", {"name": "items", "base_url": server.url("/v1")})
+            calls: dict[str, tuple[JsonObject, str]] = {
+                "call_api": ({"name": "items", "path": "items"}, "200 application/json"),
+                "read_github": ({"repository": "club/site", "what": "repository"}, "club/site"),
+                "subscribe_feed": ({"url": "https://example.org/feed"}, "channel on Discord"),
+                "set_webhook": ({"name": "shop", "action": "log"}, "shop:"),
+            }
+            for tool, (args, said) in calls.items():
+                result = await run(denizen, tool, args)
+                assert said in result.text, (tool, result.text)
+            assert "shop" in (denizen.runtime.current.events.routes or {})
 
 
 @pytest.mark.proves(

@@ -45,7 +45,7 @@ class ApisFixture:
         assert not done.is_error, done.text
 
 
-@pytest.mark.proves("V32")
+@pytest.mark.proves("V32", "V-skill-integrations")
 async def test_an_api_is_registered_called_by_every_method_listed_and_deleted(tmp_path: Path) -> None:
     with serve({"/v1/items": lambda exchange: exchange.say('{"ok": 1}', kind="application/json")}) as server:
         apis = ApisFixture(tmp_path, server)

@@ -42,6 +42,12 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.LIMITED: "remove_schedule run_schedule",
         Tier.SENSITIVE: "add_schedule switch_schedule",
     },
+    "event_system": {
+        Tier.LIMITED: "emit_event read_events list_event_setup",
+        Tier.SENSITIVE: "replay_event",
+        Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
+    },
+    "github": {Tier.LIMITED: "search_github read_github", Tier.SENSITIVE: "create_issue comment_on_github close_issue"},
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -115,6 +121,8 @@ TOKENS: Mapping[str, int] = {
     "shell": 190,
     "reminders": 175,
     "schedules": 400,
+    "event_system": 1150,
+    "github": 490,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others
@@ -170,6 +178,10 @@ LARGE_TOOLS: Mapping[str, int] = {
     "create_google_event": 175,
     "change_google_event": 225,
     "upload_drive_file": 130,
+    "set_listener": 195,
+    "read_github": 125,
+    "set_websocket": 155,
+    "set_poll": 180,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

@@ -10,11 +10,14 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 from anyio import to_thread
 
 from denizen.testing.model_server import HangingAnswer
 from tests.e2e.discord import DiscordDeployment
 from tests.e2e.home import Server, ServerResponse, receive
+from tests.local_server import serve
+from tests.socket_server import serve_socket
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -155,6 +158,60 @@ async def test_messages_reactions_and_changes_on_discord_are_each_an_event(deplo
         ("discord.thread.change", str(thread.id)),
         ("discord.member.leave", str(cem.id)),
     ]
+
+
+SOURCES = """\
+events:
+  websockets:
+    market:
+      url: ws://127.0.0.1:{socket}/stream
+      headers: {{Authorization: "Bearer ${{HOOK_SECRET}}"}}
+      messages: ['{{"op": "subscribe"}}']
+      id: trade
+      private: true
+  polls:
+    tickets: {{url: "{poll}", items: list, id: id, type: state, first: all, private: true}}
+listeners:
+  trades: {{on: websocket.market, action: post, message: "Sold for {{{{price}}}}.", channel: "{where}"}}
+  tickets: {{on: "poll.tickets.*", action: post, message: "Ticket {{{{title}}}}.", channel: "{where}"}}
+  connected: {{on: source.connected, action: log}}
+  site: {{on: "denizen.emitted.site.*", action: post, message: "{{{{host}}}} is down.", channel: "{where}"}}
+"""
+
+
+@pytest.mark.proves("V30-feeds")
+async def test_websockets_polled_resources_and_emitted_events_are_sources_of_events(
+    deployment: DiscordDeployment,
+) -> None:
+    heard = list[str]()
+
+    async def talk(opened: web.WebSocketResponse, request: web.Request) -> None:
+        heard.extend([request.headers["Authorization"], await opened.receive_str()])
+        for _ in range(2):  # the second one has the id of the first
+            await opened.send_str('{"trade": 1, "price": 3}')
+        await opened.receive()
+
+    items = '{"list": [{"id": 7, "state": "open", "title": "@everyone the door is stuck"}]}'
+    where = deployment.general.id
+    with serve({"/tickets": lambda exchange: exchange.say(items, kind="application/json")}) as polled:
+        async with serve_socket(talk) as port:
+            rest = SOURCES.format(socket=port, poll=polled.url("/tickets"), where=where)
+            configure(deployment, rest)
+            async with deployment.run():
+                await to_thread.run_sync(
+                    partial(deployment.home.do, "events", "emit", "site.down", "--data", '{"host": "db1"}')
+                )
+                await deployment.until(lambda: len(deployment.said()) == 3)
+                sources = await to_thread.run_sync(partial(deployment.home.do, "events", "sources"))
+    assert set(deployment.said()) == {"Sold for 3.", "Ticket @\u200beveryone the door is stuck.", "db1 is down."}
+    assert heard == [f"Bearer {SECRET}", '{"op": "subscribe"}']
+    assert set(deployment.rows("SELECT type, source FROM events")) == {
+        ("source.connected", "/websockets/market"),
+        ("websocket.market", "/websockets/market"),
+        ("poll.tickets.open", "/polls/tickets"),
+        ("denizen.emitted.site.down", "/denizen"),
+    }
+    assert "websocket:market  working" in sources.out and "poll:tickets  working" in sources.out
 
 
 async def test_what_a_command_emits_reaches_the_server_that_runs(deployment: DiscordDeployment) -> None:

@@ -14,6 +14,7 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.event_listener import EventListener
+from denizen.domain.event_source import PollSource, WebSocketSource
 from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.proposal import LearningPolicy
@@ -172,6 +173,7 @@ async def open_platform(
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
     events: Sequence[EventListener] = (),
+    sources: Sequence[WebSocketSource | PollSource] = (),
 ) -> AsyncGenerator[PlatformFixture]:
     """Give the world of an earlier process to see a restart; it is left as a killed process leaves it."""
     world = world or World()
@@ -210,7 +212,11 @@ async def open_platform(
             policy=gate or GatePolicy(rate_limits=RateLimits(per_user=per_user)),
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
             knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),
-            events=EventSettings(listeners={each.key: each for each in events}),
+            events=EventSettings(
+                listeners={each.key: each for each in events},
+                websockets={each.name: each for each in sources if isinstance(each, WebSocketSource)},
+                polls={each.name: each for each in sources if isinstance(each, PollSource)},
+            ),
         )
     )
     policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})

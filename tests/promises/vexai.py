@@ -289,7 +289,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V30-feeds",
         "1.8",
         "WebSocket connections, polled REST sources and events emitted inside Denizen are sources of events.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

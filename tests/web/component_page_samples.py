@@ -8,6 +8,7 @@ from decimal import Decimal
 from denizen.domain.agent import Agent
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.event_listener import ActionKind, EventAction, EventDelivery, EventDeliveryStatus, EventListener
+from denizen.domain.event_source import EventSourceState, EventSourceStatus, PollSource, SourceReport
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
@@ -108,6 +109,11 @@ EVENT_DELIVERY = EventDelivery(
     note="The account is away.",
     turn_id=TurnId("turn_1"),
 )
+EVENT_SOURCE = SourceReport(
+    PollSource(name="tickets", url="https://api.example.org/tickets?key=1"),
+    EventSourceState(key="poll:tickets", url="", looked_at=NOON, failures=1, failure="The server answered 500."),
+    EventSourceStatus.FAILING,
+)
 
 
 def list_component_pages(frame: Frame) -> Mapping[str, object]:
@@ -134,6 +140,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             rows=[EventRow(EventEntry(position=1, event=EVENT, deliveries=[EVENT_DELIVERY]), '{"state": "up"}')],
             failed=[EVENT_DELIVERY],
             listeners=[EVENT_LISTENER],
+            sources=[EVENT_SOURCE],
             type="github.*",
             words="up",
             here="/admin/events",

@@ -11,12 +11,11 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from denizen.domain.cloud_event import check_nesting, nested_too_deeply
+from denizen.domain.cloud_event import read_json
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.ports.webhooks import WebhookContent, WebhookScheme
@@ -198,17 +197,12 @@ def read_body(body: bytes) -> JsonObject:
     if not body.strip():
         return {}
     try:
-        data: Json = json.loads(body.decode("utf-8-sig"))
-        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()  # half of a surrogate pair cannot be stored
-    except RecursionError as error:
-        raise nested_too_deeply() from error
+        data = read_json(body.decode("utf-8-sig"))
     except ValueError as error:
         raise InvalidInput(
             "The body of this webhook is not valid JSON.", code="json_invalid", fix="Have it sent as application/json."
         ) from error
-    read: JsonObject = data if isinstance(data, dict) else {"items": data}
-    check_nesting(read)
-    return read
+    return data if isinstance(data, dict) else {"items": data}
 
 
 def _name_part(text: str) -> str:

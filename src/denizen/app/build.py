@@ -43,11 +43,13 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.telemetry import OpenTelemetry, measure_store, open_telemetry
 from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
+from denizen.domain.fleet import FleetRole
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
@@ -58,6 +60,7 @@ from denizen.engine.chats.chats import Chats
 from denizen.engine.chats.uploads import ChatUploads
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.event_bus.access import EventTools
 from denizen.engine.events.signal import Signal
 from denizen.engine.feeds.access import ScopedFeeds
 from denizen.engine.gate.observer import Observer
@@ -79,6 +82,7 @@ from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
 
 if TYPE_CHECKING:
+    from denizen.app.fleet import Fleet
     from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
@@ -95,13 +99,21 @@ CACHE_DAYS = 7
 
 
 @record
+class FleetMember:
+    """The role of this process among several on one Postgres, and its name; empty for one of its own."""
+
+    role: FleetRole
+    name: str = ""
+
+
+@record
 class OpenOptions:
     """Options for opening a home folder.
 
     `durable` is off for commands that only look, and so is `needs_models`: then a provider whose key is not set keeps
     nothing from opening. `rescue` is on for the long-running server, which continues the turns
     that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
-    configured Discord accounts.
+    configured Discord accounts. `fleet` is the role of this process among several; without one it is alone.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
@@ -110,6 +122,7 @@ class OpenOptions:
     rescue: bool = False
     report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
+    fleet: FleetMember | None = None
 
 
 class RestartSignal:
@@ -123,6 +136,14 @@ class RestartSignal:
     def __init__(self) -> None:
         self.is_possible = False
         self.wanted = anyio.Event()
+
+
+@record
+class ProcessControl:
+    """The process itself: the wish to restart it, and the fleet that it is in."""
+
+    restart: RestartSignal
+    fleet: Fleet | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +161,20 @@ class Denizen:
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
     events: EventSystem
-    restart: RestartSignal
+    process: ProcessControl
+
+    @property
+    def restart(self) -> RestartSignal:
+        return self.process.restart
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """The fleet of this process; None where it is alone."""
+        return self.process.fleet
+
+    @property
+    def role(self) -> FleetRole:
+        return self.process.fleet.role if self.process.fleet else FleetRole.ALL
 
     @property
     def assistant(self) -> AgentSettingsOverlay:
@@ -213,12 +247,14 @@ class _Adapters:
     """The adapters that are shared by all generations: opened first, closed last."""
 
     store: Store
+    telemetry: OpenTelemetry
     durable: DbosExecution
     embedded_runtimes: EmbeddedRuntimePool
     embedders: EmbedderPool
     mcp: McpPool
     sandbox: Sandbox
     browser: ChromiumBrowser
+    fleet: Fleet | None
 
 
 @asynccontextmanager
@@ -231,9 +267,10 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
     make_home(home)
     settings = load_settings(home, environment, known_tools=BUILTIN, needs_models=options.needs_models)
     settings = replace(settings, simulation=options.simulation)
-    clock, runtime = SystemClock(), Runtime()
+    clock = SystemClock()
     async with AsyncExitStack() as stack:
         adapters = await _open_adapters(stack, settings, environment, clock, options)
+        runtime = Runtime(adapters.telemetry.telemetry)
         denizen = _build_denizen(home, settings, adapters, runtime, clock, options)
         async with adapters.store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
@@ -245,7 +282,7 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             adapters.mcp.start()
             await adapters.durable.start()
             stack.push_async_callback(adapters.durable.aclose)
-        if options.rescue:
+        if options.rescue and denizen.role.runs_turns:
             await denizen.turns.resume()
         # What is loaded now stays. Freezing it keeps the garbage collector, slow since the program began, from walking
         # through it again and again.
@@ -259,8 +296,13 @@ async def _open_adapters(
 ) -> _Adapters:
     if options.rescue:
         await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
+    fleet = await _join_fleet(stack, settings, options)
+    runs_turns = fleet is None or fleet.role.runs_turns
+    # A command is over before anybody asks for its figures.
+    telemetry = stack.enter_context(open_telemetry(settings, clock)) if options.rescue else OpenTelemetry()
     store = await open_store(settings.store_url, clock=clock, max_connections=settings.config.store.max_connections)
     stack.push_async_callback(store.aclose)
+    store = measure_store(store, telemetry.telemetry)
     embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
     stack.push_async_callback(embedded_runtimes.aclose)
     embedders = EmbedderPool(settings.home)
@@ -269,13 +311,32 @@ async def _open_adapters(
     stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
-        durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
+        telemetry=telemetry,
+        durable=DbosExecution(
+            DurableSettings(
+                database=_find_durable_database(settings),
+                rescue=options.rescue and runs_turns,
+                execute=runs_turns,
+                claims=fleet is not None and runs_turns,
+            )
+        ),
         embedded_runtimes=embedded_runtimes,
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
         browser=browser,
+        fleet=fleet,
     )
+
+
+async def _join_fleet(stack: AsyncExitStack, settings: Settings, options: OpenOptions) -> Fleet | None:
+    if options.fleet is None or options.fleet.role is FleetRole.ALL:
+        return None
+    from denizen.app.fleet import check_name, open_fleet, require_postgres
+
+    require_postgres(settings.store_url, f"The role {options.fleet.role}")
+    name = check_name(options.fleet.name)
+    return await stack.enter_async_context(open_fleet(settings.store_url, options.fleet.role, name))
 
 
 def _build_denizen(
@@ -291,6 +352,10 @@ def _build_denizen(
     services = build_services(
         runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
     )
+    if adapters.fleet is not None:
+        adapters.fleet.bind(adapters.durable)
+        services = replace(services, relay=adapters.fleet.relay)
+        services.live.relay = services.outbox.relay = adapters.fleet.relay
     projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
         services,
@@ -336,6 +401,7 @@ def _build_denizen(
         open_feeds=partial(ScopedFeeds, platforms.feeds, channels),
         open_projects=projects.open,
         schedules=OwnSchedules(resources),
+        events=EventTools(),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),
@@ -348,6 +414,8 @@ def _build_denizen(
         mailbox=ImapMailbox(clock),
     )
     turns = TurnRunner(runtime, services)
+    events = build_event_system(runtime, services, turns, channels, mirror)
+    skills.events.open_log(events.log)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -358,6 +426,7 @@ def _build_denizen(
         own_skills=SkillRegistry(home),
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
+        telemetry=adapters.telemetry,
     )
     return Denizen(
         home=home,
@@ -370,8 +439,8 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        events=build_event_system(runtime, services, turns, channels, mirror),
-        restart=restart,
+        events=events,
+        process=ProcessControl(restart, adapters.fleet),
     )
 
 

@@ -22,6 +22,7 @@ from denizen.app.models import EmbeddedRuntimePool, apply_choice, build_catalog,
 from denizen.app.settings import Settings
 from denizen.app.settings.problem import config_error
 from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.telemetry import OpenTelemetry, measure_models
 from denizen.app.tool_checks import (
     check_agent_tools,
     check_gate_patterns,
@@ -72,6 +73,7 @@ class GenerationDeps:
     own_skills: SkillRegistry
     skills: SkillDeps
     open_delegations: Callable[[], Delegations]
+    telemetry: OpenTelemetry
 
 
 async def build_generation(settings: Settings, number: int, deps: GenerationDeps) -> Generation:
@@ -101,7 +103,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         number=number,
         agents={agent.name: agent for agent in agents},
         default_agent=settings.default_agent,
-        models=build_catalog(settings, chosen, deps.embedded_runtimes),
+        models=measure_models(build_catalog(settings, chosen, deps.embedded_runtimes), deps.telemetry.telemetry),
         toolsets=toolsets,
         policy=_read_policy(settings, number),
         account_policies=_read_account_policies(settings),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from denizen.app.google import list_google_services, open_google_account
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.event_source import EventSourceStatus
 from denizen.domain.record import record
 from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
@@ -91,6 +92,8 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
         HealthCheck("tools", lambda: _tools(denizen)),
         HealthCheck("memory", lambda: _memory(denizen, offline=offline)),
     ]
+    if denizen.runtime.current.events.sources:
+        checks.append(HealthCheck("sources of events", lambda: _event_sources(denizen)))
     checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
     checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
@@ -237,6 +240,16 @@ async def _approvals(denizen: Denizen) -> CheckResult:
         what = f"nobody is an owner, who decides dangerous calls: {', '.join(orphans)}"
         findings.append(Diagnosis(Severity.WARNING, what, fix))
     return CheckResult("some reach no owner" if findings else "those who decide can be asked", findings)
+
+
+async def _event_sources(denizen: Denizen) -> CheckResult:
+    """Tells of each that failed when the server looked last."""
+    reports = await denizen.events.log.list_sources()
+    broken = [each for each in reports if each.status is EventSourceStatus.FAILING and each.state]
+    findings = [
+        Diagnosis(Severity.WARNING, f"{each.source.key}: {each.state.failure if each.state else ''}") for each in broken
+    ]
+    return CheckResult(f"{len(reports)} configured, {len(broken)} failed at the last look", findings)
 
 
 async def _memory(denizen: Denizen, *, offline: bool) -> CheckResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,10 @@ class ReadinessMonitor:
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
         self._parts = {name: _Part(check) for name, check in checks.items()}
+
+    @property
+    def parts(self) -> Sequence[str]:
+        return tuple(self._parts)
 
     async def run(self) -> None:
         """Checks whenever somebody asks, until it is cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +24,9 @@ from denizen.app.build import Denizen
 from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.embeddings import build_embedder
+from denizen.app.event_configuration import HomeEvents
 from denizen.app.health import diagnose
+from denizen.app.metrics import METRICS_PATH, serve_metrics
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.schedule_configuration import HomeSchedules
@@ -63,11 +66,16 @@ from denizen.web.http.dependencies import (
 if TYPE_CHECKING:
     import uvicorn
 
+    from denizen.app.fleet import Fleet, FleetParts
+
 
 WATCHER_PAUSE_S = 5.0
 """How often one looks whether a task watcher is configured by now."""
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
+
+
+_log = logging.getLogger("denizen.server")
 
 
 async def serve(
@@ -120,7 +128,10 @@ async def serve(
 
     async def tell_ready() -> None:
         await answering.wait()
-        await accounts.wait_until_tried()
+        if denizen.role.has_accounts:
+            await accounts.wait_until_tried()
+        silent = sum(not each.is_listening for each in accounts.list_states())
+        _log.info("Denizen is ready", extra={"url": url, "version": __version__, "silent_accounts": silent})
         on_ready(url)
         if (
             denizen.settings.channels.web.enabled
@@ -132,16 +143,29 @@ async def serve(
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
 
     with (
+        serve_metrics(denizen, accounts, readiness) as metrics_server,
         open_terminal_socket(denizen.home) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
     ):
         listeners = {server: listener}
         if terminal_listener is not None:
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
+        if metrics_server is not None:
+            section = denizen.settings.config.telemetry.metrics
+            listeners[metrics_server] = metrics_listener = listen(section.host, section.port)
+            address = f"http://{_show_host(section.host)}:{metrics_listener.getsockname()[1]}{METRICS_PATH}"
+            _log.info("metrics are served", extra={"url": address})
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
-            _start_upkeep(group, denizen, external.configuration)
-            group.start_soon(run_forever, "keeping accounts connected", accounts.run)
+            _start_watch(group, denizen, external.configuration)
+            if denizen.fleet is not None:
+                group.start_soon(run_forever, "talking to the fleet", partial(denizen.fleet.run, _list_parts(denizen)))
+                if denizen.role.runs_turns:
+                    group.start_soon(_take_turns_at_upkeep, denizen, denizen.fleet)
+            else:
+                _start_upkeep(group, denizen)
+            if denizen.role.has_accounts:
+                group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
@@ -153,17 +177,47 @@ async def serve(
 
 
 def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> ReadinessMonitor:
-    return ReadinessMonitor(
-        {
-            "store": partial(check_store, denizen.services.store),
-            "durable_log": denizen.services.durable.check_write,
-            "disk": partial(check_disk, denizen.home),
-            "accounts": accounts.check,
-        }
+    checks = {
+        "store": partial(check_store, denizen.services.store),
+        "durable_log": denizen.services.durable.check_write,
+        "disk": partial(check_disk, denizen.home),
+    }
+    return ReadinessMonitor(checks | ({"accounts": accounts.check} if denizen.role.has_accounts else {}))
+
+
+def _list_parts(denizen: Denizen) -> FleetParts:
+    from denizen.app.fleet import FleetParts
+
+    return FleetParts(
+        channels=denizen.platforms.channels,
+        live=denizen.services.live,
+        outbox=denizen.services.outbox,
+        cancel=denizen.turns.cancel_here,
+        signals={
+            "events": denizen.events.bus.changed,
+            "questions": denizen.services.questions.changed,
+            "reminders": denizen.platforms.reminders.changed,
+        },
     )
 
 
-def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
+    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
+    group.start_soon(run_forever, "watching the configuration", watching)
+
+
+async def _take_turns_at_upkeep(denizen: Denizen, fleet: Fleet) -> None:
+    """In a fleet one process does it at a time."""
+
+    async def work() -> None:
+        async with anyio.create_task_group() as group:
+            _start_upkeep(group, denizen)
+
+    await fleet.hold_upkeep(work)
+
+
+def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
     knowledge = denizen.knowledge
     schedule = SyncSchedule(
@@ -173,11 +227,10 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
         lambda: denizen.settings.config.knowledge.sync_every,
         knowledge.refresh,
     )
-    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
-    group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
+    group.start_soon(run_forever, "listening to websockets", denizen.events.sockets.run)
+    group.start_soon(run_forever, "asking REST resources", denizen.events.poller.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
@@ -218,6 +271,7 @@ async def _stop_on_signal(
             for server in servers:
                 server.should_exit, server.force_exit = True, is_stopping
             if not is_stopping:
+                _log.info("Denizen is stopping", extra={"grace_s": GRACE_S})
                 group.start_soon(_leave_turns, denizen)
 
 
@@ -276,6 +330,7 @@ def _server(
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
+    denizen.generation_deps.skills.events.open_configuration(HomeEvents(external.configuration))
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -301,7 +356,8 @@ def _server(
             clock=denizen.services.clock,
             version=__version__,
             channels=EnabledChannels(
-                web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled
+                web=denizen.settings.channels.web.enabled and denizen.role.serves_pages,
+                api=denizen.settings.channels.api.enabled and denizen.role.serves_pages,
             ),
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeServices(

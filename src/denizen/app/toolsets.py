@@ -42,6 +42,7 @@ from denizen.domain.json import Json
 from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
+from denizen.engine.event_bus.access import EventTools
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
@@ -97,6 +98,7 @@ class SkillDeps:
     open_feeds: OpenFeeds
     open_projects: OpenProjects
     schedules: OwnSchedules
+    events: EventTools
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -161,6 +163,7 @@ def build_skill_services(
             open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
             open_questions=deps.open_questions,
+            open_events=deps.events.open,
         ),
         search_documents=deps.search,
         download=fetcher.download,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """The log of events: webhooks, Discord, emitted events; and what listeners did about it."""
+    """The log of events: webhooks, Discord, WebSockets, polls, emitted events; and what listeners did about it."""
 
 
 @command.command("list")
@@ -77,6 +77,20 @@ async def emit(denizen: Denizen, name: str, data: str, subject: str, key: str) -
     event = await denizen.events.log.emit(denizen.operator, emission)
     _, deliveries = await denizen.events.log.get(event.key)
     echo(f"Emitted {event.key} ({event.type}) for {len(deliveries)} listener{'' if len(deliveries) == 1 else 's'}.")
+
+
+@command.command()
+@with_denizen
+async def sources(denizen: Denizen) -> None:
+    """List the WebSockets and polls of the configuration, and how they were when a server looked last."""
+    found = await denizen.events.log.list_sources()
+    for each in found:
+        when = f" at {each.state.looked_at:%Y-%m-%d %H:%M:%S}" if each.state else ""
+        echo(f"{each.source.key}  {each.status.value}{when}  {each.address}")
+        if each.state and each.state.failure:
+            echo(f"    {each.state.failure.replace(chr(10), ' ')}")
+    if not found:
+        echo("There are none. Write them under events.websockets or events.polls.")
 
 
 @command.command()

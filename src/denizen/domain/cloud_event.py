@@ -44,8 +44,10 @@ MAX_NESTING = 64
 """
 EMITTED = "denizen.emitted."
 """Begins the types of events that are emitted here."""
+LOCAL = "local."
+"""Begins the types of events that agents emit by a tool, whoever asked them to."""
 EVENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:\.[a-z0-9_-]{1,64}){0,4}")
-"""The names that may stand behind `EMITTED`."""
+"""The names that may stand behind `EMITTED` and `LOCAL`."""
 
 _PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 ATTRIBUTES = ("id", "source", "type", "subject", "actor", "time")
@@ -89,6 +91,19 @@ def check_nesting(data: Json) -> None:
         raise nested_too_deeply()
 
 
+def read_json(text: str) -> Json:
+    """Returns the value that the JSON text stands for. Raises ValueError for what is no JSON or cannot be stored, and
+    InvalidInput for what is nested too deeply.
+    """
+    try:
+        content: Json = json.loads(text)
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()  # half of a surrogate pair cannot be stored
+    except RecursionError as error:
+        raise nested_too_deeply() from error
+    check_nesting(content)
+    return content
+
+
 def nested_too_deeply() -> InvalidInput:
     return InvalidInput(
         "The data of this event is nested too deeply.",
@@ -128,8 +143,15 @@ def find_field(event: CloudEvent, path: str) -> Json:
         name = path[1:]
         value = getattr(event, name) if name in ATTRIBUTES else None
         return value.isoformat() if isinstance(value, datetime) else value
-    found: Json = event.data
-    for name in path.split("."):
+    return find_value(event.data, path)
+
+
+def find_value(content: Json, path: str) -> Json:
+    """Returns the value at a dotted path, where numbers are positions in lists; None where there is none. An empty path
+    is the content itself.
+    """
+    found = content
+    for name in path.split(".") if path else ():
         if isinstance(found, Mapping):
             found = found.get(name)
         elif isinstance(found, Sequence) and not isinstance(found, str) and name.isdecimal() and len(name) < 6:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from denizen.domain.cloud_event import CloudEvent, matches_type
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import EventSource, PollSource, WebSocketSource
 from denizen.domain.ids import TurnId
 from denizen.domain.record import record
 from denizen.ports.webhooks import WebhookRoute
@@ -17,11 +18,18 @@ from denizen.ports.webhooks import WebhookRoute
 @record(kw_only=True)
 class EventSettings:
     """The listeners by their keys, those of the routes of webhooks among them, and these routes by name; None while
-    webhooks are off.
+    webhooks are off. `websockets` and `polls` are the sources that are listened to and asked from here, by name.
     """
 
     listeners: Mapping[str, EventListener] = field(default_factory=dict[str, EventListener])
     routes: Mapping[str, WebhookRoute] | None = None
+    websockets: Mapping[str, WebSocketSource] = field(default_factory=dict[str, WebSocketSource])
+    polls: Mapping[str, PollSource] = field(default_factory=dict[str, PollSource])
+
+    @property
+    def sources(self) -> Mapping[str, EventSource]:
+        """All sources that are listened to or asked from here, by key."""
+        return {each.key: each for each in (*self.websockets.values(), *self.polls.values())}
 
     def awaits(self, kind: str, source: str) -> bool:
         """Tells whether any listener waits for events of that type from that source; a source that ends with `/` means

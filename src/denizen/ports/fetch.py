@@ -5,7 +5,7 @@ Implemented by `adapters/fetch`. Skills get it through their context and have no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
@@ -60,9 +60,18 @@ class VersionFetcher(Protocol):
     """Fetches files that are there already only where they have changed."""
 
     async def fetch_version(
-        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+        self,
+        url: str,
+        known: FileValidators,
+        *,
+        accept: str = "",
+        timeout_s: float = 60.0,
+        max_bytes: int = 25_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> FileVersion:
-        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted."""
+        """Returns the file, with the checks and errors of `Fetcher.fetch`. `accept` are the media types wanted;
+        `headers`, which may hold a secret, go to no other scheme, host or port that the address leads to.
+        """
         ...
 
 
@@ -91,6 +100,18 @@ class Downloader(Protocol):
 
     async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
         """Returns the file, with the checks and errors of `Fetcher.fetch`."""
+        ...
+
+
+class HostCheck(Protocol):
+    """Tells what may be reached, for adapters that connect themselves."""
+
+    async def check(self, host: str, port: int) -> Sequence[str]:
+        """Returns the addresses of a host that may be reached at that port. Raises a DenizenError where none may."""
+        ...
+
+    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
+        """Returns whether a connection from `own` leads back to this machine, and may not be used."""
         ...
 
 

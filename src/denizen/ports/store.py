@@ -34,6 +34,7 @@ from denizen.ports.approvals import ApprovalRepository
 from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
 from denizen.ports.chats import ChatRepository
 from denizen.ports.documents import DocumentRepository
+from denizen.ports.event_sources import EventSourceRepository
 from denizen.ports.events import EventRepository
 from denizen.ports.feeds import FeedRepository
 from denizen.ports.inbox import InboxRepository, OutboxRepository
@@ -397,6 +398,8 @@ class UnitOfWork(Protocol):
     def post_embeddings(self) -> PostEmbeddingRepository: ...
     @property
     def events(self) -> EventRepository: ...
+    @property
+    def event_sources(self) -> EventSourceRepository: ...
     @property
     def reminders(self) -> ReminderRepository: ...
     @property

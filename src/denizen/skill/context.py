@@ -29,6 +29,7 @@ from denizen.skill.services import (
     ArchiveLookup,
     AskModel,
     Download,
+    EventAccess,
     FeedAccess,
     InstanceControl,
     MemoryAccess,
@@ -178,6 +179,12 @@ class OpenFeeds(Protocol):
     def __call__(self, scope: CallScope) -> FeedAccess | None: ...
 
 
+class OpenEvents(Protocol):
+    """Returns the events for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> EventAccess | None: ...
+
+
 class OpenShell(Protocol):
     """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
     into.
@@ -228,6 +235,7 @@ class ScopedServices:
     open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
     open_questions: OpenQuestions = _nothing
+    open_events: OpenEvents = _nothing
 
 
 @record(kw_only=True)
@@ -462,6 +470,11 @@ class ToolContext:
     def feeds(self) -> FeedAccess | None:
         """The feeds that channels of this server follow."""
         return self._services.scoped.open_feeds(self._scope)
+
+    @cached_property
+    def events(self) -> EventAccess | None:
+        """The events of this server; for built-in skills only."""
+        return self._services.scoped.open_events(self._scope)
 
     @property
     def skill_editor(self) -> SkillEditor | None:

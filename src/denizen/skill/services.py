@@ -574,6 +574,70 @@ class ScheduleAccess(Protocol):
         ...
 
 
+@record(kw_only=True)
+class SeenDelivery:
+    """The delivery of an event to a listener. `status` is waiting, started, done, skipped or failed; `note`
+    says why.
+    """
+
+    id: str
+    event: str
+    listener: str
+    status: str
+    note: str = ""
+
+
+@record(kw_only=True)
+class SeenEvent:
+    """An event of the log. Its data is written by strangers."""
+
+    key: str
+    type: str
+    time: datetime
+    source: str
+    subject: str
+    data: JsonObject
+    deliveries: tuple[SeenDelivery, ...] = ()
+
+
+class EventAccess(Protocol):
+    """The events of this server, and its listeners and sources. All but `emit` raises NotAllowed for all but owners.
+
+    Entries are of the kinds listener, websocket, poll and webhook, with the keys of the configuration. What changes
+    them returns the difference of the file, and raises InvalidInput for what cannot be used.
+    """
+
+    async def emit(self, name: str, data: JsonObject, *, subject: str = "") -> SeenEvent:
+        """Emits an event of the type `local.NAME`. Raises InvalidInput."""
+        ...
+
+    async def search(self, *, type: str = "", words: str = "", limit: int = 20) -> Sequence[SeenEvent]:  # noqa: A002
+        """Returns the newest events that fit; `*` in a type is anything."""
+        ...
+
+    async def list_failed(self) -> Sequence[SeenDelivery]: ...
+
+    async def replay(self, delivery: str) -> SeenDelivery:
+        """Has a delivery that failed or was skipped tried again. Raises NotFound and Conflict."""
+        ...
+
+    async def list_entries(self) -> Mapping[str, Mapping[str, Json]]:
+        """Returns the entries by kind and name, and below `states` how the sources are."""
+        ...
+
+    async def put(self, kind: str, name: str, values: Mapping[str, Json]) -> str:
+        """Adds an entry or sets these keys of it; None takes one out. Raises NotAllowed for one with headers."""
+        ...
+
+    async def switch(self, kind: str, name: str, *, is_on: bool) -> str:
+        """Raises NotFound."""
+        ...
+
+    async def remove(self, kind: str, name: str) -> str:
+        """Raises NotFound."""
+        ...
+
+
 class PlatformActions(Protocol):
     """Actions of the agent's account on the platform, each limited to what the asker and the account may both do at
     that moment.

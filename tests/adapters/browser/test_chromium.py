@@ -12,11 +12,11 @@ import anyio.lowlevel
 import pytest
 
 from denizen.adapters.browser import ChromiumBrowser, chromium
-from denizen.adapters.browser.proxy import HostCheck
 from denizen.adapters.fetch import WebFetcher
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import TurnId
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView
+from denizen.ports.fetch import HostCheck
 from tests.clock import ManualClock
 from tests.local_server import Exchange, LocalServer, serve
 from tests.timing import HANG_LIMIT_S

@@ -14,6 +14,7 @@ from tests.contracts.store.chats import ChatContract
 from tests.contracts.store.conversations import ConversationContract, SummaryContract, TranscriptContract
 from tests.contracts.store.delegations import DelegationContract
 from tests.contracts.store.delivery import InboxContract, OutboxContract, ReminderContract
+from tests.contracts.store.event_sources import EventSourceContract
 from tests.contracts.store.events import EventContract
 from tests.contracts.store.feeds import FeedContract
 from tests.contracts.store.forgetting import ForgettingContract
@@ -58,6 +59,7 @@ class StoreContract(
     ProposalContract,
     ReminderContract,
     FeedContract,
+    EventSourceContract,
     ProjectContract,
     EventContract,
     DelegationContract,

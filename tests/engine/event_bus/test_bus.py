@@ -20,13 +20,16 @@ from denizen.domain.event_listener import (
     EventListener,
     FieldCondition,
 )
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import DataFlow, Effect, Tier
+from denizen.engine.event_bus.access import EventTools
 from denizen.engine.event_bus.bus import LOOK_EVERY_S
+from denizen.engine.event_bus.log import EventLog
 from denizen.ports.channel import CommunityEvent
 from denizen.ports.events import EventSearch
+from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import WRITE, ToolsetFixture, wait_for_approvals
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
@@ -108,6 +111,29 @@ async def test_a_post_that_was_owed_when_the_process_died_is_posted_once() -> No
     async with open_platform(world, events=[at(world, POST)]) as server:
         assert await server.bus.look() == LOOK_EVERY_S
         assert len(world.platform.list_posts(world.general.id)) == 1
+
+
+async def test_events_that_agents_emit_in_turns_of_events_follow_from_each_other_and_end() -> None:
+    listener = replace(QUIET, on=("local.*",))
+    async with open_platform(events=[listener]) as server:
+        tools = EventTools()
+        tools.open_log(EventLog(server.runtime, server.store, server.world.clock, server.bus))
+        turn, depths, found = TurnId("by hand"), list[int](), list[EventDelivery]()
+        for _ in range(MAX_DEPTH + 2):
+            place, session = server.world.general.place, SessionId("s")
+            scope = CallScope(agent=ADA, principal=listener.principal, place=place, session_id=session, turn_id=turn)
+            emitted = await tools.open(scope).emit("again", {})
+            async with server.store.work(write=False) as work:
+                event = await work.events.find(emitted.key)
+            assert event is not None
+            depths.append(event.depth)
+            await server.bus.look()
+            await server.settled()
+            found = await deliveries(server, event)
+            turn = found[0].turn_id if found else TurnId("")
+            if not turn:
+                break
+    assert depths == list(range(MAX_DEPTH + 2)) and not found
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ async def open_fixture(
         group.cancel_scope.cancel()
 
 
-@pytest.mark.proves("V33")
+@pytest.mark.proves("V33", "V-skill-integrations")
 async def test_a_feed_is_followed_listed_and_dropped_by_tools_and_posts_only_what_is_new(tmp_path: Path) -> None:
     async with open_fixture(tmp_path) as kit:
         key = await kit.follow(format="compact")

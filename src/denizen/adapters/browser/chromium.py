@@ -26,7 +26,8 @@ from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-    from denizen.adapters.browser.proxy import HostCheck, OriginProxy
+    from denizen.adapters.browser.proxy import OriginProxy
+    from denizen.ports.fetch import HostCheck
 
 MAX_PAGES = 3
 IDLE_S = 600.0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,19 +17,7 @@ import h11
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.web_origin import PORTS, WebOrigin
-
-
-class HostCheck(Protocol):
-    """Tells what may be reached, as `denizen.adapters.fetch.WebFetcher` does."""
-
-    async def check(self, host: str, port: int) -> Sequence[str]:
-        """Returns the addresses of a host that may be reached at that port. Raises a DenizenError where none may."""
-        ...
-
-    def leads_back(self, own: tuple[str, int] | None, host: str, port: int, address: str) -> bool:
-        """Returns whether a connection from `own` leads back to this machine, and may not be used."""
-        ...
-
+from denizen.ports.fetch import HostCheck
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_BLOCKED = 20

@@ -71,13 +71,21 @@ class WebFetcher:
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
     async def fetch_version(
-        self, url: str, known: FileValidators, *, accept: str = "", timeout_s: float = 60.0, max_bytes: int = 25_000_000
+        self,
+        url: str,
+        known: FileValidators,
+        *,
+        accept: str = "",
+        timeout_s: float = 60.0,
+        max_bytes: int = 25_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> FileVersion:
         """Implements the port; retries as `fetch` does. What cannot stand in a header is not asked for."""
+        _check_form(headers)
         asked = {"accept": accept, "if-none-match": known.etag, "if-modified-since": known.last_modified}
-        headers = {name: text for name, text in asked.items() if _HEADER_VALUE.fullmatch(text)}
+        sent = {name: text for name, text in asked.items() if _HEADER_VALUE.fullmatch(text)} | dict(headers)
         with anyio.move_on_after(timeout_s):
-            answer = await self._fetch(url, max_bytes, raw=True, headers=headers)
+            answer = await self._fetch(url, max_bytes, raw=True, headers=sent)
             got = answer.fetched
             file = DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
             return FileVersion(file, answer.validators)

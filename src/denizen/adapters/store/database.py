@@ -21,6 +21,7 @@ from denizen.adapters.store.conversations import SqlConversations, SqlSessions
 from denizen.adapters.store.delegations import SqlDelegations
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
+from denizen.adapters.store.event_sources import SqlEventSources
 from denizen.adapters.store.events import SqlEvents
 from denizen.adapters.store.feeds import SqlFeeds
 from denizen.adapters.store.inbox import SqlInbox
@@ -87,6 +88,7 @@ class SqlUnitOfWork:
     vectors = _bind(SqlVectors)
     post_embeddings = _bind(SqlPostEmbeddings)
     events = _bind(SqlEvents)
+    event_sources = _bind(SqlEventSources)
     reminders = _bind(SqlReminders)
     feeds = _bind(SqlFeeds)
     projects = _bind(SqlProjects)

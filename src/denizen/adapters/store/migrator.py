@@ -29,7 +29,7 @@ class MigrationHistory:
     head: str
 
 
-HEAD = "1014"
+HEAD = "1018"
 SUPERSEDED = frozenset(f"{number:04d}" for number in range(1, 20))
 """The revisions of Denizen 0.1, whose migrations were dropped before the first release. Their ids are never reused."""
 HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)
@@ -57,6 +57,14 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
             connection.commit()
     if stored is not None:
         _log.info("database upgraded", extra={"old_schema": stored, "new_schema": history.head})
+
+
+def check_readable(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
+    """Raises NeedsAttention for a database that this program can neither use nor upgrade. It changes nothing."""
+    with _explained(dialect), dialect.engine.connect() as connection:
+        stored = dialect.find_revision(connection)
+    if stored not in {None, history.head}:
+        _check_known(str(stored), history)
 
 
 def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:

@@ -120,6 +120,8 @@ IMPERSONAL: Mapping[str, str] = {
     "config_generations": "digests",
     "documents": "read from sources",
     "event_deliveries": "of listeners",
+    "event_source_items": "of sources",
+    "event_sources": "of the configuration",
     "feed_items": "of feeds",
     "follows": "platforms only",
     "index_progress": "of the index",

@@ -145,7 +145,9 @@ class Settings:
     @property
     def events(self) -> EventSettings:
         """Raises NeedsAttention for a secret of a webhook that is missing or could be guessed."""
-        return build_events(self.config.listeners, self.config.webhooks, self.default_agent, self.secrets)
+        return build_events(
+            self.config.listeners, self.config.webhooks, self.config.events, self.default_agent, self.secrets
+        )
 
     @property
     def tools(self) -> Mapping[str, ToolSection]:

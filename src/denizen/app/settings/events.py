@@ -13,6 +13,7 @@ from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.webhooks import TOKEN_SCHEMES, SchemeName, find_scheme
 from denizen.app.home.secrets import FileSecrets
 from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.event_sources import EventsSection, build_sources
 from denizen.app.settings.fields import (
     Number,
     Secret,
@@ -33,6 +34,7 @@ from denizen.domain.cloud_event import (
     COMMUNITY_FIELDS,
     COMMUNITY_KINDS,
     EMITTED,
+    LOCAL,
     has_field,
     list_places,
     matches_type,
@@ -200,16 +202,26 @@ class WebhooksSection(Section):
 
 
 def build_events(
-    listeners: Mapping[str, ListenerSection], webhooks: WebhooksSection, default_agent: AgentName, secrets: FileSecrets
+    listeners: Mapping[str, ListenerSection],
+    webhooks: WebhooksSection,
+    events: EventsSection,
+    default_agent: AgentName,
+    secrets: FileSecrets,
 ) -> EventSettings:
-    """Returns listeners and routes. Raises NeedsAttention for a secret that is missing or could be guessed."""
+    """Returns listeners, routes and sources. Raises NeedsAttention for a secret that is missing or could be guessed."""
     found = [_build_listener(name, each, default_agent) for name, each in listeners.items() if each.enabled]
     routes: dict[str, WebhookRoute] = {}
     if webhooks.enabled:
         for name, section in webhooks.routes.items():
             routes[name] = _build_route(name, section, webhooks, secrets)
             found.append(_build_route_listener(name, section, routes[name], default_agent))
-    return EventSettings(listeners={each.key: each for each in found}, routes=routes if webhooks.enabled else None)
+    websockets, polls = build_sources(events)
+    return EventSettings(
+        listeners={each.key: each for each in found},
+        routes=routes if webhooks.enabled else None,
+        websockets=websockets,
+        polls=polls,
+    )
 
 
 def _build_listener(name: str, section: ListenerSection, default_agent: AgentName) -> EventListener:
@@ -326,6 +338,7 @@ def find_idle_listeners(
     document: ConfigDocument,
     listeners: Mapping[str, ListenerSection],
     webhooks: WebhooksSection,
+    events: EventsSection,
     *,
     has_discord: bool,
     has_github: bool,
@@ -337,7 +350,7 @@ def find_idle_listeners(
         message = "webhooks are off, so these routes answer 503."
         yield document.problem(("webhooks", "routes"), message, "Write webhooks.enabled: true.")
     routes = webhooks.routes if webhooks.enabled else {}
-    types = _EventTypes.gather(routes, has_discord=has_discord, has_github=has_github)
+    types = _EventTypes.gather(routes, events, has_discord=has_discord, has_github=has_github)
     for name, section in listeners.items():
         for index, pattern in enumerate(section.on if section.enabled else ()):
             if types.admit(pattern):
@@ -384,12 +397,15 @@ class _EventTypes:
     prefixes: frozenset[str]
 
     @classmethod
-    def gather(cls, routes: Mapping[str, RouteSection], *, has_discord: bool, has_github: bool) -> Self:
+    def gather(
+        cls, routes: Mapping[str, RouteSection], events: EventsSection, *, has_discord: bool, has_github: bool
+    ) -> Self:
         named = {name for name, route in routes.items() if route.scheme not in _TYPED_SCHEMES}
         listed = {f"{ROUTE_TYPE}{name}" for name in named} | set(DISCORD_TYPES if has_discord else ())
         schemes = {f"{route.scheme}." for route in routes.values() if route.scheme in _TYPED_SCHEMES}
-        own = {EMITTED} | ({f"{SchemeName.GITHUB}."} if has_github else set[str]())
-        return cls(frozenset(listed), frozenset(schemes | own))
+        own = {EMITTED, LOCAL} | ({f"{SchemeName.GITHUB}."} if has_github else set[str]())
+        types, prefixes = events.list_types()
+        return cls(frozenset(listed | types), frozenset(schemes | own | prefixes))
 
     def admit(self, pattern: str) -> bool:
         """Returns whether an event of such a type can come."""
@@ -414,5 +430,6 @@ class _EventTypes:
             return message, f"Add it under webhooks.routes. {suggest(rest, webhooks.routes, noun='routes')}"
         if any(matches_type(pattern, each) for each in DISCORD_TYPES):
             return message, "Add an account with a token under channels.discord.accounts."
-        known = [*DISCORD_TYPES, f"{EMITTED}NAME", *self.listed, *(f"{each}*" for each in self.prefixes - {EMITTED})]
+        own = (f"{EMITTED}NAME", f"{LOCAL}NAME")
+        known = [*DISCORD_TYPES, *own, *self.listed, *(f"{each}*" for each in self.prefixes - {EMITTED, LOCAL})]
         return message, suggest(pattern, dict.fromkeys(known), noun="types")

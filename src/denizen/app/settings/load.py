@@ -41,6 +41,7 @@ from denizen.app.settings.checks import (
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.effective import Settings
+from denizen.app.settings.event_sources import find_source_warnings
 from denizen.app.settings.events import find_event_problems, find_idle_listeners, find_token_routes
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
@@ -211,10 +212,12 @@ def examine(
             *find_schedule_warnings(document, config.schedules),
             *_find_agent_variables(document, config.agents),
             *find_token_routes(document, config.webhooks),
+            *find_source_warnings(document, config.events, _list_awaited(config)),
             *find_idle_listeners(
                 document,
                 config.listeners,
                 config.webhooks,
+                config.events,
                 has_discord=bool(config.channels.discord.accounts),
                 has_github=bool(config.channels.github.accounts),
             ),
@@ -228,6 +231,11 @@ def _find_agent_variables(document: ConfigDocument, agents: Mapping[str, AgentSe
     for name, section in agents.items():
         known = (*SCHEDULE_VARIABLES, *EVENT_VARIABLES)
         yield from find_misspelt_variables(document, ("agents", name, "hooks"), section.hooks, known)
+
+
+def _list_awaited(config: Config) -> list[str]:
+    """Returns the types of events that listeners in force wait for."""
+    return [pattern for each in config.listeners.values() if each.enabled for pattern in each.on]
 
 
 def _list_deliveries(config: Config) -> Iterator[KeyPath]:

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from denizen.adapters.store import MAX_CONNECTIONS
 from denizen.app.settings.agents import AgentDefaultsSection, AgentSection
 from denizen.app.settings.discord import DiscordSection
+from denizen.app.settings.event_sources import EventsSection
 from denizen.app.settings.events import EventName, ListenerSection, WebhooksSection
 from denizen.app.settings.fields import (
     AgentNameText,
@@ -44,6 +45,7 @@ from denizen.app.settings.knowledge import (
 from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.projects import TaskWatcherSection
 from denizen.app.settings.schedules import ScheduleName, ScheduleSection
+from denizen.app.settings.telemetry import TelemetrySection
 from denizen.app.settings.tools import (
     CommandName,
     CommandSection,
@@ -261,6 +263,7 @@ class Config(Section):
         default_factory=dict[str, ListenerSection], description="What is done about events, by name."
     )
     webhooks: WebhooksSection = default_section()
+    events: EventsSection = default_section()
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     skills: dict[SkillName, OwnSkillSection] = Field(
         default_factory=dict[str, OwnSkillSection],
@@ -279,3 +282,4 @@ class Config(Section):
     memory: MemorySection = default_section()
     embeddings: EmbeddingsSection = default_section()
     logging: LoggingSection = default_section()
+    telemetry: TelemetrySection = default_section()

@@ -35,6 +35,7 @@ from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
 from denizen.ports.events import EventSettings
 from denizen.ports.model import Models
+from denizen.ports.telemetry import NO_TELEMETRY, Telemetry
 from denizen.ports.toolset import Toolset
 
 _USUAL = AccountPolicy()
@@ -140,9 +141,12 @@ class Generation:
 
 
 class Runtime:
-    """Holds the current generation and counts who still uses the old ones. Empty until the first `swap`."""
+    """Holds the current generation and counts who still uses the old ones. Empty until the first `swap`. `telemetry`
+    measures what is done with them.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, telemetry: Telemetry = NO_TELEMETRY) -> None:
+        self.telemetry = telemetry
         self._current: Generation | None = None
         self._leases: dict[int, int] = {}
         self.swapped = Signal()

@@ -66,6 +66,11 @@ class EventBus:
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
+
     def awaits(self, kind: str, source: str) -> bool:
         """As `EventSettings.awaits`. Producers ask before they gather anything."""
         return self._runtime.current.events.awaits(kind, source)
@@ -74,19 +79,28 @@ class EventBus:
 
     async def publish(self, event: CloudEvent) -> bool:
         """Keeps the event, with what is to be done about it. False when it is there already."""
+        async with self._store.work() as work:
+            is_new = await self.keep(work, event)
+        if is_new:
+            self.wake()
+        return is_new
+
+    async def keep(self, work: UnitOfWork, event: CloudEvent) -> bool:
+        """As `publish`, within a unit of work of the caller, who calls `wake` behind it."""
         listeners: Sequence[EventListener] = find_listeners(event, self._runtime.current.events.listeners)
         if event.depth > MAX_DEPTH and listeners:
             about = {"event": event.key, "type": event.type, "cause": event.cause}
             _log.warning("an event has no effect: more than %d follow from each other", MAX_DEPTH, extra=about)
             listeners = ()
         now = self._clock.now()
-        async with self._store.work() as work:
-            is_new = await work.events.append(event)
-            planned = [await self._plan(work, event, each, now) for each in listeners] if is_new else []
-            await work.events.add_deliveries(planned)
-        if any(each.status is EventDeliveryStatus.WAITING for each in planned):
-            self._changed.send()
+        is_new = await work.events.append(event)
+        planned = [await self._plan(work, event, each, now) for each in listeners] if is_new else []
+        await work.events.add_deliveries(planned)
         return is_new
+
+    def wake(self) -> None:
+        """Has what is due looked at now."""
+        self._changed.send()
 
     async def forget(self, keys: Sequence[str]) -> None:
         """Removes these events from the log, and what is still to be done about them."""

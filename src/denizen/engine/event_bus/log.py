@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from denizen.domain.clock import Clock
-from denizen.domain.cloud_event import EMITTED, EVENT_NAME, CloudEvent, check_nesting
+from denizen.domain.cloud_event import EMITTED, EVENT_NAME, LOCAL, CloudEvent, check_nesting
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.event_listener import EventDelivery, EventListener
-from denizen.domain.ids import fresh
+from denizen.domain.event_source import SourceReport, report_source
+from denizen.domain.ids import TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
@@ -84,6 +85,26 @@ class EventLog:
         """Keeps an event that somebody emits, and returns it. Raises InvalidInput for what is no name, and for data
         that is nested too deeply.
         """
+        event = self._make_event(by, emission, EMITTED)
+        await self._bus.publish(event)
+        return event
+
+    async def emit_within(self, by: Principal, emission: Emission, turns: Sequence[TurnId]) -> CloudEvent:
+        """As `emit`, for a tool: the type says that an agent emits it. It follows from the event that caused one of
+        these turns, so that events which follow from each other end (`MAX_DEPTH`).
+        """
+        event = self._make_event(by, emission, LOCAL)
+        async with self._store.work(write=False) as work:
+            for turn in turns:
+                delivery = await work.events.find_by_turn(turn)
+                before = await work.events.find(delivery.event) if delivery else None
+                if before is not None:
+                    event = replace(event, cause=before.key, depth=before.depth + 1)
+                    break
+        await self._bus.publish(event)
+        return event
+
+    def _make_event(self, by: Principal, emission: Emission, prefix: str) -> CloudEvent:
         if not EVENT_NAME.fullmatch(emission.name):
             raise InvalidInput(
                 f"'{emission.name[:60]}' cannot be the name of an event.",
@@ -91,21 +112,26 @@ class EventLog:
                 fix="Use lower-case letters, digits, _ and -, in up to five parts with dots, such as site.down.",
             )
         check_nesting(emission.data)
-        event = CloudEvent(
+        return CloudEvent(
             id=f"{by.key}:{emission.key}" if emission.key else fresh("emit"),
             source=SOURCE,
-            type=f"{EMITTED}{emission.name}",
+            type=f"{prefix}{emission.name}",
             time=self._clock.now(),
             subject=emission.subject,
             actor=by.key,
             data=emission.data,
         )
-        await self._bus.publish(event)
-        return event
 
     async def replay(self, delivery_id: str) -> EventDelivery:
         """As `EventBus.replay`."""
         return await self._bus.replay(delivery_id)
+
+    async def list_sources(self) -> Sequence[SourceReport]:
+        """Returns the WebSockets and polls in force, with how they are."""
+        async with self._store.work(write=False) as work:
+            states = {each.key: each for each in await work.event_sources.list_states()}
+        now, sources = self._clock.now(), self._runtime.current.events.sources
+        return [report_source(each, states.get(key), now) for key, each in sources.items()]
 
     def list_listeners(self) -> Sequence[EventListener]:
         """Returns the listeners in force, those of routes behind the others."""

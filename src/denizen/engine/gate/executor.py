@@ -39,6 +39,7 @@ from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.intake.turn_queue import TurnPause
+from denizen.ports.telemetry import NO_TELEMETRY, CallSpan, Telemetry
 from denizen.ports.toolset import CallScope, CheckingToolset, NestedCall, Toolset
 
 INTERIM_AFTER_S = 30.0
@@ -194,6 +195,7 @@ class ToolExecutor:
         approvals: ApprovalQueue | None = None,
         audit_log: AuditLog | None = None,
         interim_after_s: float = INTERIM_AFTER_S,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._clock = clock
         self._audit_log = audit_log
@@ -201,6 +203,7 @@ class ToolExecutor:
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
         self._approvals = approvals
+        self._telemetry = telemetry
 
     async def run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
@@ -217,6 +220,29 @@ class ToolExecutor:
     async def _decide_and_run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
     ) -> CallOutcome:
+        span = CallSpan(tool=call.tool)
+        with self._telemetry.measure(span):
+            verdict, word, started = await self._decide(tool, call, scope, policy, floor)
+            if verdict.decision is Decision.APPROVE:
+                verdict = await self._begin(call, scope, verdict)
+            if verdict.decision is Decision.APPROVE:
+                inner = replace(scope, chain=(*scope.chain, call.tool))
+                result = await self._execute(tool, call, inner, policy)
+            else:
+                result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
+            took_ms = round((self._clock.monotonic_s() - started) * 1000)
+            outcome = CallOutcome(verdict, result, took_ms)
+            await self._end(call, scope, outcome)
+            span.tier, span.verdict, span.outcome = str(int(verdict.tier)), verdict.decision.value, outcome.state
+            span.took_s = took_ms / 1000
+        if call.origin is Origin.MODEL:
+            outcome = replace(outcome, result=replace(result, text=result.text + _times(took_ms, word)))
+        return outcome
+
+    async def _decide(
+        self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
+    ) -> tuple[Verdict, str, float]:
+        """Returns the verdict, a word about people's decision, and when the call began, the time of people left out."""
         started, word = self._clock.monotonic_s(), ""
         verdict = await self._policy_engine.decide(tool.spec, call, scope, policy, floor=floor)
         if verdict.decision is Decision.APPROVE and verdict.decided_by.startswith(OBSERVER) and self._approvals:
@@ -228,18 +254,7 @@ class ToolExecutor:
             since = self._clock.monotonic_s()
             verdict, word = await self._ask(tool, PendingCall(tool.spec, call, scope, verdict), policy, floor)
             started += self._clock.monotonic_s() - since
-        if verdict.decision is Decision.APPROVE:
-            verdict = await self._begin(call, scope, verdict)
-        if verdict.decision is Decision.APPROVE:
-            inner = replace(scope, chain=(*scope.chain, call.tool))
-            result = await self._execute(tool, call, inner, policy)
-        else:
-            result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
-        took_ms = round((self._clock.monotonic_s() - started) * 1000)
-        await self._end(call, scope, CallOutcome(verdict, result, took_ms))
-        if call.origin is Origin.MODEL:
-            result = replace(result, text=result.text + _times(took_ms, word))
-        return CallOutcome(verdict, result, took_ms)
+        return verdict, word, started
 
     async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
         """Records a call that could do harm before it runs; a call that cannot be recorded does not run."""

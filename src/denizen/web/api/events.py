@@ -1,5 +1,5 @@
-"""`/api/events` and `/api/listeners`: the log of events, and what is done about them. For owners: events tell of
-everybody.
+"""`/api/events`, `/api/listeners` and `/api/event-sources`: the log of events, what is done about them, and where they
+come from. For owners: events tell of everybody.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import SourceReport
 from denizen.engine.event_bus.log import Emission, EventLog
 from denizen.ports.events import EventSearch
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import ANY_OBJECT, TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import QueryParameter, check_field_names, field_error, read_object, read_text
 from denizen.web.http.routing import Access
-from denizen_sdk.events import EventDeliveryInfo, EventInfo, ListenerInfo
+from denizen_sdk.events import EventDeliveryInfo, EventInfo, EventSourceInfo, ListenerInfo
 
 TYPE = QueryParameter(name="type", description="A type of events; `*` stands for anything.", max_chars=200)
 SOURCE = QueryParameter(name="source", description="The source of the events, in full.", max_chars=200)
@@ -90,6 +91,13 @@ class EventRoutes:
                 Access.OWNER,
                 Operation("The listeners in force, and the routes of webhooks", answer=list[ListenerInfo]),
             ),
+            ApiRoute(
+                "GET",
+                "/api/event-sources",
+                self.list_sources,
+                Access.OWNER,
+                Operation("The WebSockets and polls in force, and how they are", answer=list[EventSourceInfo]),
+            ),
         ]
 
     async def search(self, request: Request) -> Response:
@@ -125,6 +133,23 @@ class EventRoutes:
     async def list_listeners(self, request: Request) -> Response:
         del request
         return JSONResponse([asdict(listener_to_wire(each)) for each in self._log.list_listeners()])
+
+    async def list_sources(self, request: Request) -> Response:
+        del request
+        return JSONResponse([asdict(source_to_wire(each)) for each in await self._log.list_sources()])
+
+
+def source_to_wire(report: SourceReport) -> EventSourceInfo:
+    state = report.state
+    return EventSourceInfo(
+        key=report.source.key,
+        type=report.source.type,
+        address=report.address,
+        status=report.status.value,
+        looked_at=state.looked_at.isoformat() if state else "",
+        failures=state.failures if state else 0,
+        failure=state.failure if state else "",
+    )
 
 
 def read_search(request: Request, *, limit: int) -> EventSearch:

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.event_listener import EventDelivery, EventListener
+from denizen.domain.event_source import SourceReport
 from denizen.domain.record import record
 from denizen.engine.event_bus.log import EventEntry, EventLog
 from denizen.web.api.events import BEFORE, TYPE, WORDS, read_search
@@ -45,6 +46,7 @@ class EventsPage:
     rows: Sequence[EventRow]
     failed: Sequence[EventDelivery]
     listeners: Sequence[EventListener]
+    sources: Sequence[SourceReport]
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     type: str
     words: str
@@ -95,6 +97,7 @@ class EventPages:
             ],
             failed=await self._log.list_failed(),
             listeners=listeners,
+            sources=await self._log.list_sources(),
             names={**people, **await names.load_rooms(get_principal(request), rooms)},
             type=kind,
             words=words,

@@ -1,0 +1,182 @@
+"""Backups: what is in them, what is not, and what a restore checks."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+import threading
+import zipfile
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from denizen.adapters.store.snapshot import copy_databases
+from denizen.app.backups import (
+    BackupOptions,
+    BackupProgress,
+    drop_old_backups,
+    list_backups,
+    make_backup,
+    restore_backup,
+    verify_backup,
+)
+from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention
+from tests.app.home_folder import LAB, Home, open_home
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
+
+
+@dataclass
+class Told:
+    stages: list[str] = field(default_factory=list[str])
+
+    def __call__(self, progress: BackupProgress) -> None:
+        self.stages.append(progress.stage)
+
+
+async def fill(home: Home, text: str = LAB) -> None:
+    async with open_home(home, text) as denizen, denizen.services.store.work() as work:
+        await work.generations.add(digest="written by the test", source="test", now=NOW)
+
+
+def read_digests(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as database:
+        return [row[0] for row in database.execute("SELECT digest FROM config_generations ORDER BY number")]
+
+
+async def test_a_backup_is_restored_with_the_data_and_the_files_but_without_secrets(home: Home, tmp_path: Path) -> None:
+    home.path.joinpath("agents").mkdir()
+    home.add_file("agents/SOUL.md", "kind")
+    home.add_file("secrets.env", "LAB_KEY=very-secret-value\n", 0o600)
+    home.add_file("models/weights.gguf", "fetched again")
+    await fill(home)
+    told = Told()
+    made = make_backup(home.load(), BackupOptions(), NOW, told)
+    assert made.file == home.path / "backups" / "denizen-20261129-060000.zip"
+    assert made.file.stat().st_mode & 0o777 == 0o600
+    assert "copying the databases" in told.stages
+    assert verify_backup(made.file, None, told) == made.manifest
+
+    new = tmp_path / "new"
+    restore_backup(made.file, new, None, told)
+    assert read_digests(new / "denizen.db") == read_digests(home.path / "denizen.db")
+    assert (new / "agents/SOUL.md").read_text() == "kind"
+    assert (new / "denizen.yaml").read_text() == LAB
+    assert sorted(path.name for path in new.iterdir()) == ["agents", "denizen.db", "denizen.yaml"]
+    async with open_home(Home(new)) as denizen, denizen.services.store.work(write=False) as work:
+        assert "written by the test" in [each.digest for each in await work.generations.list_generations()]
+
+
+async def test_secrets_are_in_a_backup_when_they_are_asked_for(home: Home, tmp_path: Path) -> None:
+    home.add_file("secrets.env", "LAB_KEY=very-secret-value\n", 0o600)
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(with_secrets=True), NOW, Told())
+    restore_backup(made.file, tmp_path / "new", None, Told())
+    assert (tmp_path / "new" / "secrets.env").read_text() == "LAB_KEY=very-secret-value\n"
+    assert (tmp_path / "new" / "secrets.env").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_backup_for_a_key_is_read_with_that_key_only(home: Home, tmp_path: Path) -> None:
+    await fill(home)
+    pyrage: Any = importlib.import_module("pyrage")
+    own, other = pyrage.x25519.Identity.generate(), pyrage.x25519.Identity.generate()
+    keys = tmp_path / "key.txt", tmp_path / "other.txt"
+    for file, identity in zip(keys, (own, other), strict=True):
+        file.write_text(f"# a comment\n{identity}\n")
+    made = make_backup(home.load(), BackupOptions(recipient=str(own.to_public())), NOW, Told())
+    assert made.file.name.endswith(".zip.age")
+    assert not zipfile.is_zipfile(made.file)
+    for identity in (None, keys[1]):
+        with pytest.raises(InvalidInput) as caught:
+            verify_backup(made.file, identity, Told())
+        assert caught.value.code == "backup_key"
+    assert verify_backup(made.file, keys[0], Told()) == made.manifest
+    with pytest.raises(InvalidInput, match="no public key"):
+        make_backup(home.load(), BackupOptions(target=tmp_path / "x.zip", recipient="age1nonsense"), NOW, Told())
+    assert not (tmp_path / "x.zip").exists()
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
+async def test_a_damaged_backup_is_refused_and_leaves_nothing_behind(home: Home, tmp_path: Path, place: float) -> None:
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(target=tmp_path / "it.zip"), NOW, Told())
+    data = bytearray(made.file.read_bytes())
+    data[int(len(data) * place)] ^= 0x55
+    made.file.write_bytes(data)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(NeedsAttention, match="damaged"):
+        restore_backup(made.file, tmp_path / "new", None, Told())
+    assert sorted(tmp_path.iterdir()) == before
+
+
+async def test_a_restore_never_overwrites_and_never_takes_a_foreign_file(home: Home, tmp_path: Path) -> None:
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    with pytest.raises(Conflict):
+        restore_backup(made.file, home.path, None, Told())
+    with pytest.raises(Conflict):
+        make_backup(home.load(), BackupOptions(target=made.file), NOW, Told())
+    foreign = tmp_path / "photos.zip"
+    with zipfile.ZipFile(foreign, "w") as archive:
+        archive.writestr("cat.txt", "meow")
+    with pytest.raises(InvalidInput, match="no backup"):
+        restore_backup(foreign, tmp_path / "new", None, Told())
+
+
+async def test_a_restored_home_does_not_write_into_the_old_database(home: Home, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "data.db"
+    await fill(home, f"{LAB}store: {{url: 'sqlite:///{elsewhere}'}}\n")
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    restore_backup(made.file, tmp_path / "new", None, Told())
+    assert Home(tmp_path / "new").load().store_url == f"sqlite:///{tmp_path / 'new' / 'denizen.db'}"
+    assert read_digests(tmp_path / "new" / "denizen.db") == read_digests(elsewhere)
+
+
+async def test_only_the_newest_backups_are_kept(home: Home) -> None:
+    folder = home.path / "backups"
+    folder.mkdir()
+    for day in range(1, 6):
+        (folder / f"denizen-2026110{day}-000000.zip").touch()
+    (folder / "mine.zip").touch()
+    drop_old_backups(folder, 2)
+    assert [each.name for each in list_backups(folder)] == [f"denizen-2026110{day}-000000.zip" for day in (5, 4)]
+    assert (folder / "mine.zip").exists()
+
+
+async def test_databases_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:
+    """A writer adds to one database and then to the other, so that at any moment the first is ahead by one at most."""
+    files = tmp_path / "first.db", tmp_path / "second.db"
+    for file in files:
+        with closing(sqlite3.connect(file)) as database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("CREATE TABLE notes (text)")
+            database.executemany("INSERT INTO notes VALUES (?)", [("x" * 1000,)] * 5000)
+            database.commit()
+    stop, has_written = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(files[0])) as first, closing(sqlite3.connect(files[1])) as second:
+            while not stop.is_set():
+                for database in (first, second):
+                    database.execute("INSERT INTO notes VALUES ('later')")
+                    database.commit()
+                has_written.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    has_written.wait()
+    try:
+        copy_databases({file: file.with_suffix(".copy") for file in files}, lambda done, total: None)
+    finally:
+        stop.set()
+        writer.join()
+    counts = list[int]()
+    for file in files:
+        with closing(sqlite3.connect(file.with_suffix(".copy"))) as copy:
+            counts.append(copy.execute("SELECT count(*) FROM notes WHERE text = 'later'").fetchone()[0])
+    assert counts[0] - counts[1] in {0, 1}
