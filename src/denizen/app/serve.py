@@ -151,17 +151,12 @@ async def serve(
         if terminal_listener is not None:
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
         if metrics_server is not None:
-            section = denizen.settings.config.telemetry.metrics
-            listeners[metrics_server] = metrics_listener = listen(section.host, section.port)
-            address = f"http://{_show_host(section.host)}:{metrics_listener.getsockname()[1]}{METRICS_PATH}"
-            _log.info("metrics are served", extra={"url": address})
+            listeners[metrics_server] = _listen_for_metrics(denizen)
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             _start_watch(group, denizen, external.configuration)
             if denizen.fleet is not None:
-                group.start_soon(run_forever, "talking to the fleet", partial(denizen.fleet.run, _list_parts(denizen)))
-                if denizen.role.runs_turns:
-                    group.start_soon(_take_turns_at_upkeep, denizen, denizen.fleet)
+                _start_membership(group, denizen, denizen.fleet)
             else:
                 _start_upkeep(group, denizen)
             if denizen.role.has_accounts:
@@ -174,6 +169,15 @@ async def serve(
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
             group.cancel_scope.cancel()
+
+
+def _listen_for_metrics(denizen: Denizen) -> socket.socket:
+    """Returns the socket of the metrics. Processes of a fleet that share a machine take a free port each."""
+    section = denizen.settings.config.telemetry.metrics
+    listener = listen(section.host, section.port, may_move=denizen.fleet is not None)
+    address = f"http://{_show_host(section.host)}:{listener.getsockname()[1]}{METRICS_PATH}"
+    _log.info("metrics are served", extra={"url": address})
+    return listener
 
 
 def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> ReadinessMonitor:
@@ -207,14 +211,16 @@ def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfigur
     group.start_soon(run_forever, "watching the configuration", watching)
 
 
-async def _take_turns_at_upkeep(denizen: Denizen, fleet: Fleet) -> None:
-    """In a fleet one process does it at a time."""
+def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
+    """Starts what a process does for its fleet. One of those that run turns does the upkeep of all."""
 
-    async def work() -> None:
-        async with anyio.create_task_group() as group:
-            _start_upkeep(group, denizen)
+    async def keep_up() -> None:
+        async with anyio.create_task_group() as upkeep:
+            _start_upkeep(upkeep, denizen)
 
-    await fleet.hold_upkeep(work)
+    group.start_soon(run_forever, "talking to the fleet", partial(fleet.run, _list_parts(denizen)))
+    if denizen.role.runs_turns:
+        group.start_soon(fleet.hold_upkeep, keep_up)
 
 
 def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
