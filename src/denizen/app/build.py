@@ -79,7 +79,7 @@ from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
-from denizen.skill.services import CacheUsage, SpendingSummary
+from denizen.skill.instance_services import CacheUsage, SpendingSummary
 
 if TYPE_CHECKING:
     from denizen.app.fleet import Fleet
