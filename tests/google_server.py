@@ -11,8 +11,8 @@ import hashlib
 import json
 import re
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from email import message_from_bytes
@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 import uvicorn
+from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -397,6 +398,13 @@ async def open_google_server() -> AsyncGenerator[GoogleServer]:
                 yield google
             finally:
                 server.should_exit = True
+
+
+@contextmanager
+def run_google_server() -> Generator[GoogleServer]:
+    """The same, in a thread of its own."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(open_google_server()) as google:
+        yield google
 
 
 def make_times(start: datetime, length: timedelta = timedelta(hours=1)) -> Row:

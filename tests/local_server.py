@@ -66,7 +66,7 @@ class Exchange(BaseHTTPRequestHandler):
         else:
             answer(self)
 
-    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - http.server calls them so
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_PROPFIND = do_GET  # noqa: N815 - http.server calls them so
 
     def say(
         self, body: str | bytes, *, status: int = 200, kind: str = "text/plain; charset=utf-8", **headers: str

@@ -18,6 +18,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.engine.audit.audit_log import read_log
+from denizen.ports.configuration import NewAgent
 from denizen.testing.model_server import model_server
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.configuration import ConfigChange
@@ -39,6 +40,7 @@ agents:
 
 
 BY = OWNER.principal
+BEA = NewAgent(name="bea", section={"description": "Answers about boats.", "model": "balanced"})
 
 
 @dataclass
@@ -300,15 +302,56 @@ async def test_the_page_tells_what_is_wrong_by_line_and_keeps_what_was_typed(hom
 async def test_an_agent_is_added_beside_the_one_that_only_the_defaults_know(home: Home) -> None:
     async with open_configuration(home, f"# Bare.\n{LAB}") as server:
         before = set(server.denizen.runtime.current.agents)
-        await server.files.add_agent(BY, "bea", {"description": "Answers about boats.", "model": "balanced"})
+        await server.files.add_agent(BY, BEA)
         current = server.denizen.runtime.current
         assert set(current.agents) == before | {"bea"}
         assert (current.default_agent in before, current.agent("bea").description) == (True, "Answers about boats.")
         assert server.text.startswith("# Bare.\n")
         with pytest.raises(Conflict):
-            await server.files.add_agent(BY, "bea", {})
+            await server.files.add_agent(BY, BEA)
         with pytest.raises(InvalidInput):
-            await server.files.add_agent(BY, "no name!", {})
+            await server.files.add_agent(BY, NewAgent(name="no name!", section={}))
+
+
+async def test_an_agent_and_its_files_are_one_change_that_is_shown_before_and_can_be_taken_back(home: Home) -> None:
+    agent = NewAgent(name="bea", section=BEA.section, files={"IDENTITY.md": "You are a sailor.\n"})
+    async with open_configuration(home) as server:
+        current = server.denizen.runtime.current.number
+        planned = await server.files.plan_agent(agent)
+        assert "+  bea:\n+    description: Answers about boats." in planned.diff
+        assert "+++ agents/bea/IDENTITY.md" in planned.diff and "+You are a sailor." in planned.diff
+        assert (planned.faults, server.denizen.runtime.current.number, server.text) == ([], current, TEXT)
+        await server.files.add_agent(BY, agent, expected=planned.digest)
+        assert server.denizen.runtime.current.number == current + 1
+        told = server.denizen.runtime.current.agent("bea").instructions.persona
+        assert told == (("IDENTITY.md", "You are a sailor."),)
+        await server.files.replace(BY, await server.files.read_kept(current))
+        assert "bea" not in server.denizen.runtime.current.agents
+
+
+async def test_an_agent_that_cannot_be_loaded_leaves_no_file_behind(home: Home) -> None:
+    async with open_configuration(home) as server:
+        for wrong in (
+            NewAgent(name="bea", section={"tools": ["no_such_tool"]}, files={"RULES.md": "Be kind.\n"}),
+            NewAgent(name="bea", section={}, files={"../RULES.md": "Be kind.\n"}),
+        ):
+            with pytest.raises(InvalidInput):
+                await server.files.add_agent(BY, wrong)
+        assert server.text == TEXT
+        assert not list(home.path.glob("agents/**/*.md"))
+
+
+async def test_an_agent_is_removed_but_not_the_default_one_nor_one_that_is_given_tasks(home: Home) -> None:
+    async with open_configuration(home) as server:
+        await server.files.add_agent(BY, BEA)
+        with pytest.raises(Conflict):
+            await server.files.remove_agent(BY, "ada")
+        await server.files.put_value(BY, "agents.ada.delegates_to", ["bea"])
+        with pytest.raises(InvalidInput):
+            await server.files.remove_agent(BY, "bea")
+        await server.files.put_value(BY, "agents.ada.delegates_to", None)
+        await server.files.remove_agent(BY, "bea")
+        assert set(server.denizen.runtime.current.agents) == {"ada"}
 
 
 async def test_a_second_agent_is_added_by_form_with_its_persona_and_comments_stay(home: Home) -> None:

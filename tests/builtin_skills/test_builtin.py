@@ -53,6 +53,10 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
     "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
+    "calendar": {
+        Tier.SENSITIVE: "list_calendars list_calendar_events",
+        Tier.DANGEROUS: "create_calendar_event change_calendar_event delete_calendar_event",
+    },
     "gmail": {Tier.SENSITIVE: "search_gmail read_gmail draft_gmail", Tier.DANGEROUS: "send_gmail"},
     "google_calendar": {
         Tier.SENSITIVE: "list_google_calendars list_google_events",
@@ -145,6 +149,7 @@ TOKENS: Mapping[str, int] = {
     "questions": 75,
     "browser": 135,
     "mail": 450,
+    "calendar": 700,
     "gmail": 400,
     "google_calendar": 700,
     "google_drive": 320,
@@ -174,6 +179,9 @@ LARGE_TOOLS: Mapping[str, int] = {
     "post_choices": 170,
     "post_role_menu": 135,
     "coding_agent": 140,
+    "list_calendar_events": 130,
+    "create_calendar_event": 175,
+    "change_calendar_event": 225,
     "list_google_events": 130,
     "create_google_event": 175,
     "change_google_event": 225,

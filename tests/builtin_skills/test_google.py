@@ -16,7 +16,7 @@ from denizen.adapters.google import HttpGoogleAccount
 from denizen.builtin_skills import load_builtin
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
-from denizen.skill import SkillToolset
+from denizen.skill import AccountServices, SkillToolset
 from tests.clock import ManualClock
 from tests.google_server import ADDRESS, GoogleServer, fault, make_times, open_google_server
 from tests.skill_fixture import ServicesFixture, run, scope
@@ -36,7 +36,8 @@ class Tools:
     async def call(self, skill: str, tool: str, *, key: str = "", **args: Json) -> ToolResult:
         clock = ManualClock(datetime(2026, 11, 24, 8, tzinfo=UTC))
         services = replace(
-            ServicesFixture(self.root, clock=clock).services(), google=HttpGoogleAccount(self.google.login(), clock)
+            ServicesFixture(self.root, clock=clock).services(),
+            accounts=AccountServices(google=HttpGoogleAccount(self.google.login(), clock)),
         )
         options = {"allowed": [str(self.root)]} if skill == "google_drive" else OPTIONS.get(skill, {})
         return await run(SkillToolset(load_builtin(skill), services, options), tool, args, scope(key=key))

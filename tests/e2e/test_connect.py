@@ -14,7 +14,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import ProcessResult
 from tests.google_server import ADDRESS, CLIENT_ID, CLIENT_SECRET, SCOPE, GoogleServer, open_google_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
 
 @pytest.fixture
@@ -103,6 +103,11 @@ async def test_a_refusal_leaves_everything_as_it_was(google: GoogleServer, home:
 async def test_what_is_missing_is_said_before_anything_is_asked(home: Home) -> None:
     bare = await to_thread.run_sync(lambda: home.do("connect", "google"))
     assert bare.code != 0 and "--client FILE" in bare.err
+    home.variables["GOOGLE_REFRESH_TOKEN"] = "1//of-the-environment"
+    client = str(home.folder.parent / "client.json")
+    taken = await to_thread.run_sync(lambda: home.do("connect", "google", "--client", client))
+    assert taken.code != 0 and "Take GOOGLE_REFRESH_TOKEN out" in taken.err and "1//of" not in taken.err
+    del home.variables["GOOGLE_REFRESH_TOKEN"]
     wrong = await to_thread.run_sync(lambda: home.do("connect", "google", "--client", str(home.config)))
     assert wrong.code != 0 and "Desktop app" in wrong.err
     unconnected = await to_thread.run_sync(lambda: home.do("doctor"))

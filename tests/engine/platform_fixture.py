@@ -252,6 +252,7 @@ async def open_platform(
                 turns=turns,
                 outbox=outbox,
                 bot_replies=bot_replies,
+                handovers=services.handovers,
                 guilds=services.guilds,
                 events=community_events,
             ),

@@ -336,7 +336,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V35",
         "1.8",
         "An agent of one's own (name, identity, instructions, allowed tools) can be created in an interview.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -350,7 +350,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V35-handover",
         "1.8",
         "An agent that was handed a conversation owns it until a timeout, a message limit, or a user's `!exit`.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     # 1.9 Errors

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from denizen.adapters.caldav import HttpCalDavCalendars
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
-from denizen.skill import Skill, SkillToolset, ToolContext
+from denizen.skill import AccountServices, Skill, SkillToolset, ToolContext
 from denizen.skill.manifest import SkillPermission, restrict_services
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.clock import ManualClock
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.platform_fixture import open_platform
 from tests.skill_fixture import PLACE, ServicesFixture, run, scope
@@ -84,3 +87,9 @@ async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) ->
     assert "needs `tools` under permissions" in result.text
     allowed = restrict_services(ServicesFixture(tmp_path).services(), "sample", {SkillPermission.TOOLS})
     assert "other ran" in (await run(SkillToolset(skill, allowed), "tell", {})).text
+
+
+async def test_no_permission_gives_a_skill_the_accounts_of_its_owner(tmp_path: Path) -> None:
+    accounts = AccountServices(open_calendars=partial(HttpCalDavCalendars, clock=ManualClock()))
+    services = replace(ServicesFixture(tmp_path).services(), accounts=accounts)
+    assert restrict_services(services, "sample", frozenset(SkillPermission)).accounts == AccountServices()

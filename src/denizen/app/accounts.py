@@ -174,6 +174,7 @@ class AccountSupervisor:
             turns=denizen.turns,
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
+            handovers=denizen.services.handovers,
             guilds=denizen.services.guilds,
             events=denizen.events.community,
         )

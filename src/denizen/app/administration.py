@@ -24,7 +24,7 @@ from denizen.domain.statistics import UsageRanking, UsageTotals
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.ports.configuration import ConfigurationFiles
+from denizen.ports.configuration import ConfigurationFiles, NewAgent
 from denizen.ports.log import LogArchive
 from denizen.ports.sql import SqlReader, SqlRows
 from denizen.skill import UserOrder
@@ -211,7 +211,8 @@ class ConfigurationDesk:
         for value in (description, model):
             _check_value(value)
         given: JsonObject = {"description": description, "model": model, "tools": []}
-        await self._files.add_agent(by, name, {key: value for key, value in given.items() if value != ""})
+        section = {key: value for key, value in given.items() if value != ""}
+        await self._files.add_agent(by, NewAgent(name=name, section=section))
 
 
 def _may_change(path: KeyPath) -> bool:

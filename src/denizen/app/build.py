@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from denizen.adapters.browser import ChromiumBrowser
+from denizen.adapters.caldav import HttpCalDavCalendars
 from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
@@ -54,6 +55,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
 from denizen.engine.chats.chats import Chats
@@ -186,6 +188,11 @@ class Denizen:
     def delegations(self) -> Delegations:
         """The tasks that agents gave to others."""
         return self.generation_deps.open_delegations()
+
+    @property
+    def agents(self) -> AgentCatalog:
+        """The agents of the configuration."""
+        return self.generation_deps.agents
 
     @property
     def statistics(self) -> UsageStatistics:
@@ -412,6 +419,7 @@ def _build_denizen(
         sandbox=adapters.sandbox,
         browser=adapters.browser,
         mailbox=ImapMailbox(clock),
+        open_calendars=partial(HttpCalDavCalendars, clock=clock),
     )
     turns = TurnRunner(runtime, services)
     events = build_event_system(runtime, services, turns, channels, mirror)
@@ -427,6 +435,7 @@ def _build_denizen(
         skills=skills,
         open_delegations=partial(open_delegations, runtime, services, turns),
         telemetry=adapters.telemetry,
+        agents=AgentCatalog(runtime),
     )
     return Denizen(
         home=home,

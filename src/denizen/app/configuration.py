@@ -55,6 +55,7 @@ from denizen.ports.configuration import (
     ConfigurationPart,
     ConfigurationText,
     KeptGeneration,
+    NewAgent,
     PersonaText,
     PlannedChange,
 )
@@ -78,6 +79,10 @@ class _FileText:
     @property
     def is_secret(self) -> bool:
         return self.mode == SECRET_MODE
+
+    def read_old(self) -> str | None:
+        """Returns the text that is there now; None where there is no file."""
+        return self.file.read_text(encoding="utf-8-sig") if self.file.exists() else None
 
 
 class HomeConfiguration:
@@ -221,13 +226,40 @@ class HomeConfiguration:
         await self._reloader.reload_and_tell()
         await self._keep_text()
 
-    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
+    async def plan_agent(self, agent: NewAgent) -> PlannedChange:
+        planned = await self._plan(self._plan_agent_edit(agent), NO_SECRETS)
+        files = [
+            diff_lines(each.read_old() or "", each.text or "", each.file.relative_to(self._home).as_posix())
+            for each in await to_thread.run_sync(self._list_agent_files, agent)
+        ]
+        return replace(planned, diff="\n".join(filter(None, [planned.diff, *files])))
+
+    async def add_agent(self, by: Principal, agent: NewAgent, *, expected: str = "") -> ConfigurationChange:
+        files = await to_thread.run_sync(self._list_agent_files, agent)
+        return await self._change(by, self._plan_agent_edit(agent), expected, files=files)
+
+    def _plan_agent_edit(self, agent: NewAgent) -> Callable[[str], str]:
         current = self._denizen.runtime.current
-        if name in current.agents:
-            raise Conflict(f"There is an agent '{name}' already.", code="agent_exists", fix="Choose another name.")
+        if agent.name in current.agents:
+            raise Conflict(
+                f"There is an agent '{agent.name}' already.", code="agent_exists", fix="Choose another name."
+            )
         added: dict[KeyPath, Json] = {("agents", each): {} for each in current.agents}
-        added |= {("default_agent",): current.default_agent, ("agents", name): section}
-        return await self._change(by, partial(_add_missing, home=self._home, values=added), "")
+        added |= {("default_agent",): current.default_agent, ("agents", agent.name): agent.section}
+        return partial(_add_missing, home=self._home, values=added)
+
+    def _list_agent_files(self, agent: NewAgent) -> Sequence[_FileText]:
+        folder = self._home / AGENTS_FOLDER / agent.name
+        return [_FileText(_find_persona(folder, name), text) for name, text in agent.files.items()]
+
+    async def remove_agent(self, by: Principal, name: str) -> ConfigurationChange:
+        current = self._denizen.runtime.current
+        if current.agent(name).name == current.default_agent:
+            raise Conflict(
+                f"{name} is the default agent.", code="agent_default", fix="Make another one `default_agent` first."
+            )
+        values: dict[KeyPath, Json] = {("agents", name): None}
+        return await self._change(by, partial(_edit_all, home=self._home, values=values), "")
 
     async def list_persona(self, agent: str) -> Sequence[PersonaText]:
         configured = self._denizen.runtime.current.agent(agent)
@@ -235,12 +267,7 @@ class HomeConfiguration:
         return await to_thread.run_sync(partial(_read_persona, self._home / AGENTS_FOLDER / configured.name, used))
 
     async def put_persona(self, by: Principal, agent: str, name: str, text: str) -> ConfigurationChange:
-        folder = self._home / AGENTS_FOLDER / self._denizen.runtime.current.agent(agent).name
-        if not _PERSONA_NAME.fullmatch(name):
-            raise InvalidInput("This cannot be a persona file.", code="persona_invalid", fix="Name it like RULES.md.")
-        file = folder / name
-        if folder.resolve() not in file.resolve().parents:
-            raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
+        file = _find_persona(self._home / AGENTS_FOLDER / self._denizen.runtime.current.agent(agent).name, name)
         async with self._lock:
             return await self._write_and_load(by, [_FileText(file, text or None)])
 
@@ -254,8 +281,14 @@ class HomeConfiguration:
             return await self._write_and_load(by, [_FileText(each.file, each.text, each.mode) for each in files])
 
     async def _change(
-        self, by: Principal, edit: Callable[[str], str], expected: str, secrets: Mapping[str, str] = NO_SECRETS
+        self,
+        by: Principal,
+        edit: Callable[[str], str],
+        expected: str,
+        secrets: Mapping[str, str] = NO_SECRETS,
+        files: Sequence[_FileText] = (),
     ) -> ConfigurationChange:
+        """Writes the edited configuration, and `files` in the same step."""
         async with self._lock:
             old = await to_thread.run_sync(read_config, self._home)
             if expected and expected != _digest(old):
@@ -269,10 +302,10 @@ class HomeConfiguration:
             result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
             if result.problems:
                 raise config_error(result.problems)
-            files = [_FileText(self._home / CONFIG_FILE, new)]
+            written = [*files, _FileText(self._home / CONFIG_FILE, new)]
             if secrets:
-                files.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))
-            return await self._write_and_load(by, files)
+                written.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))
+            return await self._write_and_load(by, written)
 
     async def _write_and_load(self, by: Principal, files: Sequence[_FileText]) -> ConfigurationChange:
         """Writes the files and loads the configuration. Puts the old files back where that fails, or is cancelled."""
@@ -377,10 +410,7 @@ def _add_missing(text: str, *, home: Path, values: Mapping[KeyPath, Json]) -> st
 def _swap(home: Path, files: Sequence[_FileText]) -> Sequence[_FileText]:
     """Writes the files, or removes them; all, or none where one cannot be written. Returns what was there."""
     with edit_lock(home):
-        old = [
-            replace(each, text=each.file.read_text(encoding="utf-8-sig") if each.file.exists() else None)
-            for each in files
-        ]
+        old = [replace(each, text=each.read_old()) for each in files]
         try:
             for each in files:
                 _put(each)
@@ -404,6 +434,16 @@ def _put(each: _FileText) -> None:
         each.file.unlink(missing_ok=True)
     else:
         write_whole(each.file, each.text, mode=each.mode)
+
+
+def _find_persona(folder: Path, name: str) -> Path:
+    """Returns the persona file of that name. Raises InvalidInput for a name that leads elsewhere."""
+    if not _PERSONA_NAME.fullmatch(name):
+        raise InvalidInput("This cannot be a persona file.", code="persona_invalid", fix="Name it like RULES.md.")
+    file = folder / name
+    if folder.resolve() not in file.resolve().parents:
+        raise InvalidInput("This file is a link to another folder.", code="persona_invalid", fix="Edit it there.")
+    return file
 
 
 def _read_persona(folder: Path, used: set[str]) -> Sequence[PersonaText]:

@@ -34,6 +34,7 @@ from denizen.app.tool_checks import (
 from denizen.app.toolsets import (
     SkillDeps,
     build_skill_services,
+    load_agent_tools,
     load_builtin_skills,
     load_delegation_tools,
     load_own_tools,
@@ -46,6 +47,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.project import WATCHER
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
+from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.toolset import Toolset
@@ -74,6 +76,7 @@ class GenerationDeps:
     skills: SkillDeps
     open_delegations: Callable[[], Delegations]
     telemetry: OpenTelemetry
+    agents: AgentCatalog
 
 
 async def build_generation(settings: Settings, number: int, deps: GenerationDeps) -> Generation:
@@ -84,6 +87,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
     agents = apply_choice(settings.agents.values(), chosen)
     toolsets = await load_builtin_skills(settings, deps.skills)
     toolsets += load_delegation_tools(settings, deps.open_delegations)
+    toolsets += load_agent_tools(settings, deps.agents)
     services = partial(build_skill_services, settings, deps.skills)
     toolsets += await load_own_tools(settings, deps.own_skills, services, toolsets)
     servers = read_servers(settings)

@@ -17,7 +17,7 @@ from denizen.app.settings import Settings, set_secret, set_value
 from denizen.app.settings.google import GoogleSection
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention
 from denizen.ports.google import GoogleLogin, GoogleService
 
 if TYPE_CHECKING:
@@ -103,8 +103,22 @@ async def ask_consent(
     return replace(login, refresh_token=token)
 
 
+def choose_token_variable(section: GoogleSection) -> str:
+    """Returns the variable in which the token is kept. Raises Conflict where the environment sets it: that would count
+    more than what is kept.
+    """
+    name = section.refresh_token.name if section.refresh_token is not None else REFRESH_TOKEN
+    if read_environment().get(name):
+        raise Conflict(
+            f"{name} is set in the environment, which counts more than what would be kept.",
+            code="secret_in_environment",
+            fix=f"Take {name} out of the environment, and begin anew.",
+        )
+    return name
+
+
 async def keep_consent(home: Path, section: GoogleSection, login: GoogleLogin) -> None:
     """Writes the token into the secrets of the home folder, in place of an earlier one. Raises InvalidInput."""
-    name = section.refresh_token.name if section.refresh_token is not None else REFRESH_TOKEN
+    name = choose_token_variable(section)
     path, secret = ("google", "refresh_token"), (name, login.refresh_token)
     await to_thread.run_sync(partial(set_secret, home, read_environment(), path, secret, known_tools=BUILTIN))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from denizen.adapters.discord.client.settings import DiscordEndpoints
     from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
+    from denizen.app.settings import Settings
     from denizen.app.settings.discord import DiscordLogin
     from denizen.app.settings.github import GitHubLogin
     from denizen.domain.clock import Clock
@@ -134,6 +135,7 @@ def list_account_checks(denizen: Denizen) -> list[HealthCheck]:
             HealthCheck(f"github {login.agent}", lambda login=login: _github(login, denizen.services.clock))
             for login in settings.github_accounts
         ),
+        *([HealthCheck("calendar", lambda: _calendar(denizen))] if _is_on(settings, "calendar") else ()),
         *([HealthCheck("google", lambda: _google(denizen))] if list_google_services(settings) else ()),
     ]
 
@@ -173,6 +175,21 @@ async def _github(login: GitHubLogin, clock: Clock) -> CheckResult:
     from denizen.adapters.github.check import check_account
 
     return _told_by(f"github {login.agent}", await check_account(login.account, clock))
+
+
+def _is_on(settings: Settings, skill: str) -> bool:
+    return skill in settings.tools and settings.tools[skill].enabled is True
+
+
+async def _calendar(denizen: Denizen) -> CheckResult:
+    """Asks the server of CalDAV for its calendars."""
+    from denizen.builtin_skills.calendar import CalendarSettings, skill
+
+    options = skill.read_settings(denizen.settings.tools["calendar"].options)
+    assert isinstance(options, CalendarSettings)
+    found = await denizen.generation_deps.skills.open_calendars(options.login).list_calendars()
+    default = next((each.name for each in found if each.is_default), "none")
+    return CheckResult(f"{len(found)} calendars, of which {default} is the default one")
 
 
 async def _google(denizen: Denizen) -> CheckResult:

@@ -238,6 +238,7 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     group.start_soon(run_forever, "listening to websockets", denizen.events.sockets.run)
     group.start_soon(run_forever, "asking REST resources", denizen.events.poller.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+    group.start_soon(run_forever, "ending hand-overs", denizen.services.handovers.run)
     group.start_soon(run_forever, "reading feeds", denizen.platforms.feed_poller.run)
     group.start_soon(run_forever, "watching tasks", partial(watch_tasks, denizen))
     asking = partial(denizen.services.questions.run, denizen.turns.submit)
@@ -334,6 +335,7 @@ def _server(
         allowed_origins=frozenset(denizen.settings.server.cors_origins),
     )
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
+    denizen.agents.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
     denizen.generation_deps.skills.events.open_configuration(HomeEvents(external.configuration))

@@ -38,21 +38,27 @@ from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.handover import HAND_OVER
 from denizen.domain.json import Json
 from denizen.domain.project import TASK_SKILL
 from denizen.domain.record import record
 from denizen.domain.tool import IdleTools, ToolSpec
+from denizen.engine.agents.catalog import AgentCatalog
+from denizen.engine.agents.tools import TOOL_NAMES as AGENT_TOOLS
+from denizen.engine.agents.tools import AgentTools
 from denizen.engine.event_bus.access import EventTools
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
 from denizen.skill.context import (
+    AccountServices,
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
@@ -110,6 +116,7 @@ class SkillDeps:
     sandbox: Sandbox
     browser: PageBrowser
     mailbox: Mailbox
+    open_calendars: OpenCalendars
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
@@ -171,8 +178,9 @@ def build_skill_services(
         send_request=fetcher.send,
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
-        mailbox=deps.mailbox,
-        google=open_google_account(settings, deps.clock),
+        accounts=AccountServices(
+            mailbox=deps.mailbox, open_calendars=deps.open_calendars, google=open_google_account(settings, deps.clock)
+        ),
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),
@@ -306,6 +314,14 @@ def load_delegation_tools(settings: Settings, open_delegations: Callable[[], Del
     return (DelegationTools(open_delegations(), settings.agents),)
 
 
+def load_agent_tools(settings: Settings, catalog: AgentCatalog) -> tuple[Toolset, ...]:
+    """Loads the tools about agents; none where no agent names one of them."""
+    access = [agent.tool_access for agent in settings.agents.values()]
+    if not any(name in AGENT_TOOLS for each in access for name in (*each.tools, *each.pinned_tools)):
+        return ()
+    return (AgentTools(catalog),)
+
+
 def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
     """Returns the names that the tools of this skill must not have, with who has them. Runs no code of skills: the
     tools of the others that are enabled are read from their text.
@@ -322,7 +338,7 @@ def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
 def list_built_in_names() -> dict[str, str]:
     """Returns the names of all tools that are built in, on or off, with who has them."""
     names = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
-    reserved = dict.fromkeys((FIND_TOOLS, *DELEGATION_TOOLS), "Denizen itself")
+    reserved = dict.fromkeys((FIND_TOOLS, *DELEGATION_TOOLS, HAND_OVER, *AGENT_TOOLS), "Denizen itself")
     return {**names, **reserved, READ_SKILL: "the Markdown skills"}
 
 

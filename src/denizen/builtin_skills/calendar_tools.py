@@ -207,7 +207,7 @@ def _refusals() -> Generator[None]:
 async def _check_title(account: CalendarAccount, event: str, titles: set[str], calendar: str) -> None:
     """People approve an event by its title, so it must be the one of that id. Raises ToolError."""
     found = await account.get_event(event, calendar=calendar)
-    if found.title.strip() not in {title.strip() for title in titles if title}:
+    if found.heading not in {" ".join(title.split()) for title in titles if title}:
         raise ToolError("The event of this id has another title. List the events again.", is_own=True)
 
 

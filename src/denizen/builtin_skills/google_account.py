@@ -9,6 +9,6 @@ TIMEOUT_S = 60.0
 
 def get_google(context: ToolContext) -> GoogleAccount:
     """Raises ToolError where no account is connected."""
-    if context.google is None:
+    if context.accounts.google is None:
         raise ToolError("No Google account is connected: the owner runs `denizen connect google`.", is_own=True)
-    return context.google
+    return context.accounts.google

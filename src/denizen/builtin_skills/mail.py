@@ -122,6 +122,6 @@ async def _read(context: ToolContext, mail: str) -> ReceivedMail:
 
 
 def _mailbox(context: ToolContext) -> Mailbox:
-    if context.mailbox is None:
+    if context.accounts.mailbox is None:
         raise ToolError("There is no mail here.")
-    return context.mailbox
+    return context.accounts.mailbox

@@ -1,4 +1,6 @@
-"""`denizen agents`: who is configured, and settings that lie over the configuration of one."""
+"""`denizen agents`: who is configured, making, switching and removing one, and settings that lie over the configuration
+of one.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from denizen.cli.home import run_with_denizen
-from denizen.cli.terminal import echo, printable_json
+from denizen.cli.home import run_with_denizen, with_denizen
+from denizen.cli.terminal import can_prompt, echo, printable_json
 from denizen.domain.agent_settings import FIELDS
 from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.json import Json
+    from denizen.engine.agents.catalog import AgentCatalog
 
 AS_CONFIGURED = ""
 """The value that sets a field back to the configured one."""
@@ -25,7 +28,9 @@ AS_CONFIGURED = ""
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List the configured agents; the default one is marked. `denizen agents settings` changes how one answers."""
+    """List the configured agents; the default one is marked. `denizen agents create` makes one, and `denizen agents
+    settings` changes how one answers.
+    """
     if ctx.invoked_subcommand is None:
         run_with_denizen(ctx.obj, _list)
 
@@ -33,8 +38,101 @@ def command(ctx: click.Context) -> None:
 async def _list(denizen: Denizen) -> None:
     default = denizen.runtime.current.default_agent
     for agent in denizen.queries.list_agents():
-        mark = "*" if agent.name == default else " "
+        mark = "*" if agent.name == default else " " if agent.enabled else "-"
         click.echo(f"{mark} {agent.name:<20} model {agent.model_word:<16} {agent.description}".rstrip())
+
+
+@command.command()
+@click.argument("name", required=False, default="")
+@click.option("--description", default="", help="What it is for, in one sentence.")
+@click.option("--identity", default="", help="Who it is: You are ...")
+@click.option("--instructions", default="", help="What it does, and what it leaves.")
+@click.option("--tool", "tools", multiple=True, help="A tool that it may use, or a pattern; may be repeated.")
+@click.option("--model", default="", help="An alias, or provider/model.  [default: the usual one]")
+@click.option("--yes", is_flag=True, help="Ask nothing, and write what the options say.")
+@click.pass_obj
+def create(  # noqa: PLR0913 - each is an option
+    home: Path,
+    *,
+    name: str,
+    description: str,
+    identity: str,
+    instructions: str,
+    tools: tuple[str, ...],
+    model: str,
+    yes: bool,
+) -> None:
+    """Make an agent: asks what it needs to know, shows what would be written, and writes it when you agree.
+
+    What the options say is offered as the answer. A running Denizen has the agent a moment later.
+    """
+    from denizen.domain.agent_draft import AgentDraft
+
+    draft = AgentDraft(
+        name=name, description=description, identity=identity, instructions=instructions, tools=tools, model=model
+    )
+    if not yes and not can_prompt():
+        raise InvalidInput("There is no terminal to ask in.", fix="Give NAME, --description and --yes.")
+
+    async def act(denizen: Denizen) -> None:
+        from denizen.cli.agent_interview import AgentChoices, ask_draft
+
+        catalog, wanted = _open_catalog(denizen), draft
+        choices = AgentChoices(denizen.runtime.current.agents.keys(), await catalog.list_tools(), catalog.list_models())
+        while True:
+            wanted = wanted if yes else ask_draft(wanted, choices)
+            planned = await catalog.plan(wanted)
+            if not yes:
+                echo(planned.diff)
+                options = click.Choice(["write", "change", "quit"])
+                answer = click.prompt("Write this, change an answer, or quit?", type=options, default="write")
+                if answer == "change":
+                    echo("Enter keeps an answer, - empties it.")
+                    continue
+                if answer == "quit":
+                    echo("Nothing was written.")
+                    return
+            done = await catalog.create(denizen.operator, wanted, expected=planned.digest)
+            echo(f"{wanted.name.strip()} is there: generation {done.generation}. Try `denizen ask -a {wanted.name}`.")
+            return
+
+    run_with_denizen(home, act)
+
+
+@command.command()
+@click.argument("name")
+@with_denizen
+async def enable(denizen: Denizen, name: str) -> None:
+    """Switch an agent on again."""
+    await _open_catalog(denizen).switch(denizen.operator, name, is_on=True)
+    echo(f"{name} is on.")
+
+
+@command.command()
+@click.argument("name")
+@with_denizen
+async def disable(denizen: Denizen, name: str) -> None:
+    """Switch an agent off: it answers nobody, and gets no tasks."""
+    await _open_catalog(denizen).switch(denizen.operator, name, is_on=False)
+    echo(f"{name} is off.")
+
+
+@command.command()
+@click.argument("name")
+@with_denizen
+async def remove(denizen: Denizen, name: str) -> None:
+    """Take an agent out of the configuration. Its folder and what was said with it stay."""
+    await _open_catalog(denizen).remove(denizen.operator, name)
+    echo(f"{name} is removed. Its files are still in the home folder.")
+
+
+def _open_catalog(denizen: Denizen) -> AgentCatalog:
+    """Returns the agents with the files of the configuration, which a running server reads again by itself."""
+    from denizen.app.configuration import HomeConfiguration
+    from denizen.app.reload import Reloader
+
+    denizen.agents.open_configuration(HomeConfiguration(denizen, Reloader(denizen)))
+    return denizen.agents
 
 
 @command.command()

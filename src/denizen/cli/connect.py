@@ -34,7 +34,7 @@ def google(home: Path, services: tuple[str, ...], client_file: Path | None, *, p
 
     The token that Google gives goes into secrets.env. A running Denizen takes it over.
     """
-    from denizen.app.google import keep_client, list_google_services, read_client_file
+    from denizen.app.google import choose_token_variable, keep_client, list_google_services, read_client_file
 
     if client_file is not None:
         keep_client(home, read_client_file(client_file))
@@ -49,6 +49,7 @@ def google(home: Path, services: tuple[str, ...], client_file: Path | None, *, p
         )
     if not wanted:
         raise click.UsageError(f"Name what to connect: {', '.join(GoogleService)}.")
+    choose_token_variable(settings.config.google)  # raises Conflict, before anybody is asked
     address = anyio.run(_connect, home, login, wanted, paste)
     echo(f"Connected{f' to {address}' if address else ''}: {', '.join(wanted)}.")
     if off := [each for each in wanted if each not in enabled]:

@@ -213,13 +213,14 @@ class ToolAccess:
 class Agent:
     """A persona with its model, its limits and its tools.
 
-    `reasoning` lets a model think first that can be told to; `show_reasoning` shows people what it thought.
-    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose. `hooks`
-    run around each of its turns.
+    One that is not `enabled` answers nobody. `reasoning` lets a model think first that can be told to;
+    `show_reasoning` shows people what it thought. `is_routed`: the model is chosen for each question, and `model`
+    answers where there is nothing to choose. `hooks` run around each of its turns.
     """
 
     name: AgentName
     description: str = ""
+    enabled: bool = True
     model: str = "balanced"
     is_routed: bool = False
     sampling: SamplingSettings = field(default_factory=SamplingSettings)

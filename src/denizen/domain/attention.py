@@ -23,6 +23,8 @@ class Trigger(StrEnum):
     REPLY = "reply"
     DIRECT = "direct"
     FOLLOWED = "followed"
+    HANDED = "handed"
+    """The room was handed to an agent for a while."""
     KEYWORD = "keyword"
     ALWAYS = "always"
 
@@ -177,6 +179,7 @@ class MessageFacts:
     mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
     replies_to_me: bool = False
     is_followed: bool = False
+    is_handed: bool = False
     bot_replies: int = 0
     allowed: AllowedPeople = field(default_factory=AllowedPeople)
 
@@ -244,6 +247,8 @@ def _find_trigger(message: MessageFacts, policy: TriggerPolicy) -> Trigger | Non
     # From here on nobody addressed the agent: it stays out of a message that addresses somebody else.
     if message.mentions_others:
         return None
+    if message.is_handed:
+        return Trigger.HANDED
     if message.is_followed and policy.threads is not ThreadMode.NONE:
         return Trigger.FOLLOWED
     if {room.id, room.channel} & policy.always_channels:

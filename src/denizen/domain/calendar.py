@@ -39,6 +39,11 @@ class CalendarEvent:
     guests: Sequence[str] = ()
     is_recurring: bool = False
 
+    @property
+    def heading(self) -> str:
+        """The title on a line of at most 300 characters, as it is shown and asked for."""
+        return " ".join(self.title.split())[:300].strip() or "(no title)"
+
 
 @record(kw_only=True)
 class EventDraft:
@@ -110,6 +115,12 @@ def to_instant(moment: Moment, zone: tzinfo) -> datetime:
     return moment if isinstance(moment, datetime) else datetime.combine(moment, time(), zone)
 
 
+def has_words(event: CalendarEvent, words: str) -> bool:
+    """Returns whether the event has all the words in its title, place, text or guests, in any case."""
+    text = "\n".join((event.title, event.place, event.text, *event.guests)).casefold()
+    return all(word in text for word in words.casefold().split())
+
+
 def describe_span(start: Moment, end: Moment, zone: tzinfo) -> str:
     """Returns when an event is, in `zone`."""
     if isinstance(start, datetime):
@@ -126,4 +137,4 @@ def describe_event(event: CalendarEvent, zone: tzinfo) -> str:
     about = "; ".join(" ".join(each.split())[:300] for each in more if each)
     repeated = ", recurring" if event.is_recurring else ""
     when = describe_span(event.start, event.end, zone)
-    return f"{when}: {event.title}{f' ({about})' if about else ''} [id {event.id}{repeated}]"
+    return f"{when}: {event.heading}{f' ({about})' if about else ''} [id {event.id}{repeated}]"

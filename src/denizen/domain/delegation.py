@@ -22,7 +22,7 @@ PLATFORM = "delegate"
 """The platform of the places where delegated turns have their sessions."""
 
 DELEGATE, TASK_STATUS, CANCEL_TASK = TOOL_NAMES = "delegate", "task_status", "cancel_task"
-"""The tools by which models delegate."""
+"""The tools by which models give tasks away."""
 
 MAX_TASK_CHARS = 20_000
 MAX_RESULT_CHARS = 500

@@ -20,7 +20,7 @@ from denizen.domain.room import Post
 SILENCE = "[silence]"
 """The answer of an agent that has nothing to add, where it may stay silent."""
 
-_ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT)
+_ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT, Trigger.HANDED)
 
 
 @record

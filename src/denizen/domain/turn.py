@@ -58,7 +58,8 @@ class ReplyTarget:
     `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
     the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaker_choice`).
     `of_several`: different people wrote what it answers, so nothing is done on the platform in the name of one of them.
-    `is_unsure`: somebody else may have edited what it answers.
+    `is_unsure`: somebody else may have edited what it answers. `names_agent`: the reply says which agent gives it,
+    since another one usually answers there.
     """
 
     account: AgentName
@@ -70,6 +71,7 @@ class ReplyTarget:
     may_be_silent: bool = False
     of_several: bool = False
     is_unsure: bool = False
+    names_agent: bool = False
 
 
 @record

@@ -29,7 +29,7 @@ import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
@@ -154,10 +154,17 @@ class TurnRunner:
     async def submit(self, request: TurnRequest) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
-        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait or the
-        sender has asked too often, Conflict when the sender gave the id of this message to another before.
+        Raises NotFound for an unknown agent, NotAllowed for one that is switched off, InvalidInput for an empty
+        message, LimitExceeded when too many wait or the sender has asked too often, Conflict when the sender gave the
+        id of this message to another before.
         """
         agent = self._runtime.current.agent(request.agent)
+        if not agent.enabled:
+            raise NotAllowed(
+                f"{agent.name} is switched off.",
+                code="agent_off",
+                fix="Ask another agent, or the owner to switch it on.",
+            )
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         if self._runs_turns:

@@ -1,11 +1,27 @@
-"""The port of calendars. Implemented by `adapters/google`."""
+"""The port of calendars. Implemented by `adapters/google`, and by `adapters/caldav` for servers that speak CalDAV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from datetime import tzinfo
 from typing import Protocol
 
 from denizen.domain.calendar import CalendarEvent, CalendarInfo, EventDraft, EventQuery
+from denizen.domain.record import record
+
+
+@record(kw_only=True)
+class CalDavLogin:
+    """An account on a server that speaks CalDAV. `calendar` is the name or path of the default one, empty for the first
+    that can be written; `zone` is the zone of times that name none.
+    """
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+    zone: tzinfo
+    calendar: str = ""
 
 
 class CalendarAccount(Protocol):
@@ -35,3 +51,7 @@ class CalendarAccount(Protocol):
     async def delete_event(self, event: str, *, calendar: str = "") -> None:
         """Deletes an event, or one time of a recurring one."""
         ...
+
+
+OpenCalendars = Callable[[CalDavLogin], CalendarAccount]
+"""Returns the calendars of an account, which stays closed until it is asked."""

@@ -100,6 +100,15 @@ class KeptGeneration:
     has_text: bool
 
 
+@record(kw_only=True)
+class NewAgent:
+    """An agent that is to be added: what stands below `agents.NAME`, and the Markdown files of its folder, by name."""
+
+    name: str
+    section: JsonObject
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 @record
 class PersonaText:
     """A Markdown file of an agent, by its name. With `is_used` it stands in the prompt as it is configured now."""
@@ -178,9 +187,22 @@ class ConfigurationFiles(Protocol):
         """Returns what bringing a generation back would change, with secrets masked. Raises as `read_kept`."""
         ...
 
-    async def add_agent(self, by: Principal, name: str, section: JsonObject) -> ConfigurationChange:
-        """Adds an agent to the file. The agents that only the defaults know are written down with it, and which one is
-        the default, so that both stay. Raises Conflict for one that is there, and as `replace`.
+    async def plan_agent(self, agent: NewAgent) -> PlannedChange:
+        """Returns what `add_agent` would change, the files of the agent included; nothing is written. Raises as that
+        does.
+        """
+        ...
+
+    async def add_agent(self, by: Principal, agent: NewAgent, *, expected: str = "") -> ConfigurationChange:
+        """Adds an agent and its files in one step. The agents that only the defaults know are written down with it, and
+        which one is the default, so that both stay. Raises Conflict for one that is there, InvalidInput for a file name
+        that leads elsewhere, and as `replace`.
+        """
+        ...
+
+    async def remove_agent(self, by: Principal, name: str) -> ConfigurationChange:
+        """Takes an agent out of the file; its folder stays. Raises NotFound, Conflict for the default agent, and as
+        `replace`, such as for one that others give tasks to.
         """
         ...
 

@@ -148,3 +148,14 @@ class CheckingToolset(Protocol):
         nothing. Faults of the tool's code may be raised.
         """
         ...
+
+
+@runtime_checkable
+class PreviewingToolset(Protocol):
+    """A toolset that can tell what a call would change, for those who decide about it."""
+
+    async def preview(self, call: ToolCall, scope: CallScope) -> str:
+        """Returns the change as `diff -u` shows it; empty where the arguments tell it all. Changes nothing. Raises what
+        the call would raise.
+        """
+        ...

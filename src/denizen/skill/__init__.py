@@ -56,7 +56,7 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
-from denizen.ports.calendar import CalendarAccount
+from denizen.ports.calendar import CalDavLogin, CalendarAccount
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
 from denizen.ports.google import DriveFile, GoogleAccount
@@ -74,6 +74,7 @@ from denizen.skill.archive_services import (
     TalkFilters,
 )
 from denizen.skill.context import (
+    AccountServices,
     ConversationHistory,
     HistoryMessage,
     OwnerServices,
@@ -119,6 +120,7 @@ from denizen.skill.toolset import SkillToolset
 __all__ = [
     "MAX_EVENTS",
     "MAX_GUESTS",
+    "AccountServices",
     "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",
@@ -131,6 +133,7 @@ __all__ = [
     "BrowserRules",
     "BrowserView",
     "CacheUsage",
+    "CalDavLogin",
     "CalendarAccount",
     "CalendarEvent",
     "ConversationHistory",

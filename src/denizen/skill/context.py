@@ -19,6 +19,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.tool import ToolResult
 from denizen.ports.browser import PageBrowser
+from denizen.ports.calendar import OpenCalendars
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.google import GoogleAccount
@@ -247,6 +248,15 @@ class OwnerServices:
 
 
 @record(kw_only=True)
+class AccountServices:
+    """The services of built-in skills for accounts elsewhere: mail, calendars by CalDAV, and Google."""
+
+    mailbox: Mailbox | None = None
+    open_calendars: OpenCalendars | None = None
+    google: GoogleAccount | None = None
+
+
+@record(kw_only=True)
 class SkillServices:
     """The services that contexts are made of, given once for a skill."""
 
@@ -262,8 +272,7 @@ class SkillServices:
     send_request: SendRequest | None = None
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
-    mailbox: Mailbox | None = None
-    google: GoogleAccount | None = None
+    accounts: AccountServices = AccountServices()
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -387,14 +396,9 @@ class ToolContext:
         return self._services.browser
 
     @property
-    def mailbox(self) -> Mailbox | None:
-        """Mail by IMAP and SMTP; for built-in skills only."""
-        return self._services.mailbox
-
-    @property
-    def google(self) -> GoogleAccount | None:
-        """The Google account of the configuration; for built-in skills only."""
-        return self._services.google
+    def accounts(self) -> AccountServices:
+        """Mail, calendars and the like; for built-in skills only."""
+        return self._services.accounts
 
     @property
     def call_tool(self) -> CallTool:

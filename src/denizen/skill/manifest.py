@@ -32,7 +32,7 @@ from denizen.domain.record import record
 from denizen.domain.tool import Taint, Tier, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.ports.toolset import CallScope
-from denizen.skill.context import HistoryMessage, OwnerServices, ScopedServices, SkillServices
+from denizen.skill.context import AccountServices, HistoryMessage, OwnerServices, ScopedServices, SkillServices
 
 
 class SkillPermission(StrEnum):
@@ -85,8 +85,9 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
         open_projects=_nothing,
         open_shell=_nothing,
     )
-    services = replace(services, scoped=scoped, owner=OwnerServices(), send_request=None)
-    services = replace(services, browser=None, mailbox=None, google=None)
+    services = replace(
+        services, scoped=scoped, owner=OwnerServices(), accounts=AccountServices(), send_request=None, browser=None
+    )
     if SkillPermission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if SkillPermission.TOOLS not in granted:

@@ -36,7 +36,9 @@ SWITCHING = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})), switch
 
 async def find_agent(engine: CommandFixture, conversation: ConversationId = HERE) -> AgentName:
     async with engine.store.work(write=False) as work:
-        return await find_agent_choice(work, ADA, conversation, known=engine.runtime.current.agents)
+        return await find_agent_choice(
+            work, ADA, conversation, known=engine.runtime.current.agents, now=engine.services.clock.now()
+        )
 
 
 @pytest.mark.proves("T35", "T-store-reset", "L-store-operations")

@@ -184,6 +184,7 @@ async def test_only_agents_that_the_owner_listed_get_tasks_and_nobody_does_by_de
             "delegate",
             "task_status",
             "cancel_task",
+            "hand_over",
         ]
         [offered] = [tool for tool in ada.requests[0].tools if tool.name == "delegate"]
         assert "bob: Looks things up" in offered.description

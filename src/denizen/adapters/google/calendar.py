@@ -119,7 +119,7 @@ def _read_event(row: Row) -> CalendarEvent | None:
         return None
     return CalendarEvent(
         id=get_text(row, "id"),
-        title=get_text(row, "summary") or "(no title)",
+        title=get_text(row, "summary"),
         start=start,
         end=end,
         place=get_text(row, "location"),

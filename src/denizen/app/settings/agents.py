@@ -297,6 +297,11 @@ class AgentSection(Section):
     """One agent. `persona` names files below `agents/<name>/`; unset means the usual three, as far as they exist."""
 
     description: Text = Field(default="", description="One sentence, shown in lists.")
+    enabled: bool = Field(
+        default=_AGENT.enabled,
+        description="Whether it answers. One that is off is refused wherever it is asked, and gets no tasks; what it "
+        "knows stays.",
+    )
     persona: tuple[SomeText, ...] | None = Field(
         default=None,
         description="Files of the persona, in prompt order; unset: `IDENTITY.md`, `SOUL.md`, `RULES.md`, as far as "
@@ -319,9 +324,9 @@ class AgentSection(Section):
     )
     delegates_to: tuple[SomeText, ...] = Field(
         default=(),
-        description="Agents that it may give tasks to, with the tools `delegate`, `task_status` and `cancel_task`. "
-        "They work with their own tools and knowledge, for the one who asked, and give nothing on. What they find "
-        "reaches everybody who may ask this agent.",
+        description="Agents that it may give tasks to, with the tools `delegate`, `task_status`, `cancel_task` and "
+        "`hand_over`. They work with their own tools and knowledge, for the one who asked, and give nothing on. What "
+        "they find reaches everybody who may ask this agent.",
     )
     context: ContextStrategy = Field(
         default=ContextStrategy.SESSION,

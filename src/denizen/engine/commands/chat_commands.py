@@ -43,6 +43,7 @@ MAX_REPLY_CHARS = 20_000
 LEFT_OUT: Mapping[str, str] = MappingProxyType(
     {
         "ask": "Whatever you write in a chat is a question to its agent.",
+        "handover": "In a chat you choose its agent yourself, with /agent.",
         "allow": "Its list is for the accounts on platforms; here people are invited, and have roles.",
     }
 )

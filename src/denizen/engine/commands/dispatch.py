@@ -21,7 +21,7 @@ from denizen.engine.commands.admin import ALLOW, OBSERVER
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
 from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.insight import USAGE, WHY
-from denizen.engine.commands.models import AGENT, MODE_COMMAND, MODEL_COMMAND
+from denizen.engine.commands.models import AGENT, HANDOVER, MODE_COMMAND, MODEL_COMMAND
 from denizen.engine.commands.personal_data import MEMORY, REMINDERS
 from denizen.engine.commands.session import ASK, COMPACT, CONTEXT, NEW, RESET
 from denizen.engine.commands.tasks import TASKS
@@ -63,6 +63,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "new": PermissionLevel.TALKER,
         "reset": PermissionLevel.TALKER,
         "agent": PermissionLevel.TALKER,  # `models.py` says to which agents
+        "handover": PermissionLevel.TALKER,  # the same
         "model": PermissionLevel.TALKER,
         "model:user": PermissionLevel.ADMIN,
         "mode": PermissionLevel.TALKER,
@@ -208,6 +209,7 @@ _IN_ORDER = (
     NEW,
     RESET,
     AGENT,
+    HANDOVER,
     MODEL_COMMAND,
     MODE_COMMAND,
     CONTEXT,
@@ -312,7 +314,7 @@ class CommandDispatcher:
             permissions = await load_caller_permissions(work, call, caller)
             conversation_id = call.room.place.conversation_id
             name = caller.answering or await find_agent_choice(
-                work, caller.account, conversation_id, known=current.agents
+                work, caller.account, conversation_id, known=current.agents, now=self._deps.services.clock.now()
             )
         specs = [command.spec for command in self._all().values()]
         return permissions, CommandContext(

@@ -1,8 +1,10 @@
-"""Choosing who answers: `/agent`, `/model` and `/mode`.
+"""Choosing who answers: `/agent`, `/handover`, `/model` and `/mode`.
 
 `/agent` chooses the agent of this conversation. Admins may choose any agent; others those that the account's
 configuration offers to everybody (`switchable`). Whoever could have chosen the agent that answers now may also call the
 account's own agent back.
+
+`/handover` lets one of the same agents answer everything that is said in the room, for a while (`domain/handover`).
 
 `/model` and `/mode` choose the model that answers the caller; nobody else's turns are affected. A model is named by an
 alias or as `provider/model`. Its key and address are those of the provider, which the configuration names: no option
@@ -15,13 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, plan_handover
 from denizen.domain.ids import AgentName
+from denizen.domain.names import quote_name
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import join_names, private_reply, rank_suggestions
 from denizen.engine.configuration.choices import MODE, MODEL, ModelMode, list_aliases
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"
+BACK = "back"
 
 
 async def _agent(context: CommandContext) -> CommandReply:
@@ -77,6 +82,56 @@ AGENT = CommandDefinition(
     ),
     _agent,
     {"name": _suggest_agent},
+)
+
+
+async def _handover(context: CommandContext) -> CommandReply:
+    name, place = context.option("agent"), context.command.room.place
+    handovers = context.services.handovers
+    channel = context.services.outbox.find_channel(place.platform, context.caller.account)
+    if channel is None:
+        raise NotAllowed("No room is handed over here.", code="handover_place", fix="Give /agent.")
+    if name.casefold() == BACK:
+        why = f"{quote_name(context.command.author_name) or 'Somebody'} has ended it"
+        if not await handovers.end(channel, place, why, key=context.command.id):
+            return private_reply("This room was not handed over.")
+        return private_reply("Done.")
+    target = context.generation.agent(name)
+    if target.name not in _agent_choices(context) or not target.enabled:
+        raise NotAllowed(
+            f"You may not let {target.name} answer here.",
+            code="agent_not_switchable",
+            why="Only admins may choose any agent; this one is off, or not offered to everybody.",
+            fix="Ask an admin.",
+        )
+    limits = {key: _read_number(context, key, usual) for key, usual in _HANDOVER_LIMITS.items()}
+    await handovers.begin(channel, place, plan_handover(target.name, context.now(), **limits), key=context.command.id)
+    return private_reply(f"{target.name} has this room now.")
+
+
+_HANDOVER_LIMITS = {"minutes": DEFAULT_MINUTES, "messages": DEFAULT_MESSAGES}
+
+
+def _read_number(context: CommandContext, key: str, usual: int) -> int:
+    """Returns the number that an option gives. Raises InvalidInput."""
+    text = context.option(key) or str(usual)
+    if not (text.isascii() and text.isdecimal() and len(text) < 7):
+        raise InvalidInput(f"`{key}` is no number.", code="command_usage", fix=f"Write one such as {usual}.")
+    return int(text)
+
+
+HANDOVER = CommandDefinition(
+    CommandSpec(
+        "handover",
+        "Let another agent answer everything in this room for a while.",
+        (
+            CommandOption("agent", f"Who gets the room; `{BACK}` ends it.", required=True, suggests=True),
+            CommandOption("minutes", f"For how long.  [{DEFAULT_MINUTES}]"),
+            CommandOption("messages", f"For how many messages.  [{DEFAULT_MESSAGES}]"),
+        ),
+    ),
+    _handover,
+    {"agent": _suggest_agent},
 )
 
 

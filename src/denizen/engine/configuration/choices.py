@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId
+from denizen.engine.configuration.handovers import find_handover
 from denizen.ports.model import Models
 from denizen.ports.store import UnitOfWork
 
@@ -29,11 +30,14 @@ class ModelMode(StrEnum):
 
 
 async def find_agent_choice(
-    work: UnitOfWork, account: AgentName, conversation_id: ConversationId, *, known: Collection[str]
+    work: UnitOfWork, account: AgentName, conversation_id: ConversationId, *, known: Collection[str], now: datetime
 ) -> AgentName:
-    """Who answers what is said to an account in a conversation: the chosen agent, else the account's own. One that is
-    not configured any more (not `known`) does not count.
+    """Who answers what is said to an account in a conversation: the agent that the room was handed to, else the chosen
+    one, else the account's own. One that is not configured any more (not `known`) does not count.
     """
+    handover = await find_handover(work, account, conversation_id)
+    if handover is not None and handover.agent in known and not handover.is_over(now):
+        return handover.agent
     chosen = (await work.user_settings.get(f"agent:{conversation_id}")).get(account)
     return AgentName(str(chosen)) if chosen in known else account
 

@@ -283,7 +283,7 @@ def explain_policy(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> 
         return ToolOutlook("never", "; ".join([*why, "a rule denies every call"]))
     mode = _mode(spec, policy, is_observed=is_observed)
     if mode.endswith("people") and spec.destructive:
-        why.append("it destroys something")
+        why.append("it is never done without a person's yes")
     if policy.tier(spec) is Tier.DANGEROUS and any(_approves(rule, spec) for rule in policy.rules):
         why.append(f"no rule approves tier 3 by itself: a lower tier under {_TIERS} does")
     if policy.tier(spec) >= Tier.SENSITIVE and not is_observed:

@@ -29,6 +29,7 @@ from denizen.domain.delegation import (
 )
 from denizen.domain.errors import Conflict, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, ToolStarted, TurnFinished
+from denizen.domain.handover import MAX_PASSES, plan_handover
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Author, TextPart
@@ -37,7 +38,7 @@ from denizen.domain.taint import find_message_taint
 from denizen.domain.tool import Taint, ToolResult
 from denizen.domain.turn import Sender, Turn, TurnRequest, TurnStatus
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.intake.opening import end_unwanted, load_turn, request_turn_id
+from denizen.engine.intake.opening import OpenTurn, end_unwanted, load_turn, request_turn_id
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
 from denizen.ports.store import UnitOfWork
@@ -105,7 +106,34 @@ class Delegations:
         await self._turns.submit(request)
         return request.parent.task_id
 
-    async def _request(self, scope: CallScope, wanted: DelegatedTask) -> TurnRequest:
+    async def hand_over(self, scope: CallScope, agent: AgentName, *, minutes: int, messages: int) -> None:
+        """Lets another agent answer in the room of the call for a while. Raises what `submit` raises about agents;
+        NotAllowed off platforms, and where agents have handed the room on as often as they may.
+        """
+        await self._check_may_hand(scope, agent)
+        services, account, place = self._services, scope.account, scope.place
+        channel = services.outbox.find_channel(place.platform, account) if account else None
+        if channel is None:
+            raise NotAllowed(
+                "No room is handed over here.",
+                code="handover_place",
+                why="only rooms on a platform such as Discord are",
+                fix="Give the other agent a task instead.",
+            )
+        current = services.handovers.find(channel.agent, place)
+        passes = 0 if current is None else current.passes + 1
+        if passes > MAX_PASSES:
+            raise NotAllowed(
+                "This room was handed on already.",
+                code="handover_passes",
+                why="agents that hand it on and on would never answer anybody",
+                fix="Answer yourself, or ask a person for `/handover`.",
+            )
+        handover = plan_handover(agent, services.clock.now(), minutes=minutes, messages=messages, passes=passes)
+        await services.handovers.begin(channel, place, handover, key=scope.options.idempotency_key)
+
+    async def _check_may_hand(self, scope: CallScope, agent: AgentName) -> OpenTurn:
+        """Returns the turn of the call, which may give tasks and rooms to that agent. Raises NotAllowed."""
         allowed = self._runtime.current.agent(scope.agent).tool_access.delegates_to
         try:
             asked = await load_turn(self._services.store, scope.turn_id)
@@ -117,12 +145,16 @@ class Delegations:
                 code="delegation_depth",
                 fix="Do it yourself, or say that it cannot be done.",
             )
-        if wanted.agent not in allowed:
+        if agent not in allowed:
             raise NotAllowed(
-                f"{scope.agent} may not give tasks to '{wanted.agent}'.",
+                f"{scope.agent} may not give tasks to '{agent}'.",
                 code="delegation_agent",
                 fix=f"It may to: {', '.join(allowed) or 'nobody'}. The owner lists them under `delegates_to`.",
             )
+        return asked
+
+    async def _request(self, scope: CallScope, wanted: DelegatedTask) -> TurnRequest:
+        asked = await self._check_may_hand(scope, wanted.agent)
         key, asker = scope.options.idempotency_key, scope.principal
         place, owed = delegated_place(asker.key, scope.turn_id, key), asked.owed
         reach = AskerReach(str(asked.turn.options.get("reach", "")))

@@ -1,4 +1,5 @@
-"""The tools by which a model hands tasks to other agents: `delegate`, `task_status` and `cancel_task`.
+"""The tools by which a model hands tasks to other agents, `delegate`, `task_status` and `cancel_task`, and by which it
+hands a room over, `hand_over`.
 
 Only agents whose owner lists others under `delegates_to` have them, and no turn that was delegated itself.
 """
@@ -19,10 +20,11 @@ from denizen.domain.delegation import (
     TaskState,
 )
 from denizen.domain.errors import InvalidInput
+from denizen.domain.handover import DEFAULT_MESSAGES, DEFAULT_MINUTES, HAND_OVER, MAX_MESSAGES, MAX_MINUTES
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
-from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import DataFlow, Effect, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.words import truncate
 from denizen.engine.delegation.delegations import DelegatedTask, Delegations, no_such_task
 from denizen.ports.toolset import CallScope
@@ -80,6 +82,29 @@ def _delegate(agents: Mapping[str, str]) -> ToolSpec:
     )
 
 
+def _hand_over(agents: Sequence[str]) -> ToolSpec:
+    return ToolSpec(
+        HAND_OVER,
+        "Lets another agent answer in this room in your place for a while, when what people want is its business. It "
+        "does not know what was said before.",
+        {
+            "type": "object",
+            "properties": {
+                "agent": {"type": "string", "enum": list(agents)},
+                "minutes": {"type": "integer", "minimum": 1, "maximum": MAX_MINUTES, "default": DEFAULT_MINUTES},
+                "messages": {"type": "integer", "minimum": 1, "maximum": MAX_MESSAGES, "default": DEFAULT_MESSAGES},
+            },
+            "required": ["agent"],
+            "additionalProperties": False,
+        },
+        tier=Tier.LIMITED,
+        idempotent=True,
+        source=SOURCE,
+        # Whoever wrote what was read must not choose who answers from then on.
+        flow=DataFlow(effects=frozenset({Effect.SCHEDULE})),
+    )
+
+
 class DelegationTools:
     """Implements `Toolset` and `AgentToolset`. `agents` are the agents of the configuration."""
 
@@ -92,20 +117,26 @@ class DelegationTools:
         return SOURCE
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        return (_delegate({name: agent.description for name, agent in self._agents.items()}), _STATUS, _CANCEL)
+        about = {str(name): agent.description for name, agent in self._agents.items()}
+        return (_delegate(about), _STATUS, _CANCEL, _hand_over([*about]))
 
     async def list_tools_for(self, agent: Agent) -> Sequence[ToolSpec]:
         others = [
-            self._agents[name] for name in agent.tool_access.delegates_to if name in self._agents and name != agent.name
+            self._agents[name]
+            for name in agent.tool_access.delegates_to
+            if name in self._agents and name != agent.name and self._agents[name].enabled
         ]
         if not others:
             return ()
-        return (_delegate({each.name: each.description for each in others}), _STATUS, _CANCEL)
+        about = {str(each.name): each.description for each in others}
+        return (_delegate(about), _STATUS, _CANCEL, _hand_over([*about]))
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         match call.tool:
             case "delegate":
                 return await self._delegate(call.args, scope)
+            case "hand_over":
+                return await self._hand_over(call.args, scope)
             case "task_status":
                 return await self._show(call.args, scope)
             case _:
@@ -119,6 +150,13 @@ class DelegationTools:
             return await self._delegations.run(scope, task)
         key = await self._delegations.submit(scope, task)
         return ToolResult(f"{key}: {task.agent} works on it. {TASK_STATUS} shows how far it is.", is_own=True)
+
+    async def _hand_over(self, args: JsonObject, scope: CallScope) -> ToolResult:
+        agent = AgentName(str(args["agent"]))
+        minutes = int(str(args.get("minutes", DEFAULT_MINUTES)))
+        messages = int(str(args.get("messages", DEFAULT_MESSAGES)))
+        await self._delegations.hand_over(scope, agent, minutes=minutes, messages=messages)
+        return ToolResult(f"{agent} answers here from the next message on. The room was told.", is_own=True)
 
     async def _show(self, args: JsonObject, scope: CallScope) -> ToolResult:
         if args["action"] == "list":

@@ -47,9 +47,11 @@ _HEADS = {
 }
 
 
-def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: Iterable[Taint]) -> str:
-    """Describes the call in lines: what the tool does, with which arguments, why people are asked. However much the
-    arguments say, they never push out the reason, and what of them is not shown is counted.
+def describe_call(
+    spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: Iterable[Taint], change: str = ""
+) -> str:
+    """Describes the call in lines: what the tool does, what it would change or else its arguments, why people are
+    asked. However much these say, they never push out the reason, and what of them is not shown is counted.
     """
     does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
     head = truncate(one_line(does), MAX_LINE_CHARS)
@@ -57,7 +59,20 @@ def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: 
     if labels := describe_taint(taint):
         tail.append(f"This answer has read {labels}.")
     room = MAX_PREVIEW_CHARS - sum(len(line) + 1 for line in (head, *tail))
-    return "\n".join([head, *_args_in_lines(mask_secrets(args), room), *tail])
+    shown = _change_in_lines(change, room) if change else _args_in_lines(mask_secrets(args), room)
+    return "\n".join([head, *shown, *tail])
+
+
+def _change_in_lines(change: str, room: int) -> list[str]:
+    written, lines = change.splitlines(), list[str]()
+    for each in written:
+        line = _counted("".join(map(_visible, each)))
+        room -= len(line) + 1
+        if room < MAX_MORE_CHARS:
+            break
+        lines.append(line)
+    left = len(written) - len(lines)
+    return [*lines, f"  and {left} more lines that are not shown"] if left else lines
 
 
 def _args_in_lines(shown: list[tuple[str, Json]], room: int) -> list[str]:
@@ -122,7 +137,11 @@ def read_action(action: str) -> tuple[ApprovalChoice, str] | None:
 
 def one_line(text: str) -> str:
     """Without line breaks, and with every character that cannot be seen, or that turns others round, spelled out."""
-    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c)[0] == "C" else c for c in " ".join(text.split()))
+    return "".join(map(_visible, " ".join(text.split())))
+
+
+def _visible(character: str) -> str:
+    return f"\\u{ord(character):04x}" if unicodedata.category(character)[0] == "C" else character
 
 
 def _first_line(text: str) -> str:

@@ -79,12 +79,13 @@ _log = logging.getLogger("denizen.gate")
 
 @record
 class PendingCall:
-    """A call that people have to decide about, and why."""
+    """A call that people have to decide about, and why. `change` is what it would change, where that is known."""
 
     spec: ToolSpec
     wanted: ToolCall
     scope: CallScope
     verdict: Verdict
+    change: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -239,7 +240,7 @@ class ApprovalQueue:
                 args=call.args,
                 tier=asked.verdict.tier,
                 reason=why,
-                preview=describe_call(asked.spec, call.args, why=why, taint=taint),
+                preview=describe_call(asked.spec, call.args, why=why, taint=taint, change=asked.change),
                 is_exact=asked.is_exact,
             ),
             rule=rule,

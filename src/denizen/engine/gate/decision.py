@@ -182,7 +182,9 @@ class PolicyEngine:
             asking.append(judged)
         if case.spec.destructive:
             although = f" ({judged.reason})" if judged.decision is Decision.APPROVE else ""
-            asking.append(_ask(case, policy, f"'{case.asked.tool}' destroys something{although}", "destructive"))
+            asking.append(
+                _ask(case, policy, f"'{case.asked.tool}' is never done without a person's yes{although}", "destructive")
+            )
         return _combine(asking) if asking else judged
 
     async def _load_owner(self, owner: Principal) -> tuple[Principal, bool]:

@@ -40,7 +40,7 @@ from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.intake.turn_queue import TurnPause
 from denizen.ports.telemetry import NO_TELEMETRY, CallSpan, Telemetry
-from denizen.ports.toolset import CallScope, CheckingToolset, NestedCall, Toolset
+from denizen.ports.toolset import CallScope, CheckingToolset, NestedCall, PreviewingToolset, Toolset
 
 INTERIM_AFTER_S = 30.0
 EVERY_S = 3.0
@@ -298,6 +298,18 @@ class ToolExecutor:
             return "" if found.is_error else _recordable(found, mask).text
         return ""
 
+    async def _preview(self, tool: BoundTool, asked: PendingCall, mask: Callable[[str], str]) -> str:
+        """Returns what the call would change; empty where nobody can tell. Those who decide see the arguments then."""
+        toolset = tool.toolset
+        if not isinstance(toolset, PreviewingToolset):
+            return ""
+
+        async def preview(call: ToolCall, scope: CallScope) -> ToolResult:
+            return ToolResult(await toolset.preview(call, scope))
+
+        found = await _run_tool(tool, asked.wanted, asked.scope, None, run=preview)
+        return "" if found.is_error else mask(found.text)
+
     async def _ask(self, tool: BoundTool, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
         """Waits for people and returns the verdict that counts, with a word about it for the model. A configuration
         that was changed meanwhile holds for this call too.
@@ -306,6 +318,7 @@ class ToolExecutor:
         if refusal := await self._find_refusal(tool, asked, policy.results.mask):
             why = f"{verdict.reason}. People were not asked, since it would be refused all the same: {refusal}"
             return replace(verdict, decision=Decision.DENY, reason=why.rstrip("."), decided_by=REFUSED), ""
+        asked = replace(asked, change=await self._preview(tool, asked, policy.results.mask))
         # A hook of what runs by itself asks nobody: it would come again and again, and its turn would wait for days.
         may_ask = asked.wanted.origin is not Origin.HOOK or asked.scope.principal.kind.asks
         try:

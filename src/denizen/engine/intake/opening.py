@@ -95,6 +95,7 @@ def find_reply_target(turn: Turn) -> ReplyTarget | None:
         may_be_silent=row.get("may_be_silent") is True,
         of_several=row.get("of_several") is True,
         is_unsure=row.get("is_unsure") is True,
+        names_agent=row.get("names_agent") is True,
     )
 
 
@@ -370,5 +371,6 @@ def _owed(owed: ReplyTarget) -> JsonObject:
         "may_be_silent": owed.may_be_silent,
         "of_several": owed.of_several,
         "is_unsure": owed.is_unsure,
+        "names_agent": owed.names_agent,
     }
     return {name: value for name, value in row.items() if value}

@@ -11,6 +11,7 @@ from denizen.domain.record import record
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.guild_settings import GuildSettingsOverlay
 from denizen.engine.listener.community_events import CommunityEvents
+from denizen.engine.outbox.handovers import RoomHandovers
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
@@ -61,6 +62,7 @@ class AccountContext:
     turns: TurnRunner
     outbox: DeliveryOutbox
     bot_replies: BotReplyCounter
+    handovers: RoomHandovers
     guilds: GuildSettingsOverlay | None = None
     """The settings of communities; None where there are none."""
 

@@ -16,8 +16,10 @@ from denizen.domain.agent import ContextStrategy
 from denizen.domain.attention import Attention, Trigger
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.file_text import add_file_texts, may_have_text
+from denizen.domain.handover import is_exit
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import FilePart
+from denizen.domain.names import quote_name
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.room import Room
@@ -155,8 +157,23 @@ class MessageHandler:
             await self._starter.refuse(message, attention.refusal)
         elif await self._blocked.is_blocked(message):
             await self._blocked.tell(message, is_addressed=attention.trigger not in _UNASKED)
+        elif is_exit(message.question) and await self._end_handover(message):
+            return
         elif not self._typed.take(message):
             await self._answer_in_order(message, decision.order)
+
+    async def _end_handover(self, message: IncomingMessage) -> bool:
+        """Takes the room back from the agent that it was handed to. Returns False where none has it, and for a bot,
+        which says what others made it say.
+        """
+        context, post = self._context, message.post
+        if post.author.is_bot or message.is_unsure or message.is_edit:
+            return False
+        why = f"{quote_name(post.author.name) or 'Somebody'} has ended it"
+        if not await context.handovers.end(context.channel, message.room.place, why, key=post.id):
+            return False
+        await self._starter.say(message, "", refusal="exit")
+        return True
 
     def _is_soon(self, edit: IncomingMessage) -> bool:
         post = edit.post

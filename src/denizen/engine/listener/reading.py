@@ -33,8 +33,9 @@ class MessageReader:
         """Ids of the threads that the agent follows."""
 
     async def load(self) -> None:
-        """Reads which threads are followed: subscriptions outlive a restart."""
+        """Reads which threads are followed, and which rooms were handed to another agent: both outlive a restart."""
         context = self.context
+        await context.handovers.load(context.account)
         async with context.store.work(write=False) as work:
             self.followed |= await work.inbox.list_followed(context.account, context.platform)
 
@@ -98,6 +99,7 @@ class MessageReader:
             mentioned_roles=message.mentions.roles,
             replies_to_me=message.mentions.replies_to_me,
             is_followed=message.room.id in self.followed,
+            is_handed=self.context.handovers.find(self.context.account, message.room.place) is not None,
         )
 
     async def _complete(self, facts: MessageFacts) -> MessageFacts:

@@ -105,7 +105,15 @@ class TurnStarter:
         request = await self._build_request(message, place, parts, key=post.id, answers=(post.id,))
         if request.owed is not None and (may_be_silent or post.author.is_bot):
             request = replace(request, owed=replace(request.owed, may_be_silent=True))
-        return await self._submit(request, message)
+        started = await self._submit(request, message)
+        if started is not None and self._is_handed(request.agent, place):
+            await self._context.handovers.take_message(self._context.channel, place, post.id)
+        return started
+
+    def _is_handed(self, agent: AgentName, place: Place) -> bool:
+        """Whether the agent answers there since the room was handed to it."""
+        handover = self._context.handovers.find(self._context.account, place)
+        return handover is not None and handover.agent == agent
 
     async def start_edited(self, message: IncomingMessage) -> StartedTurn | None:
         """Starts the turn for the new text of a message, in the place of the turn for its earlier text.
@@ -195,7 +203,8 @@ class TurnStarter:
         """Returns where the answer goes: the room, or a thread opened for it. The thread is followed from now on."""
         context, room = self._context, message.room
         mode = context.account_policy.triggers.threads
-        if self._blocked.opens_thread(message):
+        is_handed = context.handovers.find(context.account, room.place) is not None
+        if self._blocked.opens_thread(message) and not is_handed:
             title = " ".join(message.question.split())[:THREAD_TITLE_CHARS] or message.post.author.name
             room = await context.channel.open_thread(room.place, message.post.id, title)
         if mode is not ThreadMode.NONE and room.is_thread and room.id not in self._reader.followed:
@@ -225,6 +234,7 @@ class TurnStarter:
                 answers=answers,
                 guild=message.room.guild,
                 is_unsure=message.is_unsure,
+                names_agent=self._is_handed(agent, place),
             ),
             subject=message.subject,
             session=SessionChoice(self.choose_session_place(agent, message.room, place, post.author.id)),
@@ -254,7 +264,9 @@ class TurnStarter:
         """
         current = self._context.runtime.current
         async with self._context.store.work(write=False) as work:
-            agent = await find_agent_choice(work, self._context.account, place.conversation_id, known=current.agents)
+            agent = await find_agent_choice(
+                work, self._context.account, place.conversation_id, known=current.agents, now=self._context.clock.now()
+            )
             model = await find_model_choice(work, principal.key, current.models)
         return agent, model
 

@@ -22,6 +22,7 @@ from denizen.engine.gate.observer import Observer
 from denizen.engine.intake.rate_limiter import RateLimiter
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.outbox.handovers import RoomHandovers
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.questions import QuestionInbox
 from denizen.engine.projects.board import ProjectBoards
@@ -50,6 +51,7 @@ class EngineServices:
     clock: Clock
     members: MemberDirectory
     guilds: GuildSettingsOverlay
+    handovers: RoomHandovers
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
@@ -100,5 +102,6 @@ def build_services(
         clock=clock,
         members=members,
         guilds=guilds,
+        handovers=RoomHandovers(runtime, store, clock, channels, outbox),
         observer=observer,
     )

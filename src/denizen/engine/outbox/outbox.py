@@ -142,6 +142,10 @@ class DeliveryOutbox:
             rounds.work.set()
         return rounds is not None
 
+    def find_channel(self, platform: str, account: AgentName) -> Channel | None:
+        """Returns the account, if it is connected in this process."""
+        return self._channels.find(platform, account)
+
     async def say(self, channel: Channel, said: Announcement) -> bool:
         """Owes a text that no turn gave, and claims the message that it is about in the same moment. False, and nothing
         is owed, when it was to be the first word about that message and is not.

@@ -90,9 +90,8 @@ def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
     turn, account_policy = ending.turn, ending.account_policy
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.result.reply, ending.names, account_policy, ending.shown) or [
-                MessageContent(NOTHING)
-            ]
+            reply = f"**{turn.agent}:** {turn.result.reply}" if ending.owed.names_agent else turn.result.reply
+            contents = plan_contents(reply, ending.names, account_policy, ending.shown) or [MessageContent(NOTHING)]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
             text = failure_text(turn, account_policy)

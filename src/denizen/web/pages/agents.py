@@ -21,7 +21,7 @@ from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.record import record
 from denizen.domain.turn import Sender, TurnRequest
 from denizen.engine.inspection.queries import Queries, ToolInfo
-from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles, PersonaText
+from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles, NewAgent, PersonaText
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.request import read_form
@@ -345,9 +345,8 @@ async def add_agent(files: ConfigurationFiles, by: Principal, form: Mapping[str,
     """Adds the agent that a form describes, with its persona, and returns its name. Raises what is wrong with it."""
     name = form.get("name", "").strip()
     section: JsonObject = {key: value for key, value in _read_settings(form).items() if value is not None}
-    await files.add_agent(by, name, section)
-    if form.get("persona", "").strip():
-        await files.put_persona(by, name, FIRST_FILE, _clean(form["persona"]))
+    persona = _clean(form.get("persona", ""))
+    await files.add_agent(by, NewAgent(name=name, section=section, files={FIRST_FILE: persona} if persona else {}))
     return name
 
 

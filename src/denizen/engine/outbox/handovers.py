@@ -1,0 +1,136 @@
+"""Rooms that were handed to another agent for a while (`domain/handover`): beginning it, counting, and the end.
+
+Each beginning and end is one line in the room, said by the account that is there. A hand-over is in the store, so it
+goes on after a restart; `run` ends those whose time is over, as long as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import anyio
+
+from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
+from denizen.domain.handover import Handover
+from denizen.domain.ids import AgentName
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.choices import find_agent_choice
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.handovers import find_handover, list_handovers, put_handover
+from denizen.engine.events.signal import Signal
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.plan import Announcement
+from denizen.ports.channel import Channel
+from denizen.ports.store import Store
+
+IDLE_S = 30.0
+"""How often one looks for hand-overs that another process may have begun or ended."""
+
+
+class RoomHandovers:
+    """One for a process."""
+
+    def __init__(
+        self, runtime: Runtime, store: Store, clock: Clock, channels: ConnectedAccounts, outbox: DeliveryOutbox
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._outbox = outbox
+        self._known: dict[AgentName, Mapping[Place, Handover]] = {}
+        """By account, as far as this process has looked."""
+        self._changed = Signal(channels.added)
+
+    # --- who has a room ----------------------------------------------------------------------------------------------
+
+    async def load(self, account: AgentName) -> None:
+        """Reads the hand-overs at an account."""
+        async with self._store.work(write=False) as work:
+            self._known[account] = await list_handovers(work, account)
+
+    def find(self, account: AgentName, place: Place) -> Handover | None:
+        """Returns who has the room now, as far as this process knows; None where nobody was given it."""
+        found = self._known.get(account, {}).get(place)
+        return None if found is None or found.is_over(self._clock.now()) else found
+
+    # --- beginning, counting, ending ---------------------------------------------------------------------------------
+
+    async def begin(self, channel: Channel, place: Place, handover: Handover, *, key: str) -> None:
+        """Gives the room to the agent and says so there. The same `key` again says it once."""
+        await self._put(channel.agent, place, handover)
+        minutes = round((handover.until - self._clock.now()).total_seconds() / 60)
+        text = (
+            f"{handover.agent} answers here from now on, for {minutes} minutes or {handover.messages_left} messages. "
+            "Write `!exit` to end it."
+        )
+        await self._say(channel, place, text, key=f"handover:{key}")
+        self._changed.send()
+
+    async def take_message(self, channel: Channel, place: Place, post_id: str) -> None:
+        """Counts a message that the agent has taken; the last one ends the hand-over."""
+        async with self._store.work() as work:
+            found = await find_handover(work, channel.agent, place.conversation_id)
+            if found is None or found.is_over(self._clock.now()):
+                return
+            left = found.after_message
+            await put_handover(work, channel.agent, place, left, now=self._clock.now())
+        await self.load(channel.agent)
+        if left.messages_left <= 0:
+            await self.end(channel, place, "That was the last message", key=post_id)
+
+    async def end(self, channel: Channel, place: Place, why: str, *, key: str) -> bool:
+        """Takes the room back and says why. Returns False where nobody had it."""
+        now, account = self._clock.now(), channel.agent
+        async with self._store.work() as work:
+            found = await find_handover(work, account, place.conversation_id)
+            if found is None:
+                return False
+            await put_handover(work, account, place, None, now=now)
+            known = self._runtime.current.agents
+            back = await find_agent_choice(work, account, place.conversation_id, known=known, now=now)
+        await self.load(account)
+        text = f"{why}: {found.agent} does not answer here any more, {back} does."
+        await self._say(channel, place, text, key=f"handover:end:{key}")
+        return True
+
+    async def _put(self, account: AgentName, place: Place, handover: Handover) -> None:
+        async with self._store.work() as work:
+            await put_handover(work, account, place, handover, now=self._clock.now())
+        await self.load(account)
+
+    async def _say(self, channel: Channel, place: Place, text: str, *, key: str) -> None:
+        await self._outbox.say(channel, Announcement(place, "", text, key=key))
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ends what is over, until it is cancelled."""
+        while True:
+            changed = self._changed.next
+            wait_s = await self.end_due()
+            with anyio.move_on_after(wait_s):
+                await changed.wait()
+
+    async def end_due(self) -> float:
+        """Ends the hand-overs whose time is over, at the accounts of this process. Returns the seconds until the next
+        look.
+        """
+        wait_s = IDLE_S
+        for channel in self._channels.list_all():
+            await self.load(channel.agent)
+            for place, handover in self._known[channel.agent].items():
+                if place.platform != channel.platform:
+                    continue
+                left_s = (handover.until - self._clock.now()).total_seconds()
+                if left_s <= 0:
+                    await self.end(channel, place, "Its time is over", key=_end_key(place, handover.until))
+                else:
+                    wait_s = min(wait_s, left_s)
+        return wait_s
+
+
+def _end_key(place: Place, until: datetime) -> str:
+    return f"{place.conversation_id}:{until.isoformat()}"
