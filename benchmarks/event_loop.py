@@ -234,6 +234,7 @@ class ConnectedDenizen:
             turns=denizen.turns,
             outbox=community.outbox,
             bot_replies=BotReplyCounter(services.store),
+            handovers=services.handovers,
         )
         backfiller = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
         listener = AccountListener(context, replace(community.shared_services, backfiller=backfiller))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -122,11 +122,12 @@ async def test_agents_are_listed_described_switched_and_deleted_through_tools(ho
 
 async def test_what_would_be_refused_is_not_asked_about(home: Home) -> None:
     async with open_server(home) as server:
-        for args, why in (
+        refused: Sequence[tuple[dict[str, Any], str]] = (
             ({**BEA, "name": "ada"}, "There is an agent 'ada' already"),
             ({**BEA, "tools": ["no_such_tool"]}, "There is no tool no_such_tool"),
             ({**BEA, "identity": "${LAB_KEY}"}, "stands for a secret"),
-        ):
+        )
+        for args, why in refused:
             assert why in await server.use("create_agent", **args)
         assert "is the default agent" in await server.use("switch_agent", name="ada", enabled=False)
         told = await server.use("create_agent", role=RoleName.MEMBER, **BEA)

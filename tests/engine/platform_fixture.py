@@ -12,6 +12,7 @@ from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
+from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.event_listener import EventListener
 from denizen.domain.event_source import PollSource, WebSocketSource
@@ -21,6 +22,8 @@ from denizen.domain.proposal import LearningPolicy
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
+from denizen.domain.workflow import Workflow
+from denizen.domain.workflow_triggers import list_listeners
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -38,8 +41,11 @@ from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.runner import WorkflowRunner
+from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.embed import Embedder
 from denizen.ports.events import EventSettings
 from denizen.ports.model import ModelRequest
@@ -174,6 +180,7 @@ async def open_platform(
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
     events: Sequence[EventListener] = (),
     sources: Sequence[WebSocketSource | PollSource] = (),
+    workflows: Mapping[str, Workflow] | None = None,
 ) -> AsyncGenerator[PlatformFixture]:
     """Give the world of an earlier process to see a restart; it is left as a killed process leaves it."""
     world = world or World()
@@ -197,7 +204,17 @@ async def open_platform(
     )
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)
-    outbox, turns = services.outbox, TurnRunner(runtime, services)
+
+    async def publish(event: CloudEvent) -> bool:
+        return await bus.publish(event)
+
+    acts = WorkflowTools(
+        AnswerTargets(runtime, world.store, channels), services.outbox, clock, publish, platform="discord"
+    )
+    runner = WorkflowRunner(services, acts, sleep=clock.sleep)
+    outbox, turns = services.outbox, TurnRunner(runtime, services, workflows=runner)
+    workflows = workflows or {}
+    events = (*events, *list_listeners(workflows, next(iter(agents)), lambda route: f"/webhooks/{route}"))
     delegating: tuple[Toolset, ...] = ()
     if any(agent.tool_access.delegates_to for agent in agents.values()):
         delegating = (DelegationTools(Delegations(runtime, services, turns), agents),)
@@ -217,6 +234,7 @@ async def open_platform(
                 websockets={each.name: each for each in sources if isinstance(each, WebSocketSource)},
                 polls={each.name: each for each in sources if isinstance(each, PollSource)},
             ),
+            workflows=workflows,
         )
     )
     policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})

@@ -190,7 +190,7 @@ async def test_a_stopped_turn_has_its_line_in_the_log(caplog: pytest.LogCaptureF
 
 
 async def test_turns_that_another_process_runs_do_not_pile_up_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run_elsewhere(_workflow: str, _run: str, _payload: object) -> None:
+    async def run_elsewhere(_workflow: str, _run: str, _payload: object, *, lane: object) -> None:
         """Another process wins the run."""
 
     monkeypatch.setattr("denizen.engine.turn.MAX_OPENED", 2)

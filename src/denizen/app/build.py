@@ -21,6 +21,7 @@ from anyio import to_thread
 from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.caldav import HttpCalDavCalendars
 from denizen.adapters.cron import CroniterTimes
+from denizen.adapters.discord.client.settings import PLATFORM as DISCORD
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
@@ -49,6 +50,7 @@ from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
+from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.fleet import FleetRole
 from denizen.domain.ids import AgentName
@@ -72,6 +74,7 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
@@ -79,6 +82,9 @@ from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import Workflows
+from denizen.engine.workflows.runner import WorkflowRunner
+from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.instance_services import CacheUsage, SpendingSummary
@@ -212,6 +218,11 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def workflows(self) -> Workflows:
+        """The workflows in force, and their runs."""
+        return Workflows(self.runtime, self.services, self.turns.submit)
 
     @property
     def schedule_catalog(self) -> ScheduleCatalog:
@@ -421,7 +432,13 @@ def _build_denizen(
         mailbox=ImapMailbox(clock),
         open_calendars=partial(HttpCalDavCalendars, clock=clock),
     )
-    turns = TurnRunner(runtime, services)
+    targets = AnswerTargets(runtime, store, channels)
+
+    async def publish(event: CloudEvent) -> bool:
+        return await events.bus.publish(event)
+
+    tools = WorkflowTools(targets, services.outbox, clock, publish, platform=DISCORD)
+    turns = TurnRunner(runtime, services, workflows=WorkflowRunner(services, tools))
     events = build_event_system(runtime, services, turns, channels, mirror)
     skills.events.open_log(events.log)
     generation_deps = GenerationDeps(

@@ -45,6 +45,7 @@ COMMANDS: dict[str, str] = {
     "tasks": "List, add and change tasks; say something about one.",
     "projects": "List, add and change projects and their documents.",
     "events": "List what happened; emit an event; replay what failed.",
+    "workflows": "Graphs of steps that events, times and people start: check, run, look at runs.",
     "listeners": "List what is done about events.",
     "fleet": "Show the processes that share the work on one Postgres.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",

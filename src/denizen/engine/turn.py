@@ -6,7 +6,7 @@
     4 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     5 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     6 loop     what the documents say (`loop/look_up.py`), then model and tools until there is an answer or a limit
-               (`loop/loop.py`, `loop/planning.py`)
+               (`loop/loop.py`, `loop/planning.py`); for a run of a workflow, its graph instead (`workflows/runner.py`)
     7 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
                text without the data and addresses of pictures beside it (`domain/attachments.py`)
     8 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
@@ -29,12 +29,13 @@ import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.domain.workflow_run import STARTED
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.events.live_events import Sign, Watch
 from denizen.engine.hooks.runner import HookRunner
@@ -48,7 +49,8 @@ from denizen.engine.intake.opening import (
     turn_queue_key,
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
-from denizen.engine.intake.turn_queue import MAX_WAITING, QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turns_elsewhere import TurnsElsewhere
 from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
 from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
@@ -70,6 +72,7 @@ from denizen.engine.prompt.context import TurnContext, build_context
 from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
+from denizen.engine.workflows.runner import WorkflowRunner
 from denizen.ports.durable import RunLane
 from denizen.ports.telemetry import TurnSpan
 
@@ -85,9 +88,6 @@ CLOSE_PAUSE_S = 0.5
 
 MAX_OPENED = 1000
 """Turns that are kept in memory until their run begins; others are loaded from the store."""
-
-HOLD_LOOK_S = 0.2
-"""How often one looks whether the turns of a session have ended that run in other processes."""
 
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
@@ -112,10 +112,20 @@ class _RunningTurn:
 class TurnRunner:
     """Takes messages in (`submit`, `stream`, `ask`) and sees their turns through."""
 
-    def __init__(self, runtime: Runtime, services: EngineServices, queues: TurnQueues | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        queues: TurnQueues | None = None,
+        *,
+        workflows: WorkflowRunner | None = None,
+    ) -> None:
         self._runtime = runtime
         self._services = services
+        self._workflows = workflows
         self._queues = queues or TurnQueues()
+        runs_here = services.relay is None or services.relay.runs_turns
+        self._elsewhere = None if runs_here else TurnsElsewhere(services.store)
         self._resumed = ResumedTurns(self._is_over)
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
@@ -133,11 +143,6 @@ class TurnRunner:
         self._router = ModelRouter(services)
         self._hooks = HookRunner(runtime, services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
-
-    @property
-    def _runs_turns(self) -> bool:
-        """Whether turns run in this process, rather than in others of a fleet."""
-        return self._services.relay is None or self._services.relay.runs_turns
 
     @property
     def queued(self) -> frozenset[TurnId]:
@@ -167,17 +172,17 @@ class TurnRunner:
             )
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        if self._runs_turns:
+        if self._elsewhere is None:
             self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         else:
-            await self._check_not_full(agent.name, (request.session.place or request.place).conversation_id)
+            await self._elsewhere.check_not_full(agent.name, (request.session.place or request.place).conversation_id)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
         sender = request.sender.principal
         # What is delegated was not sent by the asker, whose message has been counted.
         limits = () if request.parent else generation.policy.rate_limits.of(sender)
         # What is read in a chat about the administration must not leave it.
-        is_hooked = not request.options.is_administration and bool(
+        is_hooked = not (request.options.is_administration or request.options.workflow) and bool(
             generation.find_hooks(agent.name, sender, is_delegated=request.parent is not None)
         )
         now = self._services.clock.now()
@@ -185,7 +190,7 @@ class TurnRunner:
             self._services.store, set_up, request, limits=limits, is_hooked=is_hooked, now=now
         )
         turn = opened.turn
-        if is_new and self._runs_turns:
+        if is_new and self._elsewhere is None:
             self._opened[turn.id] = opened
             if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
                 oldest = next(iter(self._opened))
@@ -289,7 +294,10 @@ class TurnRunner:
             services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
             # 6 loop
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
-                text = await find_answer(context, steps, history)
+                if STARTED in opened.turn.options:
+                    text = await self._run_workflow(context, steps)
+                else:
+                    text = await find_answer(context, steps, history)
             # 7 render
             answer, reply = await render_answer(context, steps, proofs, text)
             outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
@@ -313,6 +321,12 @@ class TurnRunner:
         # 10 hooks
         await self._hooks.submit_after(closed)
         return closed
+
+    async def _run_workflow(self, context: TurnContext, steps: TurnSteps) -> str:
+        """Runs the graph that takes the place of the model. Raises the error of the node that failed."""
+        if self._workflows is None:
+            raise NotAllowed("Workflows do not run here.", code="workflows_off", fix="Run them with `denizen run`.")
+        return await self._workflows.run(context, steps)
 
     async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         """Closes the turn, even when what happened in it cannot be written down."""
@@ -478,35 +492,12 @@ class TurnRunner:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
-        if not self._runs_turns:
-            await self._wait_for_open(agent, conversation_id)
+        if self._elsewhere is not None:
+            await self._elsewhere.wait_until_idle(agent, conversation_id)
         queue = queue_key(agent, conversation_id)
         await self._resumed.wait_behind(queue)
         async with self._queues.turn(queue):
             yield
-
-    async def _list_open(self, agent: AgentName, conversation_id: ConversationId) -> Sequence[Turn]:
-        """Returns the turns of the agent's session there that have not ended, in whatever process."""
-        queue = queue_key(agent, conversation_id)
-        async with self._services.store.work(write=False) as work:
-            turns = await work.turns.list_turns(
-                status=TurnStatus.OPEN, conversation_id=conversation_id, limit=2 * MAX_WAITING
-            )
-        return [turn for turn in turns if turn_queue_key(turn) == queue]
-
-    async def _wait_for_open(self, agent: AgentName, conversation_id: ConversationId) -> None:
-        while True:
-            if not await self._list_open(agent, conversation_id):
-                return
-            await anyio.sleep(HOLD_LOOK_S)
-
-    async def _check_not_full(self, agent: AgentName, conversation_id: ConversationId) -> None:
-        if len(await self._list_open(agent, conversation_id)) > MAX_WAITING:
-            raise LimitExceeded(
-                f"I am still busy: {MAX_WAITING} messages wait here already. Please ask again in a few minutes.",
-                code="queue_full",
-                why=f"at most {MAX_WAITING} messages wait in one conversation",
-            )
 
     # --- after a restart ---------------------------------------------------------------------------------------------
 
@@ -586,9 +577,12 @@ async def render_answer(
     context: TurnContext, steps: TurnSteps, proofs: TurnProofs, text: str
 ) -> tuple[ProvedAnswer | None, str]:
     """Step 7: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
-    the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form.
+    the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form, or
+    what a workflow says.
     """
     demands = context.demands
+    if STARTED in context.turn.options:
+        return None, text
     if steps.extras.calls or demands.output is not None:  # no answer yet, or one for a program
         return None, text if demands.output is not None else (await proofs.prove(text)).text
     answer = hold_to_sources(context, steps, await proofs.prove(text))

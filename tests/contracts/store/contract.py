@@ -28,6 +28,7 @@ from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnCon
 from tests.contracts.store.units import UnitContract
 from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
 from tests.contracts.store.users import PersonalDataContract, UserContract
+from tests.contracts.store.workflows import WorkflowContract
 
 __all__ = ["StoreContract"]
 
@@ -60,6 +61,7 @@ class StoreContract(
     ReminderContract,
     FeedContract,
     EventSourceContract,
+    WorkflowContract,
     ProjectContract,
     EventContract,
     DelegationContract,

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "1018"
-down_revision = "1014"
+down_revision = "1015"
 branch_labels = None
 depends_on = None
 
