@@ -46,7 +46,7 @@ async def test_a_call_that_waits_is_shown_with_who_asked_its_tier_its_reason_and
     async with waiting() as web:
         page = await read(web, "ada", PATH)
     assert "weather tier 0" in page.text
-    assert "Asked by ann api_key:ann Agent denizen on web, the turn" in page.text
+    assert "Asked by ann api_key:ann Agent denizen Where web, the turn" in page.text
     assert "Why it costs money Since" in page.text
     assert "Until 2026-11-21 12:05 UTC , then denied" in page.text
     assert "Paris" in page.text

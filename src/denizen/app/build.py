@@ -87,7 +87,7 @@ from denizen.engine.workflows.runner import WorkflowRunner
 from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
-from denizen.skill.services import CacheUsage, SpendingSummary
+from denizen.skill.instance_services import CacheUsage, SpendingSummary
 
 if TYPE_CHECKING:
     from denizen.app.fleet import Fleet

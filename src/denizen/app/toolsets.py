@@ -72,8 +72,9 @@ from denizen.skill.context import (
     SkillFolders,
     SkillServices,
 )
+from denizen.skill.instance_services import InstanceControl
 from denizen.skill.manifest import SkillPermission, restrict_services
-from denizen.skill.services import InstanceControl, SearchDocuments
+from denizen.skill.services import SearchDocuments
 from denizen.skill.toolset import SkillToolset
 
 if TYPE_CHECKING:

@@ -63,6 +63,16 @@ from denizen.ports.google import DriveFile, GoogleAccount
 from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
+from denizen.skill.archive_services import (
+    ArchiveCount,
+    ArchivedEdits,
+    ArchivedPost,
+    ArchivedTalk,
+    ArchiveKey,
+    ArchiveLookup,
+    FoundTalk,
+    TalkFilters,
+)
 from denizen.skill.context import (
     AccountServices,
     ConversationHistory,
@@ -75,41 +85,34 @@ from denizen.skill.context import (
     quote_untrusted,
     run_in_thread,
 )
-from denizen.skill.services import (
+from denizen.skill.instance_services import (
     AdministrationAccess,
-    ArchiveCount,
-    ArchivedEdits,
-    ArchivedPost,
-    ArchivedTalk,
-    ArchiveKey,
-    ArchiveLookup,
     CacheUsage,
     ErrorGrouping,
     EventAccess,
+    InstanceControl,
+    SeenDelivery,
+    SeenEvent,
+    SkillEditor,
+    SkillInfo,
+    SpendingSummary,
+    UserOrder,
+)
+from denizen.skill.kept_services import (
     FeedAccess,
     FollowedFeed,
-    FoundTalk,
-    InstanceControl,
     MemoryAccess,
     MemoryItem,
     OwnerQuestions,
     OwnSchedule,
     PastToolCall,
     PlannedReminder,
-    PlatformActions,
-    ProgramResult,
     ProjectAccess,
     ReminderAccess,
     ScheduleAccess,
-    SeenDelivery,
-    SeenEvent,
-    SkillEditor,
-    SkillInfo,
-    SpendingSummary,
-    TalkFilters,
     ToolCallLog,
-    UserOrder,
 )
+from denizen.skill.services import PlatformActions, ProgramResult
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.toolset import SkillToolset

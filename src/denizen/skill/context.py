@@ -25,26 +25,25 @@ from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.google import GoogleAccount
 from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
-from denizen.skill.services import (
-    AdministrationAccess,
-    ArchiveLookup,
-    AskModel,
-    Download,
-    EventAccess,
+from denizen.skill.archive_services import ArchiveLookup
+from denizen.skill.instance_services import AdministrationAccess, EventAccess, InstanceControl, SkillEditor
+from denizen.skill.kept_services import (
     FeedAccess,
-    InstanceControl,
     MemoryAccess,
     OwnerQuestions,
-    PlatformActions,
     ProjectAccess,
     ReminderAccess,
+    ScheduleAccess,
+    ToolCallLog,
+)
+from denizen.skill.services import (
+    AskModel,
+    Download,
+    PlatformActions,
     RunProgram,
     RunShell,
-    ScheduleAccess,
     SearchDocuments,
     SendRequest,
-    SkillEditor,
-    ToolCallLog,
 )
 
 K = TypeVar("K")

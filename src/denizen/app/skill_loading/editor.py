@@ -23,8 +23,8 @@ from denizen.app.skill_loading.history import SkillHistory
 from denizen.app.skill_loading.registry import survey_skills
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.ports.skill_configuration import SkillEventKind
+from denizen.skill.instance_services import SkillInfo
 from denizen.skill.manifest import check_skill_name
-from denizen.skill.services import SkillInfo
 
 _MANIFEST = """\
 name: {name}

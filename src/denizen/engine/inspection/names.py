@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
+from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.room import RoomKind
@@ -28,10 +29,10 @@ class NameDirectory:
             others = await work.statistics.find_names(sorted(set(keys) - accounts - {""}))
         return {**others, **{user.key: user.name for user in users if user is not None}}
 
-    async def load_rooms(self, reader: Principal, places: Collection[tuple[str, str]]) -> Mapping[str, str]:
-        """Returns the names of rooms that the reader may see, by their ids; `places` are platforms with those."""
+    async def load_rooms(self, reader: Principal, places: Iterable[Place]) -> Mapping[str, str]:
+        """Returns the names of the rooms at these places that the reader may see, by their ids."""
         names: dict[str, str] = {}
-        for platform, room_id in sorted(set(places)):
+        for platform, room_id in sorted({(each.platform, each.thread or each.channel) for each in places}):
             room = await self.rooms.find_room(reader, platform, room_id)
             if room is not None and room.kind is not RoomKind.DIRECT:
                 names[room_id] = " · ".join(filter(None, (room.guild_name, f"#{room.name}")))

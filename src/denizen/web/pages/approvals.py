@@ -6,6 +6,7 @@ Who may decide is the engine's rule, the same as for `/api/approvals`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -45,11 +46,12 @@ class ApprovalCard:
 
 @record(kw_only=True)
 class ApprovalsPage:
-    """The context of `admin/approvals.html`."""
+    """The context of `admin/approvals.html`. `names` are those of rooms, by id."""
 
     frame: Frame
     pending: Sequence[ApprovalCard]
     decided: Sequence[ApprovalCard]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     problem: ProblemDetails | None = None
 
 
@@ -58,6 +60,7 @@ class ApprovalPages:
 
     def __init__(self, deps: WebDependencies) -> None:
         self._deps = deps
+        self._names = deps.engine.queries.names
         self._approvals = deps.engine.turns.approvals
 
     @property
@@ -89,6 +92,7 @@ class ApprovalPages:
             frame=build_frame(request, self._deps, path=PATH),
             pending=[_card(each, reader) for each in reversed(pending)],
             decided=[_card(each, reader) for each in decided],
+            names=await self._names.load_rooms(reader, [each.request.place for each in pending]),
             problem=problem,
         )
         return render("admin/approvals.html", page, status=problem.status if problem else 200)

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
 from denizen.domain.event_listener import EventDelivery, EventListener
 from denizen.domain.event_source import SourceReport
@@ -85,7 +86,7 @@ class EventPages:
         asked = {"type": kind, "words": words}
         listeners, names = self._log.list_listeners(), self._deps.engine.queries.names
         people = await names.load_people({each.event.actor for each in shown})
-        rooms = [(each.action.platform, each.action.channel) for each in listeners if each.action.channel]
+        rooms = [Place(each.action.platform, each.action.channel) for each in listeners if each.action.channel]
         problem = fill_in(describe_problem(error)) if error is not None else None
         here = urlencode(asked | {"before": BEFORE.read_text(request)})
         older = urlencode(asked | {"before": shown[-1].position if shown else 0})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -24,11 +25,14 @@ ENDED = 20
 
 @record(kw_only=True)
 class QuestionsPage:
-    """The context of `admin/questions.html`. `text` is the answer that was typed for `chosen` and refused."""
+    """The context of `admin/questions.html`. `text` is the answer that was typed for `chosen` and refused. `names` are
+    those of rooms, by id.
+    """
 
     frame: Frame
     waiting: Sequence[OwnerQuestion]
     ended: Sequence[OwnerQuestion]
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
     most_chars: int = MAX_ANSWER_CHARS
     chosen: str = ""
     text: str = ""
@@ -40,6 +44,7 @@ class QuestionPages:
 
     def __init__(self, deps: WebDependencies) -> None:
         self._deps = deps
+        self._names = deps.engine.queries.names
         self._questions = deps.engine.turns.questions
 
     @property
@@ -75,6 +80,7 @@ class QuestionPages:
             frame=build_frame(request, self._deps, path=PATH),
             waiting=list(reversed(waiting)),
             ended=[each for each in known if each.status is not QuestionStatus.OPEN][:ENDED],
+            names=await self._names.load_rooms(get_principal(request), [each.place for each in waiting]),
             chosen=chosen,
             text=text,
             problem=problem,

@@ -11,6 +11,7 @@ from dataclasses import field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
@@ -193,7 +194,7 @@ class SchedulePages:
 
     async def _load_names(self, request: Request, schedule: Schedule, runs: Sequence[RunListing]) -> Mapping[str, str]:
         names, delivery = self._deps.engine.queries.names, schedule.conduct.delivery
-        rooms = [(delivery.platform, delivery.target)] if delivery.to is DeliveryRoute.CHANNEL else []
+        rooms = [Place(delivery.platform, delivery.target)] if delivery.to is DeliveryRoute.CHANNEL else []
         people = await names.load_people({schedule.owner, *(each.run.asked_by for each in runs)})
         return {**people, **await names.load_rooms(get_principal(request), rooms)}
 
