@@ -1,8 +1,8 @@
 """Moving the store of a home folder: the database, then the configuration that names it, and what the store holds.
 
-The durable log does not move. Its runs hold no data of people that the store lacks, only the place where work under way
-goes on. From SQLite the old log stays in use until its runs have ended (`choose_durable_database`); from Postgres a move
-waits for the moment in which nothing is under way.
+The durable log does not move. Its runs hold no data of people that the store lacks, only where work under way
+goes on. From SQLite the old log stays in use until its runs have ended (`choose_durable_database`); from Postgres the
+store moves only while nothing is under way.
 """
 
 from __future__ import annotations
@@ -89,14 +89,21 @@ class HomeStoreMove:
         full = _resolve(url, secrets.variables)
         if full == self._settings.store_url:
             raise Conflict("The store is there already.", code="move_same", fix="Give the address of another database.")
-        from_postgres = not self._settings.store_url.startswith("sqlite")
+        old = self._settings.store_url
+        from_postgres = not old.startswith("sqlite")
 
         def tell(progress: MoveProgress) -> None:
             self._progress = progress
             if self._is_cancelled and progress.stage is not MoveStage.DONE:
                 mover.cancel()
-            if progress.stage is MoveStage.SWITCHING and from_postgres:
-                _check_idle(self._settings.store_url)
+            if progress.stage is MoveStage.SWITCHING and from_postgres and (left := count_open_runs(old)):
+                raise Conflict(
+                    f"{left} runs are under way.",
+                    code="move_busy",
+                    why="Their log is in the database that is left.",
+                    fix="Stop Denizen, or wait until they have ended (approvals and background tasks count), and move "
+                    "again.",
+                )
 
         source, target = open_dialect(self._settings.store_url), open_dialect(full)
         mover = StoreMover(source, target, _hide_password(full), tell)
@@ -164,17 +171,6 @@ def _resolve(url: str, variables: Mapping[str, str]) -> str:
         return value
 
     return re.sub(r"\$\{(\w+)\}", find, url)
-
-
-def _check_idle(store_url: str) -> None:
-    left = count_open_runs(store_url)
-    if left:
-        raise Conflict(
-            f"{left} runs are under way.",
-            code="move_busy",
-            why="Their log is in the database that is left.",
-            fix="Stop Denizen, or wait until they have ended (approvals and background tasks count), and move again.",
-        )
 
 
 def _hide_password(url: str) -> str:

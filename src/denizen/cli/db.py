@@ -8,7 +8,7 @@ import anyio
 import click
 
 from denizen.cli.home import load_home_settings
-from denizen.cli.long_work import show_long_work
+from denizen.cli.long_work import LongWorkStep, show_long_work
 from denizen.cli.terminal import echo
 
 
@@ -60,7 +60,8 @@ def move(home: Path, url: str) -> None:
 
     async def watch() -> None:
         while True:
-            report(_Shown(moving.progress))
+            now = moving.progress
+            report(LongWorkStep(stage=now.stage.value, done=now.done, total=now.total))
             await anyio.sleep(0.1)
 
     with show_long_work() as report:
@@ -78,15 +79,3 @@ def forget(home: Path) -> None:
 
     HomeStoreMove(load_home_settings(home), read_environment()).forget()
     echo("Given up.")
-
-
-class _Shown:
-    """A move in the words of a step."""
-
-    def __init__(self, progress: object) -> None:
-        from denizen.domain.store_move import MoveProgress
-
-        assert isinstance(progress, MoveProgress)
-        self.stage = progress.stage.value
-        self.done = progress.done
-        self.total = progress.total

@@ -9,7 +9,7 @@ from denizen.domain.record import record
 
 
 class MoveStage(StrEnum):
-    """What a move is doing. It goes through these in their order, unless it fails or is cancelled."""
+    """The step of a move. It goes through these in their order, unless it fails or is cancelled."""
 
     IDLE = "idle"
     COPYING = "copying"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -26,11 +25,12 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.store_move import MoveProgress, MoveStage
 from tests.adapters.store.store_fixture import open_store_on
+from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
 pytestmark = pytest.mark.xdist_group("postgres")
 
-ROWS = 100_000
+ROWS = 20_000
 _MOVER = """
 import sys
 from pathlib import Path
@@ -101,7 +101,7 @@ def writes(file: Path) -> Generator[list[int]]:
     stop, done = threading.Event(), list[int]()
 
     def write() -> None:
-        with closing(sqlite3.connect(file, timeout=30)) as database:
+        with closing(sqlite3.connect(file, timeout=HANG_LIMIT_S)) as database:
             (columns,) = [
                 ", ".join(
                     row[1] for row in database.execute("PRAGMA table_info(posts)") if row[1] not in {"position", "id"}
@@ -138,7 +138,7 @@ def test_a_store_moves_under_writes_after_it_was_killed_on_the_way(tmp_path: Pat
     source, target, told = SqliteDialect(file), open_postgres(postgres_url), Told()
     with writes(file) as written:
         command = [sys.executable, "-c", _MOVER, str(file), postgres_url, str(ROWS // 3)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=os.getcwd()) as killed:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()) as killed:
             assert killed.stdout is not None
             assert killed.stdout.readline() == b"far enough\n"
             killed.send_signal(signal.SIGKILL)
@@ -149,13 +149,12 @@ def test_a_store_moves_under_writes_after_it_was_killed_on_the_way(tmp_path: Pat
     assert (done.stage, told.switched) == (MoveStage.DONE, 1)
     assert digest(source) == digest(target)
     with target.engine.connect() as connection:
-        assert connection.scalar(sa.text("SELECT count(*) FROM posts WHERE id LIKE 'new%'")) == len(written)
+        assert connection.scalar(sa.text("SELECT count(*) FROM posts WHERE id = :id"), {"id": f"new{written[-1]}"}) == 1
         assert (
             connection.scalar(sa.text("SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND NOT convalidated"))
             == 0
         )
         assert connection.scalar(sa.text("SELECT count(*) FROM pg_constraint WHERE contype = 'f'")) > 10
-    print("pause", done.pause_s)
 
 
 @pytest.mark.anyio

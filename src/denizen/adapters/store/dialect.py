@@ -53,7 +53,7 @@ IndexedTable: TypeAlias = Literal["passages", "posts"]
 """A table whose words are searched for any of several."""
 
 MOVED = "denizen_moved"
-"""What a trigger says that refuses a write, because the data has moved to another database."""
+"""The text of a trigger that refuses a write, because the data has moved to another database."""
 
 REVISION_TABLE = "denizen_revision"
 """The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -34,7 +35,7 @@ from denizen.adapters.store.change_log import (
     write_state,
 )
 from denizen.adapters.store.columns import unescape
-from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
 from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.plain_rows import (
     Row,
@@ -44,15 +45,17 @@ from denizen.adapters.store.plain_rows import (
     find_rows,
     insert_rows,
     iterate,
-    key_of,
     list_plain_tables,
+    read_key,
 )
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.errors import Conflict, NeedsAttention
 from denizen.domain.store_move import MoveProgress, MoveStage
 
 FEW_CHANGES = 200
 """With no more changes than these left, the pause is short."""
 KEYS_PER_STATEMENT = 500
+_WORD_TABLES = ("message_words", "post_words", "passage_words")
 
 ReportMove = Callable[[MoveProgress], None]
 
@@ -89,25 +92,21 @@ class StoreMover:
         databases differ, and what the databases raise.
         """
         try:
-            return self._run(switch)
+            migrate(self._source)
+            migrate(self._target)
+            self._target.prepare()
+            with self._open(self._source) as source, self._open(self._target) as target:
+                self._prepare(source, target)
+                pause_s = 0.0
+                if read_state(source, "moved_to") != read_state(target, "id"):
+                    self._copy(source, target)
+                    self._follow(source, target)
+                    self._verify(source, target)
+                    pause_s = self._switch(source, target)
+                switch()
+                self._finish(target)
         except DBAPIError as error:
-            explained = self._source.explain(error) or self._target.explain(error)
-            raise explained or error from error
-
-    def _run(self, switch: Callable[[], None]) -> MoveProgress:
-        migrate(self._source)
-        migrate(self._target)
-        self._target.prepare()
-        with self._open(self._source) as source, self._open(self._target) as target:
-            self._prepare(source, target)
-            pause_s = 0.0
-            if read_state(source, "moved_to") != read_state(target, "id"):
-                self._copy(source, target)
-                self._follow(source, target)
-                self._verify(source, target)
-                pause_s = self._switch(source, target)
-            switch()
-            self._finish(target)
+            raise self._source.explain(error) or self._target.explain(error) or error from error
         done = MoveProgress(stage=MoveStage.DONE, target=self._name, pause_s=pause_s)
         self._report(done)
         return done
@@ -140,6 +139,7 @@ class StoreMover:
         is_begun = sa.inspect(source).has_table("move_changes") or bool(read_state(source, "moved_to"))
         begun = read_state(source, "id") if is_begun else ""
         source.rollback()
+        _check_complete(source, self._tables)
         if not begun:
             begun = token_hex(16)
             with self._writing(source):
@@ -179,7 +179,7 @@ class StoreMover:
                 rows, done = rows + len(batch), done + len(batch)
                 with self._writing(target):
                     self._insert(target, table, batch)
-                    place = {"key": key_of(table, batch[-1]), "rows": rows}
+                    place = {"key": read_key(table, batch[-1]), "rows": rows}
                     write_state(target, f"table {table.name}", json.dumps(place))
                 self._tell(MoveStage.COPYING, table.name, done, max(total, done))
             with self._writing(target):
@@ -207,7 +207,7 @@ class StoreMover:
             if state.dialect.name == "sqlite":
                 state.exec_driver_sql("BEGIN")
             else:
-                state = state.execution_options(isolation_level="REPEATABLE READ")
+                state.execution_options(isolation_level="REPEATABLE READ")
             changes = read_changes(state)
             with self._writing(target):
                 self._apply(state, target, changes)
@@ -280,12 +280,48 @@ class StoreMover:
     def _insert(self, target: sa.Connection, table: sa.Table, rows: Sequence[Row], *, replaced: bool = False) -> None:
         insert_rows(target, table, rows, replaced=replaced)
         if table.name == "vectors":
-            self._target.vector_index.learn(target, [{k: _shown(v) for k, v in row.items()} for row in rows])
+            self._target.vector_index.learn(
+                target,
+                [
+                    {name: unescape(value) if isinstance(value, str) else value for name, value in row.items()}
+                    for row in rows
+                ],
+            )
 
     def _tell(self, stage: MoveStage, table: str, done: int, total: int) -> None:
         if self._cancelled.is_set():
             raise Conflict("The move was cancelled.", code="move_cancelled", fix="Start it again to go on.")
         self._report(MoveProgress(stage=stage, target=self._name, table=table, done=done, total=total))
+
+
+def copy_to_file(source: SqlDialect, file: Path, report: Callable[[int, int], None]) -> None:
+    """Copies a store, as it is at one moment, into a new SQLite file. `report` is told the rows done, and all rows."""
+    target_dialect = SqliteDialect(file)
+    migrate(source)
+    migrate(target_dialect)
+    tables = list_plain_tables()
+    try:
+        with source.engine.connect() as state, target_dialect.engine.connect() as target:
+            state.execution_options(isolation_level="REPEATABLE READ")
+            for deadline in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                state.exec_driver_sql(f"SET {deadline} = 0")
+            _check_complete(state, tables, keep=True)
+            total, done = sum(count(state, table) for table in tables), 0
+            target.exec_driver_sql("PRAGMA foreign_keys=OFF")
+            target.exec_driver_sql("BEGIN IMMEDIATE")
+            for table in tables:
+                for batch in iterate(state, table):
+                    insert_rows(target, table, batch)
+                    done += len(batch)
+                    report(done, total)
+                if count(target, table) != count(state, table):
+                    raise _differ(table.name, "rows are missing")
+            _take_numbering(state, target, tables)
+            target.commit()
+            target.exec_driver_sql("PRAGMA journal_mode=DELETE")
+            state.rollback()
+    except DBAPIError as error:
+        raise source.explain(error) or target_dialect.explain(error) or error from error
 
 
 def forget_move(source: SqlDialect) -> None:
@@ -313,7 +349,7 @@ def _drop_references(target: sa.Connection) -> list[list[str]]:
 
 
 def _restore_references(target: sa.Connection, references: Sequence[Sequence[str]]) -> None:
-    """Every row is as the source had it, which checks references; so those of old rows are looked at after the pause."""
+    """Every row is as the source had it, which checks references; so old rows are looked at after the pause."""
     for name, constraint, definition in references:
         target.exec_driver_sql(f'ALTER TABLE {name} ADD CONSTRAINT "{constraint}" {definition} NOT VALID')
 
@@ -326,7 +362,7 @@ def _take_numbering(source: sa.Connection, target: sa.Connection, tables: Sequen
     else:
         for name, _, sequence in source.execute(_NUMBERED).all():
             if sequence:
-                last[name] = source.exec_driver_sql(f"SELECT last_value FROM {sequence}").scalar_one()
+                last[name] = source.exec_driver_sql(f"SELECT last_value FROM {sequence}").scalar_one()  # noqa: S608
     if target.dialect.name == "sqlite":
         for row in target.exec_driver_sql("SELECT name, seq FROM sqlite_sequence").all():
             if last.get(row.name, 0) > row.seq:
@@ -340,8 +376,22 @@ def _take_numbering(source: sa.Connection, target: sa.Connection, tables: Sequen
                 target.exec_driver_sql(f"SELECT setval('{sequence}', {most})")
 
 
-def _shown(value: object) -> object:
-    return unescape(value) if isinstance(value, str) else value
+def _check_complete(source: sa.Connection, tables: Sequence[sa.Table], *, keep: bool = False) -> None:
+    """Raises NeedsAttention for a table that would be left behind. With `keep` the transaction goes on."""
+    found = set(sa.inspect(source).get_table_names()) - {"move_changes", "move_state", REVISION_TABLE}
+    # The tables behind an index of words are made by the database from the rows of others.
+    left = sorted(
+        name for name in found - {table.name for table in tables} if not any(part in name for part in _WORD_TABLES)
+    )
+    if not keep:
+        source.rollback()
+    if left:
+        raise NeedsAttention(
+            f"The database has tables that Denizen does not know: {', '.join(left)}.",
+            code="move_foreign",
+            why="They would be left behind.",
+            fix="Move them away yourself, then move again.",
+        )
 
 
 def _differ(table: str, why: str) -> NeedsAttention:

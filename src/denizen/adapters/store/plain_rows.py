@@ -14,7 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from denizen.adapters.store.columns import UtcTime, metadata
+from denizen.adapters.store.columns import UtcTime
+from denizen.adapters.store.database import metadata
 from denizen.domain.record import record
 
 BATCH_ROWS = 1000
@@ -75,7 +76,7 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Row],
     connection.execute(statement, [dict(row) for row in rows])
 
 
-def key_of(table: sa.Table, row: Row) -> list[Any]:
+def read_key(table: sa.Table, row: Row) -> list[Any]:
     return [row[key.name] for key in _keys(table)]
 
 
@@ -88,7 +89,8 @@ def digest_table(connection: sa.Connection, table: sa.Table) -> TableDigest:
     for batch in iterate(connection, table):
         for row in batch:
             rows += 1
-            total += int.from_bytes(_hash_row(row), "big")
+            text = json.dumps(list(row.values()), default=_to_text)
+            total += int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
     return TableDigest(rows, f"{total % (1 << 256):064x}")
 
 
@@ -96,11 +98,7 @@ def iterate(connection: sa.Connection, table: sa.Table, after: Sequence[Any] | N
     """Yields all rows behind that key, in batches."""
     while batch := read_batch(connection, table, after):
         yield batch
-        after = key_of(table, batch[-1])
-
-
-def _hash_row(row: Row) -> bytes:
-    return hashlib.sha256(json.dumps(list(row.values()), default=_to_text, ensure_ascii=True).encode()).digest()
+        after = read_key(table, batch[-1])
 
 
 def _to_text(value: object) -> str:
