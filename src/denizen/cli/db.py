@@ -54,9 +54,9 @@ def move(home: Path, url: str) -> None:
     async def run() -> MoveProgress:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
-            done = await moving.run(url)
+            await moving.run(url)
             group.cancel_scope.cancel()
-        return done
+        return moving.progress
 
     async def watch() -> None:
         while True:

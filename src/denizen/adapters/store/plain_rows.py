@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -48,13 +49,13 @@ def read_batch(connection: sa.Connection, table: sa.Table, after: Sequence[Any] 
         query = query.where(
             sa.tuple_(*keys) > sa.tuple_(*(sa.literal(value, key.type) for value, key in _pair(after, keys)))
         )
-    return [row._asdict() for row in connection.execute(query)]
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def find_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[Sequence[Any]]) -> Sequence[Row]:
     """Returns the rows with these keys, in the order of the key. A key without a row is passed over."""
     query = sa.select(table).where(_among(table, keys)).order_by(*_keys(table))
-    return [row._asdict() for row in connection.execute(query)]
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def delete_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[Sequence[Any]]) -> None:
@@ -102,9 +103,11 @@ def iterate(connection: sa.Connection, table: sa.Table, after: Sequence[Any] | N
 
 
 def _to_text(value: object) -> str:
-    if isinstance(value, bytes | memoryview):
-        return bytes(value).hex()
-    return value.isoformat() if hasattr(value, "isoformat") else repr(value)  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is in no column")
 
 
 def _plain_column(column: sa.Column[Any]) -> sa.Column[Any]:
