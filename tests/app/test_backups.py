@@ -27,6 +27,7 @@ from denizen.app.backups import (
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention
 from tests.app.home_folder import LAB, Home, open_home
 
+pytest_plugins = ["tests.postgres"]
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 
@@ -135,6 +136,18 @@ async def test_a_restored_home_does_not_write_into_the_old_database(home: Home, 
     restore_backup(made.file, tmp_path / "new", None, Told())
     assert Home(tmp_path / "new").load().store_url == f"sqlite:///{tmp_path / 'new' / 'denizen.db'}"
     assert read_digests(tmp_path / "new" / "denizen.db") == read_digests(elsewhere)
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_store_on_postgres_is_backed_up_and_restored_to_a_file(
+    home: Home, tmp_path: Path, postgres_url: str
+) -> None:
+    await fill(home, f"{LAB}store: {{url: '{postgres_url}'}}\n")
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    assert (made.manifest.backend, list(made.manifest.tables)) == ("postgresql", ["denizen.db"])
+    restore_backup(made.file, tmp_path / "new", None, Told())
+    assert "written by the test" in read_digests(tmp_path / "new" / "denizen.db")
+    assert Home(tmp_path / "new").load().store_url.startswith("sqlite")
 
 
 async def test_only_the_newest_backups_are_kept(home: Home) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from denizen import __version__
+from denizen.adapters.store import open_dialect
 from denizen.adapters.store.snapshot import copy_databases, count_rows, find_copy_revision
 from denizen.app.backup_archive import (
     AGE_SUFFIX,
@@ -182,7 +183,10 @@ def _copy_stores(settings: Settings, folder: Path, report: ReportBackup) -> Sequ
         report(BackupProgress(stage="copying the databases", done=done, total=total))
 
     if not settings.store_url.startswith("sqlite"):
-        raise NeedsAttention("A store on Postgres cannot be backed up yet.", fix="Use pg_dump.")
+        from denizen.adapters.store.mover import copy_to_file
+
+        copy_to_file(open_dialect(settings.store_url), folder / STORE_ENTRY, tell)
+        return [STORE_ENTRY]
     store = Path(settings.store_url.partition("///")[2])
     if not store.exists():
         raise NotFound(

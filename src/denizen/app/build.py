@@ -45,6 +45,7 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.store_move import choose_durable_database
 from denizen.app.telemetry import OpenTelemetry, measure_store, open_telemetry
 from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
@@ -332,7 +333,7 @@ async def _open_adapters(
         telemetry=telemetry,
         durable=DbosExecution(
             DurableSettings(
-                database=_find_durable_database(settings),
+                database=choose_durable_database(settings),
                 rescue=options.rescue and runs_turns,
                 execute=runs_turns,
                 claims=fleet is not None and runs_turns,
@@ -505,13 +506,6 @@ async def check_databases(settings: Settings, *, most_bytes: int | None = None) 
 
         for file in (Path(settings.store_url.partition("///")[2]), settings.home / "durable.db"):
             await to_thread.run_sync(partial(check_file, file, most_bytes=most_bytes))
-
-
-def _find_durable_database(settings: Settings) -> Path | str:
-    """Returns the place next to the store: a file of its own in the home folder, or a schema of the same Postgres."""
-    if settings.store_url.startswith("sqlite"):
-        return settings.home / "durable.db"
-    return settings.store_url
 
 
 class HomeInstanceControl:

@@ -129,6 +129,10 @@ class Reloader:
             try:
                 done = await self.reload()
             except Exception as error:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
+                if isinstance(error, DenizenError) and error.code == "store_moved":
+                    _log.info("the data has moved to another database, restarting")
+                    self._denizen.restart.wanted.set()
+                    return
                 if not _lacks_descriptors(error):
                     _tell_refusal(error)
                     return

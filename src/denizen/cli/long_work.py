@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from denizen.cli.terminal import echo
+from denizen.domain.record import record
 
 
 class LongWorkProgress(Protocol):
@@ -21,6 +22,15 @@ class LongWorkProgress(Protocol):
     def done(self) -> int: ...
     @property
     def total(self) -> int: ...
+
+
+@record(kw_only=True)
+class LongWorkStep:
+    """Implements `LongWorkProgress`."""
+
+    stage: str
+    done: int
+    total: int
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from denizen.ports.store import Store
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import SqlDialect
 
-__all__ = ["open_sql_reader", "open_store"]
+__all__ = ["open_dialect", "open_sql_reader", "open_store"]
 
 MAX_CONNECTIONS = 10
 """The connections to Postgres by default: opened when needed, and kept."""
@@ -36,7 +36,7 @@ async def open_store(url: str, *, clock: Clock, max_connections: int = MAX_CONNE
     from denizen.adapters.store.database import SqlStore
     from denizen.adapters.store.migrator import migrate
 
-    dialect = _choose(url, max_connections)
+    dialect = open_dialect(url, max_connections)
     await anyio.to_thread.run_sync(migrate, dialect)
     await anyio.to_thread.run_sync(dialect.prepare)
     return SqlStore(dialect, clock)
@@ -49,7 +49,8 @@ def open_sql_reader(url: str) -> SqlReader:
     return open_reader(url)
 
 
-def _choose(url: str, max_connections: int) -> SqlDialect:
+def open_dialect(url: str, max_connections: int = MAX_CONNECTIONS) -> SqlDialect:
+    """Returns the database behind a URL, for those that copy it. It connects to nothing yet. Raises InvalidInput."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.record import record
 from denizen.domain.vector import VectorMatch
 
@@ -51,6 +51,9 @@ InsertInto: TypeAlias = Callable[[sa.Table], "Insert"]
 
 IndexedTable: TypeAlias = Literal["passages", "posts"]
 """A table whose words are searched for any of several."""
+
+MOVED = "denizen_moved"
+"""The text of a trigger that refuses a write, because the data has moved to another database."""
 
 REVISION_TABLE = "denizen_revision"
 """The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""
@@ -194,3 +197,14 @@ class SqlDialect(Protocol):
     def find_disorder(self, connection: sa.Connection) -> str | None:
         """Returns the damage that an upgrade has left, such as a reference to a missing row; None when all is well."""
         ...
+
+
+def refuse_moved(where: str) -> Unavailable:
+    """Returns the error of a write to a database whose data is elsewhere now."""
+    return Unavailable(
+        "The data has moved to another database.",
+        code="store_moved",
+        why=f"`denizen db move` has closed {where} for writing.",
+        fix="Restart Denizen: its configuration names the new database.",
+        retry_after_s=5.0,
+    )

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.dialect import REVISION_TABLE, IndexedTable, InsertInto
+from denizen.adapters.store.dialect import MOVED, REVISION_TABLE, IndexedTable, InsertInto, refuse_moved
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.postgres_copy import choose_copy_name, copy_tables, enter_copy
@@ -280,6 +280,8 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
     where = url.render_as_string(hide_password=True)
     why = _without_password(str(error).strip(), url)
     state = error.sqlstate or ""
+    if MOVED in why:
+        return refuse_moved(where)
     if state == "23503":
         return NotFound("The record that this refers to does not exist.", code="store_reference", why=why)
     if state == "53100":

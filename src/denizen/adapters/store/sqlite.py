@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.util import LRUCache
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
-from denizen.adapters.store.dialect import REVISION_TABLE, IndexedTable, InsertInto
+from denizen.adapters.store.dialect import MOVED, REVISION_TABLE, IndexedTable, InsertInto, refuse_moved
 from denizen.adapters.store.documents import passages
 from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.posts import posts
@@ -257,6 +257,8 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
         return Unavailable(
             "The database is busy.", code="store_busy", why=f"{why} ({path})", fix="Try again.", retry_after_s=1.0
         )
+    if MOVED in why:
+        return refuse_moved(str(path))
     if primary == sqlite3.SQLITE_FULL:
         return NeedsAttention(
             f"The disk is full: the database {path} could not be written.",
