@@ -90,6 +90,10 @@ from denizen.skill.services import (
     TalkFilters,
     ToolCallLog,
     UserOrder,
+    WorkflowAccess,
+    WorkflowRunSummary,
+    WorkflowStep,
+    WorkflowSummary,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
@@ -184,6 +188,10 @@ __all__ = [
     "UserOrder",
     "WebOrigin",
     "WebRequest",
+    "WorkflowAccess",
+    "WorkflowRunSummary",
+    "WorkflowStep",
+    "WorkflowSummary",
     "covers_question",
     "describe_reading",
     "parse_origin",
