@@ -125,6 +125,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         schedules=settings.schedules,
         trigger_hooks=_read_trigger_hooks(settings),
         events=settings.events,
+        workflows=settings.workflows,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))

@@ -28,6 +28,7 @@ from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.logging import EXPLANATION
 from denizen.app.settings import CONFIG_FILE, Settings, load_settings, set_values
 from denizen.app.settings.problem import KeyPath
+from denizen.app.settings.workflows import WORKFLOWS_FOLDER
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
@@ -239,7 +240,7 @@ RuntimeError."""
 
 _EXISTS: FilePrint = (0, 0, 0, 0)
 """The print of a folder. Its own times change with files that do not count."""
-_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
+_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER, WORKFLOWS_FOLDER})
 _watch_log = logging.getLogger("denizen.watch")
 
 
@@ -281,8 +282,8 @@ async def watch(
     `on_change` after the first look too: a change between the caller's reading and that look would go unnoticed
     otherwise.
 
-    `paths` are files, which need not exist yet, or home folders: their configuration, secrets, personas and skills
-    count. `Folders` among them are folders elsewhere: their Markdown files count, and whether they exist.
+    `paths` are files, which need not exist yet, or home folders: their configuration, secrets, personas, workflows and
+    skills count. `Folders` among them are folders elsewhere: their Markdown files count, and whether they exist.
     """
     given = list(paths)
     watched = tuple(each for each in given if isinstance(each, Path))
@@ -386,6 +387,7 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
             continue
         yield from (path / CONFIG_FILE, path / SECRETS_FILE)
         yield from (each for each in _list_below(path / AGENTS_FOLDER) if each.suffix == ".md")
+        yield from _list_below(path / WORKFLOWS_FOLDER, is_flat=True)
         yield from (each for each in _list_below(path / SKILLS_FOLDER) if "__pycache__" not in each.parts)
 
 
@@ -411,7 +413,7 @@ def _folders(paths: Sequence[Path]) -> set[Path]:
         wanted.add(path if path.is_dir() else path.parent)
         agents = path / AGENTS_FOLDER
         skills = path / SKILLS_FOLDER
-        wanted |= {agents, *_list_below(agents), skills, *_list_below(skills)}
+        wanted |= {agents, *_list_below(agents), skills, *_list_below(skills), path / WORKFLOWS_FOLDER}
     return {each for each in wanted if each.is_dir()}
 
 

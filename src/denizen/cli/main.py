@@ -44,6 +44,7 @@ COMMANDS: dict[str, str] = {
     "tasks": "List, add and change tasks; say something about one.",
     "projects": "List, add and change projects and their documents.",
     "events": "List what happened; emit an event; replay what failed.",
+    "workflows": "Graphs of steps that events, times and people start: check, run, look at runs.",
     "listeners": "List what is done about events.",
     "users": "List the people with accounts on the web; invite, promote or remove them.",
     "usage": "Show what was spent, by agent, model, user, channel, Discord server, source or day.",

@@ -128,7 +128,12 @@ def find_field(event: CloudEvent, path: str) -> Json:
         name = path[1:]
         value = getattr(event, name) if name in ATTRIBUTES else None
         return value.isoformat() if isinstance(value, datetime) else value
-    found: Json = event.data
+    return find_value(event.data, path)
+
+
+def find_value(data: Json, path: str) -> Json:
+    """Returns the value at a dotted path, where numbers are positions in lists; None where there is none."""
+    found = data
     for name in path.split("."):
         if isinstance(found, Mapping):
             found = found.get(name)

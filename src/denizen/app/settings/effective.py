@@ -39,6 +39,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.project import TaskWatcherPolicy
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
+from denizen.domain.workflow import Workflow
 from denizen.ports.events import EventSettings
 
 DATABASE_FILE = "denizen.db"
@@ -70,6 +71,7 @@ class Settings:
     secrets: FileSecrets
     digest: str
     document: ConfigDocument = field(repr=False)
+    workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
     warnings: tuple[ConfigProblem, ...] = ()
     simulation: Simulation | None = None
 

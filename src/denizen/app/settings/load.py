@@ -59,6 +59,7 @@ from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_watcher_problems
 from denizen.app.settings.schedules import LOG, find_schedule_problems, find_schedule_warnings, find_undelivered
 from denizen.app.settings.schema import ChannelsSection, Config
+from denizen.app.settings.workflows import WorkflowSurroundings, load_workflows
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
 from denizen.domain.event_listener import EVENT_VARIABLES
@@ -66,6 +67,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.schedule import SCHEDULE_VARIABLES
+from denizen.domain.workflow import Workflow
 
 CONFIG_FILE = "denizen.yaml"
 
@@ -142,9 +144,17 @@ def read_config(home: Path) -> str:
 
 
 def examine(
-    home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None, *, needs_models: bool = True
+    home: Path,
+    text: str,
+    secrets: FileSecrets,
+    known_tools: Collection[str] | None,
+    *,
+    needs_models: bool = True,
+    workflow_texts: Mapping[str, str | None] | None = None,
 ) -> ConfigResult:
-    """Reads a configuration text as if it were the file of this home folder."""
+    """Reads a configuration text as if it were the file of this home folder, and the texts of workflows as if they were
+    its files; None stands for a workflow that is not there.
+    """
     document = parse_document(text, home / CONFIG_FILE)
     if isinstance(document, ConfigProblem):
         return ConfigResult(None, (document,))
@@ -190,16 +200,21 @@ def examine(
             document, config.listeners, config.webhooks, config.default_agent, config.channels.discord, secrets
         ),
     ]
+    surroundings = WorkflowSurroundings(agents=config.agents, routes=config.webhooks.routes)
+    workflows = load_workflows(home, surroundings, workflow_texts)
+    problems += workflows.problems
     if problems:
         return ConfigResult(None, tuple(problems))
+    written = digest_input(document.tree, agents, contexts.folders, workflows.workflows)
     settings = Settings(
         home=home,
         config=config,
         agents=MappingProxyType(agents),
         default_agent=AgentName(config.default_agent),
         secrets=secrets.knowing(expansion.names - _PLAIN_VARIABLES),
-        digest=hashlib.sha256(digest_input(document.tree, agents, contexts.folders).encode()).hexdigest(),
+        digest=hashlib.sha256(written.encode()).hexdigest(),
         document=document,
+        workflows=MappingProxyType(dict(workflows.workflows)),
         warnings=(
             *warnings,
             *left_out,
@@ -245,14 +260,20 @@ def _list_deliveries(config: Config) -> Iterator[KeyPath]:
             yield "webhooks", "routes", name, "channel"
 
 
-def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:
+def digest_input(
+    written: Mapping[str, Json],
+    agents: Mapping[AgentName, Agent],
+    folders: HomeFolders,
+    workflows: Mapping[str, Workflow],
+) -> str:
     """Returns the text that the digest is taken of: the tree as written, without comments and layout, the agents' own
-    texts and context files, and whether there is knowledge to look into.
+    texts and context files, whether there is knowledge to look into, and the workflows.
     """
     texts = {name: agent.instructions for name, agent in agents.items()}
     personas = {name: [pair for pair in each.persona if pair[0] != BUILT_IN_PERSONA] for name, each in texts.items()}
     contexts = {name: (each.context_files, each.core_memory, each.planner, each.answer) for name, each in texts.items()}
-    found = [written, personas, contexts, folders.has_knowledge(list(agents))]
+    flows = {name: (each.digest, each.enabled, each.description) for name, each in workflows.items()}
+    found = [written, personas, contexts, folders.has_knowledge(list(agents)), flows]
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -30,6 +30,7 @@ from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
+from denizen.domain.workflow import Workflow
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
@@ -87,8 +88,8 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
-    `schedules` are by name, `events` the listeners and the routes of webhooks. Without `task_watcher`, nobody looks at
-    changed tasks.
+    `schedules` and `workflows` are by name, `events` the listeners and the routes of webhooks. Without `task_watcher`,
+    nobody looks at changed tasks.
     """
 
     number: int
@@ -111,6 +112,7 @@ class Generation:
     trigger_hooks: Mapping[str, Hooks] = field(default_factory=dict[str, Hooks])
     task_watcher: TaskWatcherPolicy | None = None
     events: EventSettings = field(default_factory=EventSettings)
+    workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
 
     def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
         """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn

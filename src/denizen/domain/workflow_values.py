@@ -1,0 +1,174 @@
+"""The values that nodes of workflows work on: places in templates, tests, times and durations. Pure.
+
+A scope has, by name, what places can name: `event`, `input`, `run`, in loops `item` and `index`, and the outputs of
+earlier nodes. A place whose value is not there is empty. What is filled in has no places itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from denizen.domain.cloud_event import find_value, list_places
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json, JsonObject
+
+MAX_TEXT_CHARS = 100_000
+"""The limit of a text after its places are filled."""
+TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "at_most", "exists")
+
+_ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def fill(value: Json, scope: Mapping[str, Json]) -> Json:
+    """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself.
+
+    Raises InvalidInput (`workflow_text_long`) for a text that becomes too long.
+    """
+    match value:
+        case str():
+            whole = _ANY_PLACE.fullmatch(value.strip())
+            return find_value(scope, whole[1]) if whole else fill_text(value, scope)
+        case Mapping():
+            return {str(name): fill(each, scope) for name, each in value.items()}
+        case Sequence():
+            return [fill(each, scope) for each in value]
+        case _:
+            return value
+
+
+def fill_text(template: str, scope: Mapping[str, Json]) -> str:
+    """Returns the text of a template. Raises as `fill`."""
+    text = _ANY_PLACE.sub(lambda place: show(find_value(scope, place[1])), template)
+    if len(text) > MAX_TEXT_CHARS:
+        raise InvalidInput(
+            f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
+            code="workflow_text_long",
+            fix="Take a part of what is filled in, with `slice` or `extract`.",
+        )
+    return text
+
+
+def show(value: Json) -> str:
+    """Returns a value as text: texts as they are, nothing as an empty one, all else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def list_all_places(value: Json) -> Iterator[str]:
+    """Yields the paths of all places in a value, at any depth."""
+    match value:
+        case str():
+            yield from list_places(value)
+        case Mapping():
+            for each in value.values():
+                yield from list_all_places(each)
+        case Sequence():
+            for each in value:
+                yield from list_all_places(each)
+        case _:
+            pass
+
+
+def read_duration(value: Json) -> float | None:
+    """Returns the seconds of `90`, `10m` or `1.5h`; None for what is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    return float(found[1]) * _UNITS[found[2] or "s"] if found else None
+
+
+def read_clock(value: str) -> int | None:
+    """Returns the minutes since midnight of `09:30`; None for what is no time of the day."""
+    found = _CLOCK.fullmatch(value.strip())
+    minutes = int(found[1]) * 60 + int(found[2]) if found else 0
+    return minutes if found and int(found[2]) < 60 and minutes <= 24 * 60 else None
+
+
+def read_days(value: str) -> frozenset[int] | None:
+    """Returns the days of `mon-fri` or `sat,sun`, Monday being 0; all for an empty text, None for what is none."""
+    if not value.strip():
+        return frozenset(range(7))
+    found: set[int] = set()
+    for part in value.lower().split(","):
+        first, _, last = part.strip().partition("-")
+        if first not in _DAYS or (last or first) not in _DAYS:
+            return None
+        begin, end = _DAYS.index(first), _DAYS.index(last or first)
+        found |= {(begin + step) % 7 for step in range((end - begin) % 7 + 1)}
+    return frozenset(found)
+
+
+def list_tests(value: Json) -> Sequence[JsonObject]:
+    """Returns the tests of a setting, which is one or a list of them."""
+    several = value if isinstance(value, list) else [value]
+    return [dict(each) for each in several if isinstance(each, Mapping)]
+
+
+def check_tests(value: Json, scope: Mapping[str, Json], *, is_any: bool) -> bool:
+    """Tells whether all tests hold, or any of them; their places are filled with the scope."""
+    results = [_holds(each, scope) for each in list_tests(value)]
+    return any(results) if is_any else all(results)
+
+
+def _holds(test: JsonObject, scope: Mapping[str, Json]) -> bool:
+    filled = {name: fill(each, scope) for name, each in test.items()}
+    value = filled.get("value")
+    return all(_holds_one(name, value, wanted) for name, wanted in filled.items() if name != "value")
+
+
+def _holds_one(name: str, value: Json, wanted: Json) -> bool:
+    match name:
+        case "equals":
+            return _equal(value, wanted)
+        case "not_equals":
+            return not _equal(value, wanted)
+        case "one_of":
+            return any(_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
+        case "contains":
+            return _contains(value, wanted)
+        case "matches":
+            return fnmatchcase(show(value), show(wanted))
+        case "exists":
+            return (value not in (None, "")) == (wanted is not False)
+        case _:
+            number, bound = _number(value), _number(wanted)
+            if number is None or bound is None:
+                return False
+            return number >= bound if name == "at_least" else number <= bound
+
+
+def _equal(value: Json, wanted: Json) -> bool:
+    """Compares as people do: a number in a text is that number."""
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return show(value).casefold() == show(wanted).casefold()
+    numbers = _number(value), _number(wanted)
+    if None not in numbers:
+        return numbers[0] == numbers[1]
+    return value == wanted or (not isinstance(value, Mapping | list) and show(value) == show(wanted))
+
+
+def _contains(value: Json, part: Json) -> bool:
+    if isinstance(value, str):
+        return show(part) in value
+    if isinstance(value, Mapping):
+        return show(part) in value
+    return isinstance(value, Sequence) and any(_equal(each, part) for each in value)
+
+
+def _number(value: Json) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
