@@ -244,6 +244,24 @@ class HomeConfiguration:
         async with self._lock:
             return await self._write_and_load(by, [_FileText(file, text or None)])
 
+    async def edit_file(
+        self, by: Principal, file: Path, edit: Callable[[str | None], str | None]
+    ) -> ConfigurationChange:
+        """Writes another file of the home folder that counts as configuration, and loads it. `edit` makes the new text
+        of the old one; None stands for a file that is not there. Raises as `replace`, and what `edit` raises.
+        """
+        async with self._lock:
+            new = edit(await to_thread.run_sync(_read_file, file))
+            return await self._write_and_load(by, [_FileText(file, new)])
+
+    async def find_file_faults(self, file: Path, text: str) -> Sequence[ConfigurationFault]:
+        """Returns what would be wrong with a workflow, were this the text of its file."""
+        config = await to_thread.run_sync(read_config, self._home)
+        secrets = load_secrets(self._home, read_environment())
+        check = partial(examine, self._home, config, secrets, BUILTIN, workflow_texts={file.stem: text})
+        found = await to_thread.run_sync(check)
+        return [_fault(each) for each in found.problems if each.file == file]
+
     async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
         """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
         and what building a generation raises.
@@ -397,6 +415,10 @@ def _add_secrets(file: Path, secrets: Mapping[str, str]) -> _FileText:
     for name, value in secrets.items():
         text = put_secret(text, name, value)
     return _FileText(file, text, SECRET_MODE)
+
+
+def _read_file(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8-sig") if file.exists() else None
 
 
 def _put(each: _FileText) -> None:

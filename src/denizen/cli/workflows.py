@@ -10,6 +10,7 @@ import click
 from denizen.cli.exit_codes import DONE, INVALID
 from denizen.cli.home import load_home_settings
 from denizen.cli.terminal import echo, printable_json
+from denizen.cli.workflow_files import add, draw, examples
 
 if TYPE_CHECKING:
     from denizen.domain.json import JsonObject
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 @click.group()
 def command() -> None:
     """Workflows: graphs of steps that events, times and people start. They stand in `workflows/NAME.yaml`."""
+
+
+for each in (add, draw, examples):
+    command.add_command(each)
 
 
 @command.command("list")

@@ -90,10 +90,6 @@ from denizen.skill.services import (
     TalkFilters,
     ToolCallLog,
     UserOrder,
-    WorkflowAccess,
-    WorkflowRunSummary,
-    WorkflowStep,
-    WorkflowSummary,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
@@ -188,10 +184,6 @@ __all__ = [
     "UserOrder",
     "WebOrigin",
     "WebRequest",
-    "WorkflowAccess",
-    "WorkflowRunSummary",
-    "WorkflowStep",
-    "WorkflowSummary",
     "covers_question",
     "describe_reading",
     "parse_origin",

@@ -134,7 +134,6 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
             open_feeds=_end_check,
             open_projects=_end_check,
             open_schedules=_end_check,
-            open_workflows=_end_check,
         ),
     )
 
