@@ -52,6 +52,7 @@ from denizen.ports.users import (
     UserKeyRepository,
     UserRepository,
 )
+from denizen.ports.workflows import WorkflowRepository
 
 
 class ConversationRepository(Protocol):
@@ -401,6 +402,8 @@ class UnitOfWork(Protocol):
     def reminders(self) -> ReminderRepository: ...
     @property
     def feeds(self) -> FeedRepository: ...
+    @property
+    def workflows(self) -> WorkflowRepository: ...
     @property
     def projects(self) -> ProjectRepository: ...
     @property

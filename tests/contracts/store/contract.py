@@ -27,6 +27,7 @@ from tests.contracts.store.turns import ApprovalContract, TraceContract, TurnCon
 from tests.contracts.store.units import UnitContract
 from tests.contracts.store.usage import AuditContract, RateContract, SpendingContract, StatisticsContract
 from tests.contracts.store.users import PersonalDataContract, UserContract
+from tests.contracts.store.workflows import WorkflowContract
 
 __all__ = ["StoreContract"]
 
@@ -58,6 +59,7 @@ class StoreContract(
     ProposalContract,
     ReminderContract,
     FeedContract,
+    WorkflowContract,
     ProjectContract,
     EventContract,
     DelegationContract,

@@ -257,6 +257,8 @@ def make_row(table: sa.Table, who: str, number: int) -> dict[str, Any]:
         "events.actor": key,
         "schedule_runs.asked_by": key,
         "feeds.subscriber": key,
+        "workflow_runs.started_by": key,
+        "workflow_nodes.run": f"{who} workflow_runs.id",
         "messages.conversation_id": f"{who} conversations.id",
         "projects.audience": f"person:{key}",
         **{f"{each}.author": key for each in ("projects", "tasks", "task_comments", "project_documents")},

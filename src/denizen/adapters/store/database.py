@@ -43,6 +43,7 @@ from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.users import SqlAdminNames, SqlIdentities, SqlInvitations, SqlSignIns, SqlUserKeys, SqlUsers
 from denizen.adapters.store.vectors import SqlVectors
+from denizen.adapters.store.workflows import SqlWorkflows
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import UnitOfWork
@@ -89,6 +90,7 @@ class SqlUnitOfWork:
     events = _bind(SqlEvents)
     reminders = _bind(SqlReminders)
     feeds = _bind(SqlFeeds)
+    workflows = _bind(SqlWorkflows)
     projects = _bind(SqlProjects)
     task_changes = _bind(SqlTaskChanges)
     schedules = _bind(SqlSchedules)

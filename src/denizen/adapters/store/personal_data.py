@@ -37,6 +37,7 @@ from denizen.adapters.store.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.statistics import SqlStatistics, side_requests, usage_days, usage_reports
 from denizen.adapters.store.turns import prompt_texts, prompts, steps, tool_calls, turns
 from denizen.adapters.store.users import invitations, linked_identities, sign_ins, user_keys, users
+from denizen.adapters.store.workflows import workflow_nodes, workflow_runs
 from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
@@ -59,6 +60,8 @@ _MESSAGES = sa.select(messages.c.id).where(
     sa.or_(messages.c.conversation_id.in_(_CONVERSATIONS), messages.c.turn_id.in_(_TURNS))
 )
 _DELIVERIES = sa.select(deliveries.c.position).where(deliveries.c.turn_id.in_(_TURNS))
+
+_RUNS = sa.select(workflow_runs.c.id).where(workflow_runs.c.started_by == _KEY)
 
 OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     delivery_files: delivery_files.c.delivery.in_(_DELIVERIES),
@@ -84,6 +87,8 @@ OWNED: Mapping[sa.Table, sa.ColumnElement[bool]] = {
     projects: projects.c.audience == sa.literal(PERSON).concat(_KEY),
     user_settings: user_settings.c.principal == _KEY,
     gaps: sa.or_(gaps.c.asker == _KEY, gaps.c.turn_id.in_(_TURNS)),
+    workflow_nodes: workflow_nodes.c.run.in_(_RUNS),
+    workflow_runs: workflow_runs.c.started_by == _KEY,
     spend: sa.and_(spend.c.kind == BudgetScopeKind.USER.value, spend.c.key == _KEY),
     budget_scopes: sa.and_(budget_scopes.c.kind == BudgetScopeKind.USER.value, budget_scopes.c.key == _KEY),
     reservations: reservations.c.user == _KEY,
@@ -141,6 +146,7 @@ IMPERSONAL: Mapping[str, str] = {
     "usage_computed": "days",
     "usage_hours": "sums of everybody",
     "vectors": "numbers; those of memories go with the memories",
+    "workflow_versions": "of the configuration",
 }
 """The tables without rows of people of the web, each with the reason."""
 
@@ -152,6 +158,7 @@ MEMBER: Mapping[str, Mapping[sa.Table, sa.ColumnElement[bool]]] = {
     "unanswered questions": {gaps: gaps.c.asker == _KEY},
     "events": {events: events.c.actor == _KEY},
     "feeds": {feeds: feeds.c.subscriber == _KEY},
+    "runs of workflows": {workflow_runs: workflow_runs.c.started_by == _KEY},
     "proposed answers": {proposals: sa.or_(proposals.c.author == _KEY, proposals.c.asker == _KEY)},
     "projects and tasks": {
         table: table.c.author == _KEY for table in (projects, tasks, task_comments, project_documents)

@@ -67,6 +67,7 @@ class ArchiveRemoval:
         await work.gaps.forget_asker(key)
         await work.events.forget_actor(key)
         await work.feeds.forget_subscriber(key)
+        await work.workflows.forget_starter(key)
         # Answers that they gave go; those that others gave them lose their question.
         await work.proposals.forget_author(key)
         await work.proposals.forget_asker(key)

@@ -1,0 +1,114 @@
+"""Definitions of workflows, their runs, and the nodes that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import EnumValue, EscapedText, JsonText, UtcTime, id_columns, metadata, texts, times
+from denizen.adapters.store.repository import SqlRepository, insert_row, read_record, write_record
+from denizen.domain.ids import TurnId
+from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowVersion
+from denizen.ports.workflows import RunSearch
+
+MAX_RUNS = 500
+"""So many runs of a workflow are kept."""
+
+workflow_versions = sa.Table(
+    "workflow_versions",
+    metadata,
+    sa.Column("digest", sa.Text(), primary_key=True),
+    *texts("workflow"),
+    sa.Column("tree", JsonText(), nullable=False),
+    *times("kept_at"),
+)
+workflow_runs = sa.Table(
+    "workflow_runs",
+    metadata,
+    *id_columns(),
+    *texts("workflow", "digest", "trigger", "agent", "started_by", "rerun_of", "from_node"),
+    sa.Column("scope", JsonText(), nullable=False),
+    *times("started_at"),
+    sa.Index("ix_workflow_runs_workflow", "workflow"),
+    sa.Index("ix_workflow_runs_started_by", "started_by"),
+)
+workflow_nodes = sa.Table(
+    "workflow_nodes",
+    metadata,
+    *id_columns(),
+    sa.Column("run", sa.Text(), nullable=False),
+    *texts("path", "type", "port", "error"),
+    sa.Column("status", EnumValue(NodeStatus), nullable=False),
+    sa.Column("inputs", JsonText(), nullable=False),
+    sa.Column("outputs", JsonText(), nullable=False),
+    sa.Column("started_at", UtcTime(), nullable=False),
+    sa.Column("ended_at", UtcTime(), nullable=False),
+    sa.Index("ix_workflow_nodes_run", "run"),
+)
+
+_VERSION = sa.select(workflow_versions).where(workflow_versions.c.digest == sa.bindparam("which"))
+_RUN = sa.select(workflow_runs).where(workflow_runs.c.id == sa.bindparam("which"))
+_NEWEST = sa.select(workflow_runs).order_by(workflow_runs.c.position.desc()).limit(sa.bindparam("most"))
+_OF_WORKFLOW = workflow_runs.c.workflow == sa.bindparam("of_workflow", type_=EscapedText())
+_EARLIER = (
+    workflow_runs.c.position
+    < sa.select(workflow_runs.c.position).where(workflow_runs.c.id == sa.bindparam("before")).scalar_subquery()
+)
+_NODES = (
+    sa.select(workflow_nodes).where(workflow_nodes.c.run == sa.bindparam("of_run")).order_by(workflow_nodes.c.position)
+)
+_STARTED_BY = workflow_runs.c.started_by == sa.bindparam("whose", type_=EscapedText())
+_OLD = sa.and_(
+    _OF_WORKFLOW,
+    workflow_runs.c.position
+    <= sa.select(workflow_runs.c.position)
+    .where(_OF_WORKFLOW)
+    .order_by(workflow_runs.c.position.desc())
+    .offset(MAX_RUNS)
+    .limit(1)
+    .scalar_subquery(),
+)
+
+
+class SqlWorkflows(SqlRepository):
+    """Implements `denizen.ports.workflows.WorkflowRepository`."""
+
+    async def add_version(self, version: WorkflowVersion) -> None:
+        await self._execute(insert_row(self._dialect.insert, workflow_versions), write_record(version))
+
+    async def find_version(self, digest: str) -> WorkflowVersion | None:
+        return await self._find(partial(read_record, WorkflowVersion), _VERSION, {"which": digest})
+
+    async def add_run(self, run: WorkflowRun) -> bool:
+        is_new = await self._add(workflow_runs, write_record(run))
+        if is_new:
+            await self._remove(_OLD, {"of_workflow": run.workflow})
+        return is_new
+
+    async def find_run(self, key: TurnId) -> WorkflowRun | None:
+        return await self._find(partial(read_record, WorkflowRun), _RUN, {"which": key})
+
+    async def list_runs(self, wanted: RunSearch) -> Sequence[WorkflowRun]:
+        statement, bounds = _NEWEST, dict[str, object](most=max(wanted.limit, 0))
+        if wanted.workflow:
+            statement, bounds["of_workflow"] = statement.where(_OF_WORKFLOW), wanted.workflow
+        if wanted.before:
+            statement, bounds["before"] = statement.where(_EARLIER), wanted.before
+        return await self._list(partial(read_record, WorkflowRun), statement, bounds)
+
+    async def add_node(self, node: NodeRun) -> bool:
+        return await self._add(workflow_nodes, write_record(node))
+
+    async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:
+        return await self._list(partial(read_record, NodeRun), _NODES, {"of_run": run})
+
+    async def forget_starter(self, key: str) -> int:
+        return await self._remove(_STARTED_BY, {"whose": key})
+
+    async def _remove(self, which: sa.ColumnElement[bool], bounds: dict[str, object]) -> int:
+        """Removes runs with their nodes."""
+        runs = sa.select(workflow_runs.c.id).where(which)
+        await self._change(sa.delete(workflow_nodes).where(workflow_nodes.c.run.in_(runs)), bounds)
+        return await self._change(sa.delete(workflow_runs).where(which), bounds)
