@@ -33,6 +33,7 @@ from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
+from denizen.app.workflow_configuration import HomeWorkflows
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
@@ -58,6 +59,7 @@ from denizen.web.http.dependencies import (
     ScheduleServices,
     UserServices,
     WebDependencies,
+    WorkflowServices,
 )
 
 if TYPE_CHECKING:
@@ -333,6 +335,10 @@ def _server(
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
             schedules=ScheduleServices(denizen.schedule_catalog, schedules),
+            workflows=WorkflowServices(
+                runtime=denizen.runtime,
+                configuration=HomeWorkflows(denizen.home, denizen.runtime, external.configuration),
+            ),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

@@ -13,9 +13,12 @@ from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.ids import ConversationId, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
+from denizen.domain.workflow_run import PlannedNode, WorkflowRunListing
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.budget.side_completion import TaskCompletion
@@ -54,6 +57,7 @@ from denizen.ports.schedule_configuration import ScheduleConfiguration
 from denizen.ports.setup import ServerSetup
 from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
+from denizen.ports.workflow_configuration import WorkflowConfiguration
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
@@ -190,6 +194,35 @@ class ScheduleServices:
     configuration: ScheduleConfiguration
 
 
+class WorkflowRuns(Protocol):
+    """Runs of workflows (`engine/workflows/catalog.py`). Names and ids that are unknown raise NotFound."""
+
+    async def start(self, name: str, given: JsonObject, by: Principal, *, key: str = "") -> TurnId:
+        """Begins a run, also of a workflow that is off. The same `key` again is the same run. Raises InvalidInput for
+        a workflow that nobody can start by hand.
+        """
+        ...
+
+    async def plan(self, name: str, given: JsonObject, by: Principal) -> Sequence[PlannedNode]:
+        """Returns what a run would do."""
+        ...
+
+    async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[WorkflowRunListing]: ...
+
+    async def get_run(self, run: TurnId) -> WorkflowRunListing: ...
+
+    async def rerun(self, run: TurnId, by: Principal, *, from_node: str = "", key: str = "") -> TurnId: ...
+
+
+@record(kw_only=True)
+class WorkflowServices:
+    """The workflows in force and the files that hold them. Without `runs` there are no routes for runs."""
+
+    runtime: Runtime
+    configuration: WorkflowConfiguration
+    runs: WorkflowRuns | None = None
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -250,10 +283,10 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `projects`,
-    `community`, `importer`, `configuration`, `components` or `schedules` there are no routes for them, without `setup`
-    no pages for first steps, without `events` none for events and webhooks, and without `plan_policy` none that try
-    rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
-    simulated platform's page, or empty.
+    `community`, `importer`, `configuration`, `components`, `schedules` or `workflows` there are no routes for them,
+    without `setup` no pages for first steps, without `events` none for events and webhooks, and without `plan_policy`
+    none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the
+    address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -273,6 +306,7 @@ class WebDependencies:
     setup: ServerSetup | None = None
     components: ComponentServices | None = None
     schedules: ScheduleServices | None = None
+    workflows: WorkflowServices | None = None
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
