@@ -62,6 +62,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
         "custom_tools": "Programs as tools of agents, by the name of the tool.",
         "mcp.servers": "Servers whose tools agents may use: see [MCP servers](../how-to/use-mcp-servers.md).",
+        "google": "The Google account: see [calendars and Google](../how-to/use-calendars-and-google.md).",
         "folders": "Markdown files that all agents share.",
         "memory": "What comes up unasked: see [memory](../how-to/give-it-a-memory.md).",
         "embeddings": "What finds texts by their meaning.",

@@ -47,6 +47,12 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "questions": {Tier.LIMITED: "ask_user"},
     "browser": {Tier.SENSITIVE: "browser"},
     "mail": {Tier.SENSITIVE: "list_mail read_mail draft_mail", Tier.DANGEROUS: "send_mail"},
+    "gmail": {Tier.SENSITIVE: "search_gmail read_gmail draft_gmail", Tier.DANGEROUS: "send_gmail"},
+    "google_calendar": {
+        Tier.SENSITIVE: "list_google_calendars list_google_events",
+        Tier.DANGEROUS: "create_google_event change_google_event delete_google_event",
+    },
+    "google_drive": {Tier.SENSITIVE: "find_drive_files read_drive_file", Tier.DANGEROUS: "upload_drive_file"},
     "coding_agent": {Tier.DANGEROUS: "coding_agent"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file md_to_pdf"},
     "system": {
@@ -131,6 +137,9 @@ TOKENS: Mapping[str, int] = {
     "questions": 75,
     "browser": 135,
     "mail": 450,
+    "gmail": 400,
+    "google_calendar": 700,
+    "google_drive": 320,
     "coding_agent": 165,
 }
 """What each of the others may cost."""
@@ -157,6 +166,10 @@ LARGE_TOOLS: Mapping[str, int] = {
     "post_choices": 170,
     "post_role_menu": 135,
     "coding_agent": 140,
+    "list_google_events": 130,
+    "create_google_event": 175,
+    "change_google_event": 225,
+    "upload_drive_file": 130,
 }
 """Tools that may cost more than `TOOL_TOKENS`; none of them is in every prompt."""
 

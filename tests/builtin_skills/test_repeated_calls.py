@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.builtin_skills.discord import KEPT
+from denizen.builtin_skills.attempts import KEPT
 from denizen.builtin_skills.moderation import MAX_WARNINGS_PER_MEMBER, MemberWarning, WarningLog
 from denizen.skill import ToolError
 from tests.builtin_skills.moderation_fixture import open_moderation

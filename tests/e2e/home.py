@@ -8,7 +8,7 @@ import http.client
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -75,9 +75,11 @@ class Home:
                 running.type(stdin)
             return running.finish()
 
-    def serve(self, *options: str, token: str = "", anew: bool = False) -> Server:
-        """`denizen run` on a free port, once it is ready; `token` is the API key that requests bring."""
-        running = self.start(*options, "run", "--port", "0", anew=anew)
+    def serve(self, *options: str, run: Sequence[str] = (), token: str = "", anew: bool = False) -> Server:
+        """`denizen run` on a free port, once it is ready; `run` are options of that command, `token` is the API key
+        that requests bring.
+        """
+        running = self.start(*options, "run", "--port", "0", *run, anew=anew)
         try:
             return Server(running, running.err.await_text(r"Denizen is ready: (http://\S+)$")[1], token)
         except AssertionError:

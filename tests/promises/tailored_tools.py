@@ -120,19 +120,19 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         status="covered",
         issue="automation",
     ),
-    Requirement("T-tool-gmail", "4.8", "`gmail` searches, reads and sends mail.", status="open", issue="automation"),
+    Requirement("T-tool-gmail", "4.8", "`gmail` searches, reads and sends mail.", status="covered", issue="automation"),
     Requirement(
         "T-tool-google-calendar",
         "4.8",
         "`google_calendar` lists, finds and creates events.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
         "T-tool-google-drive",
         "4.8",
         "`google_drive` uploads, lists and finds files.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

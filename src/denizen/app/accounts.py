@@ -42,6 +42,7 @@ SIMULATED_PAUSE_S = 0.2
 """The pause between logins to the simulator, which does not limit them as Discord does."""
 
 CONNECTING = "connected or connecting"
+ELSEWHERE = "held by another process of the fleet"
 
 _log = logging.getLogger("denizen.accounts")
 
@@ -66,6 +67,8 @@ class AccountSupervisor:
 
     denizen: Denizen
     states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
+    _elsewhere: set[AccountKey] = field(default_factory=set[AccountKey])
+    """Accounts that another process of the fleet has."""
     _running: dict[AccountKey, _RunningAccount] = field(default_factory=dict[AccountKey, _RunningAccount])
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
@@ -123,6 +126,10 @@ class AccountSupervisor:
 
     def _find_state(self, key: AccountKey) -> AccountState:
         running, told = self._running.get(key), self.states.get(key, CONNECTING)
+        fleet = self.denizen.fleet
+        if fleet is not None and (running is None or key in self._elsewhere):
+            holder = fleet.find_holder(key)
+            return AccountState(*key, bool(holder), f"connected at {holder}" if holder else "held by no process now")
         if running is None:
             return AccountState(*key, is_listening=False, told=told)
         return AccountState(*key, running.account.is_listening, told, running.account.shards)
@@ -202,7 +209,7 @@ class AccountSupervisor:
             while True:
                 self.states[key] = CONNECTING
                 began_s = desk.clock.monotonic_s()
-                error = await self._run_once(running, desk)
+                error = await self._run_held(key, running, desk)
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
                 self.states[key] = error.explain()
@@ -214,6 +221,26 @@ class AccountSupervisor:
                 _log.warning("account reconnects", extra={"agent": agent, **error.fields, "wait_s": pause_s})
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
+
+    async def _run_held(self, key: AccountKey, running: _RunningAccount, desk: AccountContext) -> DenizenError:
+        """In a fleet, waits until no other process has the account, and gives it up when it may be taken."""
+        fleet = self.denizen.fleet
+        if fleet is None:
+            return await self._run_once(running, desk)
+
+        def wait_for(holder: str) -> None:
+            del holder  # a session, which tells people nothing
+            self._elsewhere.add(key)
+            self.states[key] = ELSEWHERE
+            running.tried.set()
+
+        async def work() -> DenizenError:
+            self._elsewhere.discard(key)
+            self.states[key] = CONNECTING
+            return await self._run_once(running, desk)
+
+        ended = await fleet.hold_account(self.denizen.platforms.channels, key, work, wait_for)
+        return ended or Unavailable("Another process of the fleet may have the account.", code="fleet_lost")
 
     async def _run_once(self, running: _RunningAccount, desk: AccountContext) -> DenizenError:
         """Runs one connection from login to its end, and returns why it ended. A fault ends this connection only."""

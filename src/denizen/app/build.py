@@ -48,6 +48,7 @@ from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
+from denizen.domain.fleet import FleetRole
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.record import record
@@ -79,6 +80,7 @@ from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
 
 if TYPE_CHECKING:
+    from denizen.app.fleet import Fleet
     from denizen.engine.delegation.delegations import Delegations
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
@@ -95,13 +97,21 @@ CACHE_DAYS = 7
 
 
 @record
+class FleetMember:
+    """The role of this process among several on one Postgres, and its name; empty for one of its own."""
+
+    role: FleetRole
+    name: str = ""
+
+
+@record
 class OpenOptions:
     """Options for opening a home folder.
 
     `durable` is off for commands that only look, and so is `needs_models`: then a provider whose key is not set keeps
     nothing from opening. `rescue` is on for the long-running server, which continues the turns
     that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
-    configured Discord accounts.
+    configured Discord accounts. `fleet` is the role of this process among several; without one it is alone.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
@@ -110,6 +120,7 @@ class OpenOptions:
     rescue: bool = False
     report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
+    fleet: FleetMember | None = None
 
 
 class RestartSignal:
@@ -123,6 +134,14 @@ class RestartSignal:
     def __init__(self) -> None:
         self.is_possible = False
         self.wanted = anyio.Event()
+
+
+@record
+class ProcessControl:
+    """The process itself: the wish to restart it, and the fleet that it is in."""
+
+    restart: RestartSignal
+    fleet: Fleet | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +159,20 @@ class Denizen:
     knowledge: KnowledgeSystem
     schedules: ScheduleRunner
     events: EventSystem
-    restart: RestartSignal
+    process: ProcessControl
+
+    @property
+    def restart(self) -> RestartSignal:
+        return self.process.restart
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """The fleet of this process; None where it is alone."""
+        return self.process.fleet
+
+    @property
+    def role(self) -> FleetRole:
+        return self.process.fleet.role if self.process.fleet else FleetRole.ALL
 
     @property
     def assistant(self) -> AgentSettingsOverlay:
@@ -219,6 +251,7 @@ class _Adapters:
     mcp: McpPool
     sandbox: Sandbox
     browser: ChromiumBrowser
+    fleet: Fleet | None
 
 
 @asynccontextmanager
@@ -245,7 +278,7 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             adapters.mcp.start()
             await adapters.durable.start()
             stack.push_async_callback(adapters.durable.aclose)
-        if options.rescue:
+        if options.rescue and denizen.role.runs_turns:
             await denizen.turns.resume()
         # What is loaded now stays. Freezing it keeps the garbage collector, slow since the program began, from walking
         # through it again and again.
@@ -259,6 +292,8 @@ async def _open_adapters(
 ) -> _Adapters:
     if options.rescue:
         await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
+    fleet = await _join_fleet(stack, settings, options)
+    runs_turns = fleet is None or fleet.role.runs_turns
     store = await open_store(settings.store_url, clock=clock, max_connections=settings.config.store.max_connections)
     stack.push_async_callback(store.aclose)
     embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
@@ -269,13 +304,31 @@ async def _open_adapters(
     stack.push_async_callback(browser.aclose)
     return _Adapters(
         store=store,
-        durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
+        durable=DbosExecution(
+            DurableSettings(
+                database=_find_durable_database(settings),
+                rescue=options.rescue and runs_turns,
+                execute=runs_turns,
+                claims=fleet is not None and runs_turns,
+            )
+        ),
         embedded_runtimes=embedded_runtimes,
         embedders=embedders,
         mcp=await stack.enter_async_context(McpPool(clock)),
         sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
         browser=browser,
+        fleet=fleet,
     )
+
+
+async def _join_fleet(stack: AsyncExitStack, settings: Settings, options: OpenOptions) -> Fleet | None:
+    if options.fleet is None or options.fleet.role is FleetRole.ALL:
+        return None
+    from denizen.app.fleet import check_name, open_fleet, require_postgres
+
+    require_postgres(settings.store_url, f"The role {options.fleet.role}")
+    name = check_name(options.fleet.name)
+    return await stack.enter_async_context(open_fleet(settings.store_url, options.fleet.role, name))
 
 
 def _build_denizen(
@@ -291,6 +344,10 @@ def _build_denizen(
     services = build_services(
         runtime, store, adapters.durable, clock, channels=channels, observer=observer, member_platform="discord"
     )
+    if adapters.fleet is not None:
+        adapters.fleet.bind(adapters.durable)
+        services = replace(services, relay=adapters.fleet.relay)
+        services.live.relay = services.outbox.relay = adapters.fleet.relay
     projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
         services,
@@ -371,7 +428,7 @@ def _build_denizen(
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=build_event_system(runtime, services, turns, channels, mirror),
-        restart=restart,
+        process=ProcessControl(restart, adapters.fleet),
     )
 
 

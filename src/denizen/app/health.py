@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from denizen.app.google import list_google_services, open_google_account
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.record import record
@@ -130,6 +131,7 @@ def list_account_checks(denizen: Denizen) -> list[HealthCheck]:
             HealthCheck(f"github {login.agent}", lambda login=login: _github(login, denizen.services.clock))
             for login in settings.github_accounts
         ),
+        *([HealthCheck("google", lambda: _google(denizen))] if list_google_services(settings) else ()),
     ]
 
 
@@ -168,6 +170,20 @@ async def _github(login: GitHubLogin, clock: Clock) -> CheckResult:
     from denizen.adapters.github.check import check_account
 
     return _told_by(f"github {login.agent}", await check_account(login.account, clock))
+
+
+async def _google(denizen: Denizen) -> CheckResult:
+    """Asks each service of Google whose tools are on."""
+    services = list_google_services(denizen.settings)
+    account = open_google_account(denizen.settings, denizen.services.clock)
+    if account is None:
+        raise NeedsAttention(
+            f"No Google account is connected, and {', '.join(services)} need one.",
+            code="google_not_connected",
+            fix="Run `denizen connect google`.",
+        )
+    address = await account.check(services)
+    return CheckResult(f"{', '.join(services)} of {address or 'the account'} can be used")
 
 
 def _told_by(who: str, findings: Sequence[Diagnosis]) -> CheckResult:

@@ -65,6 +65,8 @@ from denizen.web.http.dependencies import (
 if TYPE_CHECKING:
     import uvicorn
 
+    from denizen.app.fleet import Fleet, FleetParts
+
 
 WATCHER_PAUSE_S = 5.0
 """How often one looks whether a task watcher is configured by now."""
@@ -122,7 +124,8 @@ async def serve(
 
     async def tell_ready() -> None:
         await answering.wait()
-        await accounts.wait_until_tried()
+        if denizen.role.has_accounts:
+            await accounts.wait_until_tried()
         on_ready(url)
         if (
             denizen.settings.channels.web.enabled
@@ -142,8 +145,15 @@ async def serve(
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
-            _start_upkeep(group, denizen, external.configuration)
-            group.start_soon(run_forever, "keeping accounts connected", accounts.run)
+            _start_watch(group, denizen, external.configuration)
+            if denizen.fleet is not None:
+                group.start_soon(run_forever, "talking to the fleet", partial(denizen.fleet.run, _list_parts(denizen)))
+                if denizen.role.runs_turns:
+                    group.start_soon(_take_turns_at_upkeep, denizen, denizen.fleet)
+            else:
+                _start_upkeep(group, denizen)
+            if denizen.role.has_accounts:
+                group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
@@ -155,17 +165,47 @@ async def serve(
 
 
 def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> ReadinessMonitor:
-    return ReadinessMonitor(
-        {
-            "store": partial(check_store, denizen.services.store),
-            "durable_log": denizen.services.durable.check_write,
-            "disk": partial(check_disk, denizen.home),
-            "accounts": accounts.check,
-        }
+    checks = {
+        "store": partial(check_store, denizen.services.store),
+        "durable_log": denizen.services.durable.check_write,
+        "disk": partial(check_disk, denizen.home),
+    }
+    return ReadinessMonitor(checks | ({"accounts": accounts.check} if denizen.role.has_accounts else {}))
+
+
+def _list_parts(denizen: Denizen) -> FleetParts:
+    from denizen.app.fleet import FleetParts
+
+    return FleetParts(
+        channels=denizen.platforms.channels,
+        live=denizen.services.live,
+        outbox=denizen.services.outbox,
+        cancel=denizen.turns.cancel_here,
+        signals={
+            "events": denizen.events.bus.changed,
+            "questions": denizen.services.questions.changed,
+            "reminders": denizen.platforms.reminders.changed,
+        },
     )
 
 
-def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
+    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
+    group.start_soon(run_forever, "watching the configuration", watching)
+
+
+async def _take_turns_at_upkeep(denizen: Denizen, fleet: Fleet) -> None:
+    """In a fleet one process does it at a time."""
+
+    async def work() -> None:
+        async with anyio.create_task_group() as group:
+            _start_upkeep(group, denizen)
+
+    await fleet.hold_upkeep(work)
+
+
+def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
     """Starts what goes on for as long as the server runs, whether somebody asks for anything or not."""
     knowledge = denizen.knowledge
     schedule = SyncSchedule(
@@ -175,9 +215,6 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen, configuration: HomeConfigu
         lambda: denizen.settings.config.knowledge.sync_every,
         knowledge.refresh,
     )
-    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
-    group.start_soon(run_forever, "watching the configuration", watching)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
@@ -303,7 +340,8 @@ def _server(
             clock=denizen.services.clock,
             version=__version__,
             channels=EnabledChannels(
-                web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled
+                web=denizen.settings.channels.web.enabled and denizen.role.serves_pages,
+                api=denizen.settings.channels.api.enabled and denizen.role.serves_pages,
             ),
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeServices(

@@ -24,6 +24,7 @@ from denizen.adapters.mcp import (
     StdioTransport,
 )
 from denizen.app.administration import ServerAdministration
+from denizen.app.google import open_google_account
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import Settings
@@ -167,6 +168,7 @@ def build_skill_services(
         run_program=ProgramRunner(home=home, environ=read_environment()),
         browser=deps.browser,
         mailbox=deps.mailbox,
+        google=open_google_account(settings, deps.clock),
         ask_model=deps.ask_model,
         owner=OwnerServices(
             skill_editor=SkillFolderEditor(home, settings.skills),

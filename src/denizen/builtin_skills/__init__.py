@@ -44,6 +44,9 @@ BUILTIN: tuple[str, ...] = (
     "questions",
     "browser",
     "mail",
+    "gmail",
+    "google_calendar",
+    "google_drive",
     "coding_agent",
 )
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
@@ -69,6 +72,9 @@ OPT_IN: frozenset[str] = frozenset(
         "questions",
         "browser",
         "mail",
+        "gmail",
+        "google_calendar",
+        "google_drive",
         "coding_agent",
     }
 )

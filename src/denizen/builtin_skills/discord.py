@@ -2,20 +2,14 @@
 
 The platform (`context.platform`) decides at the moment of the action what the asker and the account may both do. What
 people are called and what they write comes back quoted as data.
-
-An action that must not happen twice keeps a small file with what it did first, by the call's idempotency key, for the
-case that the call runs again after a restart.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 
+from denizen.builtin_skills.attempts import find_first_attempt
 from denizen.skill import (
     Effect,
     Json,
@@ -29,7 +23,6 @@ from denizen.skill import (
     ToolContext,
     ToolOutput,
     quote_untrusted,
-    run_in_thread,
 )
 
 skill = Skill(
@@ -221,37 +214,6 @@ def _card(embed: MessageEmbed | None) -> JsonObject:
     return {} if embed is None else {name: value for name, value in asdict(embed).items() if value}
 
 
-KEPT = 200
-_SLACK = timedelta(minutes=2)
-"""Allows for clocks that differ."""
-
-
-async def load_attempt(context: ToolContext) -> str | None:
-    """Returns what an earlier attempt of this call saved; None in the first one, and for calls that are never
-    repeated.
-    """
-    path = _path(context)
-    return None if path is None else await run_in_thread(lambda: _read(path))
-
-
-async def save_attempt(context: ToolContext, text: str) -> None:
-    """Saves a text for later attempts of this call. It is on the disk when this returns."""
-    path = _path(context)
-    if path is not None:
-        await run_in_thread(lambda: _write(path, text))
-
-
-async def find_first_attempt(context: ToolContext) -> str:
-    """Returns an ISO time shortly before the first attempt of this call. In the first attempt, saves the time and
-    returns an empty text.
-    """
-    first = await load_attempt(context)
-    if first is None:
-        await save_attempt(context, context.clock.now().isoformat())
-        return ""
-    return (datetime.fromisoformat(first) - _SLACK).isoformat()
-
-
 async def act_removing(context: ToolContext, action: str, **details: Json) -> JsonObject | None:
     """Runs an action that removes something. Returns None when an earlier attempt of this call seems to have done
     it: the thing is not there any more.
@@ -263,31 +225,3 @@ async def act_removing(context: ToolContext, action: str, **details: Json) -> Js
         if not again:
             raise
         return None
-
-
-def _path(context: ToolContext) -> Path | None:
-    if not context.idempotency_key:
-        return None
-    name = hashlib.sha256(context.idempotency_key.encode()).hexdigest()[:32]
-    return context.folder / ".tries" / name
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    following = path.with_suffix(".next")
-    with following.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    following.replace(path)
-    # Old attempts are dropped by age: a call is repeated soon after a restart or never.
-    by_age = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    for old in by_age[KEPT:]:
-        old.unlink(missing_ok=True)

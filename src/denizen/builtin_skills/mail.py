@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from denizen.builtin_skills.page_text import extract_page_text
-from denizen.builtin_skills.paging import read_part
+from denizen.builtin_skills.mail_text import Start, Subject, Text, To, show_mail, show_mails
 from denizen.skill import (
     Effect,
     InvalidInput,
@@ -26,7 +25,7 @@ from denizen.skill import (
     Tier,
     ToolContext,
     ToolError,
-    quote_untrusted,
+    ToolOutput,
 )
 
 TIMEOUT_S = 60.0
@@ -71,38 +70,20 @@ class MailSettings:
 skill = Skill("mail", description="Reads and writes mail.", settings=MailSettings)
 
 MailId = Annotated[str, Param("number from list_mail", max_length=20)]
-To = Annotated[str, Param("addresses, divided by commas", max_length=1000)]
-Subject = Annotated[str, Param(max_length=300)]
-Text = Annotated[str, Param(max_length=50_000)]
 Answers = Annotated[str, Param("number of the mail that it replies to", max_length=20)]
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
-async def list_mail(context: ToolContext, words: Annotated[str, Param(max_length=200)] = "") -> str:
+async def list_mail(context: ToolContext, words: Annotated[str, Param(max_length=200)] = "") -> str | ToolOutput:
     """Lists the newest mails of the inbox, or those with these words."""
     found = await _mailbox(context).list_mail(context.settings(MailSettings).account, words=words)
-    rows = [
-        f"{each.id}{'' if each.is_read else ' (unread)'}: {each.sender}, {each.date}: {each.subject}" for each in found
-    ]
-    return quote_untrusted("\n".join(rows), source="inbox") if rows else "There is no such mail."
+    return show_mails(found, source="inbox")
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
-async def read_mail(
-    context: ToolContext, mail: MailId, start: Annotated[int, Param("character to begin at", ge=0)] = 0
-) -> str:
+async def read_mail(context: ToolContext, mail: MailId, start: Start = 0) -> str:
     """Reads a mail, which stays unread."""
-    found = await _read(context, mail)
-    text = extract_page_text(found.text, "").text if found.is_html else found.text
-    part, more = read_part(text, start, what=f"mail {mail}")
-    summary = found.summary
-    head = [f"From: {summary.sender}", f"To: {found.to}", f"Date: {summary.date}", f"Subject: {summary.subject}"]
-    if found.reply_to != summary.sender:
-        head.append(f"Reply-To: {found.reply_to}")
-    if found.attachments:
-        head.append(f"Attachments, which cannot be read: {', '.join(found.attachments)}")
-    shown = quote_untrusted("\n".join([*(head if start == 0 else ()), "", part]), source=f"mail {mail}")
-    return "\n".join(filter(None, (shown, more)))
+    return show_mail(await _read(context, mail), start)
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S)

@@ -17,7 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from denizen.builtin_skills.discord import act, act_removing, load_attempt, save_attempt
+from denizen.builtin_skills.attempts import load_attempt, save_attempt
+from denizen.builtin_skills.discord import act, act_removing
 from denizen.builtin_skills.members import mention_member
 from denizen.skill import (
     Effect,

@@ -11,7 +11,8 @@ import base64
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from denizen.builtin_skills.discord import act, act_removing, find_first_attempt
+from denizen.builtin_skills.attempts import find_first_attempt
+from denizen.builtin_skills.discord import act, act_removing
 from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, ToolOutput, quote_untrusted
 
 skill = Skill(

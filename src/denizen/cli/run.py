@@ -22,13 +22,31 @@ if TYPE_CHECKING:
 @click.option("--host", default=None, help="Address to listen on.  [default: server.host, 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="Port; 0 takes a free one.  [default: 8650]")
 @click.option("--simulate", is_flag=True, help="With a Discord server to try, unless accounts are configured.")
+@click.option(
+    "--role",
+    type=click.Choice(["all", "gateway", "worker", "web"]),
+    default="all",
+    show_default=True,
+    help="What this process does, in a fleet on one Postgres.",
+)
+@click.option("--name", default="", help="Name of this process in the fleet.  [default: host and process id]")
 @click.pass_obj
-def command(home: Path, host: str | None, port: int | None, simulate: bool) -> None:  # noqa: FBT001 - click's way
+def command(
+    home: Path,
+    host: str | None,
+    port: int | None,
+    simulate: bool,  # noqa: FBT001 - click's way
+    role: str,
+    name: str,
+) -> None:
     """Start everything: agents, the chat page, the OpenAI-compatible API. Stop with Ctrl-C.
 
     Agents with an account under channels.discord log in there. Without one, --simulate starts a small Discord server
     on this machine, in which they live: its page, whose address is printed, lets you play the people. With --simulate
     it takes a free port when the default one is taken; a port that you chose must be free.
+
+    With --role, several processes on one Postgres share the work: gateways hold the accounts, workers run turns, web
+    serves pages and APIs. See docs/how-to/run-as-a-fleet.md, and `denizen fleet status`.
 
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
@@ -38,7 +56,7 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
     share_heap()
     with ExitStack() as starting:
         starting.enter_context(show_waiting("starting"))
-        wishes = _RunOptions(home, host, port, simulate)
+        wishes = _RunOptions(home, host, port, simulate=simulate, role=role, name=name)
         restart = anyio.run(_run, wishes, starting, backend_options={"use_uvloop": True})
     if restart:
         click.echo("Restarting.", err=True)
@@ -52,22 +70,27 @@ class _RunOptions:
     host: str | None
     port: int | None
     simulate: bool
+    role: str
+    name: str
 
 
 async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
     """Whether everything is to begin anew. `starting` is closed when it is ready."""
     from denizen.adapters.log_files import LogFiles
-    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.build import FleetMember, OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
     from denizen.app.settings.checks import BUILTIN
     from denizen.cli.log import choose_level
     from denizen.cli.terminal import show_weights_progress
+    from denizen.domain.fleet import FleetRole
 
-    _tell_if_another_runs(wishes.home)
+    if wishes.role == FleetRole.ALL:
+        _tell_if_another_runs(wishes.home)
     async with AsyncExitStack() as stack:
         simulation = await _simulate(wishes.home, stack) if wishes.simulate else None
-        opening = OpenOptions(rescue=True, report=show_weights_progress, simulation=simulation)
+        member = FleetMember(FleetRole(wishes.role), wishes.name)
+        opening = OpenOptions(rescue=True, report=show_weights_progress, simulation=simulation, fleet=member)
         denizen = await stack.enter_async_context(open_denizen(wishes.home, opening))
         settings = denizen.settings
         configure_logging(
@@ -81,7 +104,9 @@ async def _run(wishes: _RunOptions, starting: ExitStack) -> bool:
             click.echo(f"warning: {warning}\nfix: {warning.fix}", err=True)
 
         port = settings.server.port if wishes.port is None else wishes.port
-        may_move = wishes.simulate and wishes.port is None and "port" not in settings.server.model_fields_set
+        is_side = not denizen.role.serves_pages  # its port is for its health, and for webhooks of its accounts
+        may_move = (wishes.simulate or is_side) and wishes.port is None
+        may_move = may_move and (is_side or "port" not in settings.server.model_fields_set)
 
         def tell(url: str) -> None:
             starting.close()

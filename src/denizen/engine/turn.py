@@ -29,9 +29,9 @@ import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
-from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
+from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
@@ -48,7 +48,7 @@ from denizen.engine.intake.opening import (
     turn_queue_key,
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
-from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
+from denizen.engine.intake.turn_queue import MAX_WAITING, QueueSlot, TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
 from denizen.engine.loop.look_up import look_up
 from denizen.engine.loop.loop import run_loop
@@ -70,6 +70,7 @@ from denizen.engine.prompt.context import TurnContext, build_context
 from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
+from denizen.ports.durable import RunLane
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
@@ -83,6 +84,9 @@ CLOSE_PAUSE_S = 0.5
 
 MAX_OPENED = 1000
 """Turns that are kept in memory until their run begins; others are loaded from the store."""
+
+HOLD_LOOK_S = 0.2
+"""How often one looks whether the turns of a session have ended that run in other processes."""
 
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
@@ -130,6 +134,11 @@ class TurnRunner:
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
     @property
+    def _runs_turns(self) -> bool:
+        """Whether turns run in this process, rather than in others of a fleet."""
+        return self._services.relay is None or self._services.relay.runs_turns
+
+    @property
     def queued(self) -> frozenset[TurnId]:
         """The turns of this process that wait behind others of their queue."""
         return frozenset(self._queued)
@@ -145,7 +154,10 @@ class TurnRunner:
         agent = self._runtime.current.agent(request.agent)
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
+        if self._runs_turns:
+            self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
+        else:
+            await self._check_not_full(agent.name, (request.session.place or request.place).conversation_id)
         generation = self._runtime.current
         set_up = (await self._services.configured(generation, agent.name)).agent(agent.name)
         sender = request.sender.principal
@@ -160,15 +172,19 @@ class TurnRunner:
             self._services.store, set_up, request, limits=limits, is_hooked=is_hooked, now=now
         )
         turn = opened.turn
-        if is_new:
+        if is_new and self._runs_turns:
             self._opened[turn.id] = opened
             if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
                 oldest = next(iter(self._opened))
                 del self._opened[oldest]
                 self._stopped.discard(oldest)
         if not turn.status.is_final:
-            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+            await self._hand_in(turn)
         return turn
+
+    async def _hand_in(self, turn: Turn) -> None:
+        lane = RunLane(derive("lane", turn_queue_key(turn)), is_urgent=turn.principal.kind.asks)
+        await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id}, lane=lane)
 
     # --- the durable run: 3 to 10 ------------------------------------------------------------------------------------
 
@@ -403,6 +419,15 @@ class TurnRunner:
             await waits.wait()
 
     def cancel(self, key: TurnId) -> bool:
+        """Stops a turn that runs in this process, or asks the one that runs it; False when none can be asked."""
+        running, relay = self._running.get(key), self._services.relay
+        if running is not None or key in self._opened:
+            return self.cancel_here(key)
+        if relay is not None:
+            relay.cancel(key)
+        return relay is not None
+
+    def cancel_here(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""
         running = self._running.get(key)
         if running is not None:
@@ -432,10 +457,35 @@ class TurnRunner:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
+        if not self._runs_turns:
+            await self._wait_for_open(agent, conversation_id)
         queue = queue_key(agent, conversation_id)
         await self._resumed.wait_behind(queue)
         async with self._queues.turn(queue):
             yield
+
+    async def _list_open(self, agent: AgentName, conversation_id: ConversationId) -> Sequence[Turn]:
+        """Returns the turns of the agent's session there that have not ended, in whatever process."""
+        queue = queue_key(agent, conversation_id)
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.list_turns(
+                status=TurnStatus.OPEN, conversation_id=conversation_id, limit=2 * MAX_WAITING
+            )
+        return [turn for turn in turns if turn_queue_key(turn) == queue]
+
+    async def _wait_for_open(self, agent: AgentName, conversation_id: ConversationId) -> None:
+        while True:
+            if not await self._list_open(agent, conversation_id):
+                return
+            await anyio.sleep(HOLD_LOOK_S)
+
+    async def _check_not_full(self, agent: AgentName, conversation_id: ConversationId) -> None:
+        if len(await self._list_open(agent, conversation_id)) > MAX_WAITING:
+            raise LimitExceeded(
+                f"I am still busy: {MAX_WAITING} messages wait here already. Please ask again in a few minutes.",
+                code="queue_full",
+                why=f"at most {MAX_WAITING} messages wait in one conversation",
+            )
 
     # --- after a restart ---------------------------------------------------------------------------------------------
 
@@ -459,7 +509,7 @@ class TurnRunner:
         async with self._services.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
         for turn in turns:
-            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+            await self._hand_in(turn)
         pending = await self._services.durable.pending() if turns else []
         for turn in turns:
             await self._look_after(turn.id, pending)

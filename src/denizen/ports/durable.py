@@ -12,10 +12,24 @@ from typing import Protocol
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.record import record
 
 Workflow = Callable[[JsonObject], Awaitable[Json]]
 OnFault = Callable[[str, DenizenError], None]
 """A callback that gets the id of a run and its error."""
+
+
+@record
+class RunLane:
+    """Where a run stands that another process takes up: runs of one `queue` begin in the order in which they were
+    handed in, and go to the process that has one of them. Those that nobody waits for (not `is_urgent`) come last.
+    """
+
+    queue: str = ""
+    is_urgent: bool = True
+
+
+ANY_LANE = RunLane()
 
 
 class StepRunner(Protocol):
@@ -57,8 +71,10 @@ class DurableExecution(StepRunner, Protocol):
         """Stops. Runs that do not end within `grace_s` stay pending; the next process resumes them."""
         ...
 
-    async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
-        """Starts the run in this process and returns at once. A known id is not started again."""
+    async def submit(self, name: str, run_id: str, payload: JsonObject, *, lane: RunLane = ANY_LANE) -> None:
+        """Starts the run in this process and returns at once. A known id is not started again. A process that runs
+        nothing itself leaves it to another, in its `lane`.
+        """
         ...
 
     async def wait(self, run_id: str) -> Json:

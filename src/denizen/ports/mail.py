@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, Protocol
 
+from denizen.domain.mail import MailSummary, OutgoingMail, ReceivedMail
 from denizen.domain.record import record
 
 MailSecurity = Literal["tls", "starttls", "none"]
@@ -32,46 +33,6 @@ class MailAccount:
     address: str
     drafts: str = "Drafts"
     sent: str = "Sent"
-
-
-@record(kw_only=True)
-class MailSummary:
-    """A mail in a list. `id` is its number in the mailbox."""
-
-    id: str
-    sender: str
-    subject: str
-    date: str
-    is_read: bool
-
-
-@record(kw_only=True)
-class ReceivedMail:
-    """A mail. `text` is its readable part, which is HTML where `is_html`; `message_id` and `references` place it in
-    its conversation, `reply_to` is where an answer goes.
-    """
-
-    summary: MailSummary
-    to: str
-    reply_to: str
-    message_id: str
-    references: str
-    text: str
-    is_html: bool
-    attachments: Sequence[str]
-
-
-@record(kw_only=True)
-class OutgoingMail:
-    """A mail to write. `key` is the same when a call runs again; its Message-ID derives from it. `answers` is the mail
-    that it replies to.
-    """
-
-    key: str
-    to: str
-    subject: str
-    text: str
-    answers: ReceivedMail | None = None
 
 
 class Mailbox(Protocol):

@@ -16,11 +16,24 @@ skill declares its tools and their tiers; the gate decides who may call them. Im
 pydantic is loaded when the first schema is asked for.
 """
 
+from denizen.domain.calendar import (
+    MAX_EVENTS,
+    MAX_GUESTS,
+    CalendarEvent,
+    EventDraft,
+    EventQuery,
+    describe_event,
+    describe_span,
+    read_moment,
+    read_span,
+    to_instant,
+)
 from denizen.domain.citation import DocumentRef
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.evidence import describe_reading
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.log import LogEntry, LogFilter, LogStatistics, PathFigures
+from denizen.domain.mail import MailSummary, OutgoingMail, ReceivedMail
 from denizen.domain.passage import Passage, split_passages
 from denizen.domain.period import parse_period
 from denizen.domain.principal import Principal, PrincipalKind
@@ -43,9 +56,11 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.domain.web_origin import WebOrigin, parse_origin
 from denizen.domain.words import truncate
 from denizen.ports.browser import BrowserAction, BrowserActionKind, BrowserRules, BrowserView, PageBrowser
+from denizen.ports.calendar import CalendarAccount
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage, WebRequest
-from denizen.ports.mail import MailAccount, Mailbox, MailServer, OutgoingMail, ReceivedMail
+from denizen.ports.google import DriveFile, GoogleAccount
+from denizen.ports.mail import MailAccount, Mailbox, MailServer
 from denizen.ports.sandbox import ShellResult
 from denizen.ports.sql import SqlRows
 from denizen.skill.context import (
@@ -96,6 +111,8 @@ from denizen.skill.skill import Skill, Tool
 from denizen.skill.toolset import SkillToolset
 
 __all__ = [
+    "MAX_EVENTS",
+    "MAX_GUESTS",
     "AdministrationAccess",
     "ArchiveCount",
     "ArchiveKey",
@@ -108,15 +125,21 @@ __all__ = [
     "BrowserRules",
     "BrowserView",
     "CacheUsage",
+    "CalendarAccount",
+    "CalendarEvent",
     "ConversationHistory",
     "DocumentRef",
     "DownloadedFile",
+    "DriveFile",
     "Effect",
     "ErrorGrouping",
+    "EventDraft",
+    "EventQuery",
     "FeedAccess",
     "FetchedPage",
     "FollowedFeed",
     "FoundTalk",
+    "GoogleAccount",
     "HistoryMessage",
     "IndexedPassage",
     "InstanceControl",
@@ -128,6 +151,7 @@ __all__ = [
     "LogStatistics",
     "MailAccount",
     "MailServer",
+    "MailSummary",
     "Mailbox",
     "MemoryAccess",
     "MemoryItem",
@@ -185,14 +209,19 @@ __all__ = [
     "WebOrigin",
     "WebRequest",
     "covers_question",
+    "describe_event",
     "describe_reading",
+    "describe_span",
     "parse_origin",
     "parse_period",
     "quote_untrusted",
     "rank_by_words",
+    "read_moment",
     "read_project_status",
+    "read_span",
     "read_task_status",
     "run_in_thread",
     "split_passages",
+    "to_instant",
     "truncate",
 ]

@@ -21,6 +21,7 @@ from denizen.domain.tool import ToolResult
 from denizen.ports.browser import PageBrowser
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
+from denizen.ports.google import GoogleAccount
 from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import (
@@ -255,6 +256,7 @@ class SkillServices:
     run_program: RunProgram | None = None
     browser: PageBrowser | None = None
     mailbox: Mailbox | None = None
+    google: GoogleAccount | None = None
     ask_model: AskModelForScope | None = None
     owner: OwnerServices = OwnerServices()
 
@@ -381,6 +383,11 @@ class ToolContext:
     def mailbox(self) -> Mailbox | None:
         """Mail by IMAP and SMTP; for built-in skills only."""
         return self._services.mailbox
+
+    @property
+    def google(self) -> GoogleAccount | None:
+        """The Google account of the configuration; for built-in skills only."""
+        return self._services.google
 
     @property
     def call_tool(self) -> CallTool:

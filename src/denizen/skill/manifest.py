@@ -84,7 +84,8 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
         open_projects=_nothing,
         open_shell=_nothing,
     )
-    services = replace(services, scoped=scoped, owner=OwnerServices(), send_request=None, browser=None, mailbox=None)
+    services = replace(services, scoped=scoped, owner=OwnerServices(), send_request=None)
+    services = replace(services, browser=None, mailbox=None, google=None)
     if SkillPermission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if SkillPermission.TOOLS not in granted:

@@ -36,7 +36,7 @@ from denizen.adapters.durable.run import (
 )
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import OnFault, Workflow
+from denizen.ports.durable import ANY_LANE, OnFault, RunLane, Workflow
 
 Action = Callable[[], Awaitable[Json]]
 
@@ -158,7 +158,8 @@ class MemoryDurable:
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
-    async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
+    async def submit(self, name: str, run_id: str, payload: JsonObject, *, lane: RunLane = ANY_LANE) -> None:
+        del lane
         await self._opened()
         if name not in self._workflows:
             raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")

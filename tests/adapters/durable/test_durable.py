@@ -22,7 +22,7 @@ from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import OnFault, Workflow
+from denizen.ports.durable import OnFault, RunLane, Workflow
 from tests.contracts.durable.processes import BlockingAction, get_failure, return_value, wait_for_result
 
 pytestmark = pytest.mark.anyio
@@ -444,3 +444,30 @@ async def test_it_closes_although_its_database_has_gone(postgres_server: str, op
     later = await opened(done)
     await later.submit("work", "run", {})
     assert await wait_for_result(later, "run") == "done"
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_runs_that_were_handed_in_begin_in_the_order_of_their_lanes_where_they_are_claimed(
+    opened: Open, postgres_url: str
+) -> None:
+    begun: list[Json] = []
+
+    async def work(payload: JsonObject) -> Json:
+        begun.append(payload["n"])
+        return payload["n"]
+
+    front = await opened(work, database=postgres_url, execute=False, rescue=False)
+    told: list[int] = []
+    front.on_hand_in = lambda: told.append(1)
+    slow, urgent = RunLane("a", is_urgent=False), RunLane("b")
+    for number, lane in enumerate([slow, urgent, urgent, slow]):
+        await front.submit("work", f"run-{number}", {"n": number}, lane=lane)
+    await front.submit("work", "run-0", {"n": 0}, lane=slow)  # once more: it is one run
+    assert (begun, len(told)) == ([], 5)
+    assert await front.pending() == [f"run-{number}" for number in range(4)]
+    await front.aclose()
+    back = await opened(work, database=postgres_url, claims=True)
+    assert [await back.wait(f"run-{number}") for number in range(4)] == [0, 1, 2, 3]
+    assert begun.index(1) < begun.index(2)
+    assert begun.index(0) < begun.index(3)
+    assert begun[0] == 1

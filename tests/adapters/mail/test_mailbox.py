@@ -12,7 +12,8 @@ import pytest
 
 from denizen.adapters.mail import ImapMailbox
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
-from denizen.ports.mail import MailAccount, MailServer, OutgoingMail
+from denizen.domain.mail import OutgoingMail
+from denizen.ports.mail import MailAccount, MailServer
 from tests.clock import ManualClock
 from tests.mail_server import PASSWORD, USER, MailServers, open_mail_servers
 

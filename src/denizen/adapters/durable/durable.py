@@ -39,7 +39,7 @@ from denizen.adapters.durable.run import (
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import OnFault, Workflow
+from denizen.ports.durable import ANY_LANE, OnFault, RunLane, Workflow
 
 if TYPE_CHECKING:
     from dbos import StepReservation
@@ -69,6 +69,17 @@ class DbosExecution:
         self._open: OpenLog | None = None
         self._runs: dict[str, ActiveRun] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
+        self.on_hand_in: Callable[[], None] = lambda: None
+        """Called after a run was handed in, so that others can be told to look."""
+
+    def look(self) -> None:
+        """Looks at once for runs that were handed in, in a process that takes them up."""
+        if self._open is not None:
+            self._open.recovery.look()
+
+    def count_runs(self) -> int:
+        """Returns how many runs are under way here."""
+        return len(self._runs)
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
         if self._open is not None or name in self._workflows:
@@ -144,17 +155,21 @@ class DbosExecution:
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
-    async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
+    async def submit(self, name: str, run_id: str, payload: JsonObject, *, lane: RunLane = ANY_LANE) -> None:
         """Submits a run (see the port).
 
         Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
         another workflow, and Unavailable or NeedsAttention when the database is the reason; in that case the run may
         start later.
         """
-        await self._opened()
+        opened = await self._opened()
         if name not in self._workflows:
             raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")
         recorded = RecordedValue(encode(payload))
+        if not self._settings.execute:
+            await self._ask(lambda: opened.log.hand_in(name, run_id, recorded, lane))
+            self.on_hand_in()
+            return
         if run_id in self._runs:
             return
         starting = self._starting.get(run_id)

@@ -1,8 +1,9 @@
 """The log of runs, kept by DBOS. Everything that touches DBOS is here; DBOS allows one log per process.
 
 DBOS gives us recorded runs and steps, replay, and a token (`owner_xid`) by which a process that lost a run can record
-nothing more of it. Its queues, schedules, recovery by executor and console are not used. Called by `durable` on the
-event loop and by `recovery` in its thread; imported when the log is opened, because DBOS is slow to import.
+nothing more of it. Its queues, schedules, recovery by executor and console are not used: a run that was handed in has
+the name of a queue, but `claim` takes it up, which keeps the runs of a lane together and in order. Called by `durable`
+on the event loop and by `recovery` in its thread; imported when the log is opened, because DBOS is slow to import.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from dbos import (
     _serialization,  # pyright: ignore[reportPrivateUsage]
 )
 from dbos._core import WorkflowHandleAsyncTask, execute_dequeued_workflow
+from dbos._enqueue_options import EnqueueOptions, build_enqueue_status
 from dbos._error import (
     DBOSAwaitedWorkflowCancelledError,
     DBOSAwaitedWorkflowMaxRecoveryAttemptsExceeded,
@@ -43,6 +45,7 @@ from denizen.adapters.durable.run import RecordedValue, cancelled, decode, decod
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
+from denizen.ports.durable import RunLane
 
 _ERROR_MARK = "!"
 """Starts the text of an error, since DBOS reads values and errors with one method. No JSON text starts so."""
@@ -136,6 +139,8 @@ A workflow that can no longer replay its old records says so itself.
 """
 
 _MAX_THREADS = 16
+CLAIM_LOOKS_AT = 200
+"""So many runs are looked at to find some of different lanes."""
 RUNS_AT_ONCE = 500
 """The number of runs that are deleted at a time: a statement has so many parameters at most."""
 _UNUSED_POLL_S = 3600.0
@@ -144,6 +149,9 @@ _CLOSING_POLL_S = 0.05
 """The interval of a poller that nothing can wake, so closing waits for it. A round costs microseconds."""
 
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
+_QUEUE = "denizen"
+"""The queue in which runs stand that were handed in."""
+_IN_NO_HURRY = 10
 
 WorkflowBody = Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]
 """The function that runs a registered workflow, from the run's id and the payload."""
@@ -159,11 +167,12 @@ class RunLostError(Exception):  # workflows never see it
 
 @record
 class PendingRun:
-    """A run that has not ended, and the process that has it."""
+    """A run that has not ended, and the process that has it; the `queue` of its lane where it was handed in."""
 
     id: str
     name: str
     executor: str
+    queue: str = ""
 
 
 @record
@@ -301,6 +310,70 @@ class DbosLog:
         with self._log.engine.connect() as connection:
             return [PendingRun(row[0], row[1] or "", row[2] or "") for row in connection.execute(query)]
 
+    def hand_in(self, name: str, run_id: str, payload: RecordedValue, lane: RunLane) -> None:
+        """Records the run for a process that claims it. A known id changes nothing. Raises Conflict when that id
+        belongs to another workflow.
+        """
+        options: EnqueueOptions = {
+            "workflow_name": name,
+            "queue_name": _QUEUE,
+            "workflow_id": run_id,
+            "app_version": APP_VERSION,
+            "application_name": APP_NAME,
+        }
+        if lane.queue:
+            options["queue_partition_key"] = lane.queue
+        if not lane.is_urgent:
+            options["priority"] = _IN_NO_HURRY
+        _, status = build_enqueue_status(options, JsonSerializer(), (payload,), {})
+        try:
+            self._log.init_workflow(status, creator_xid=str(uuid.uuid4()))
+        except (DBOSException, SQLAlchemyError) as error:
+            raise self.explain(run_id, error) from error
+
+    def claim(self, most: int, passed_over: Collection[str]) -> list[PendingRun]:
+        """Takes up the first runs that were handed in, and starts them on the event loop: at most one of each lane at a
+        time, and none of a lane that another process has or that is `passed_over`. Their `queue` is that lane's.
+        """
+        table = self._log.tables.workflow_status
+        run, busy, token = table.c, table.alias("busy"), str(uuid.uuid4())
+        now_ms = time.time_ns() // 1_000_000
+        elsewhere = sa.exists().where(
+            busy.c.queue_partition_key == run.queue_partition_key,
+            busy.c.status == "PENDING",
+            busy.c.executor_id != self._executor,
+        )
+        waiting = (
+            sa.select(run.workflow_uuid, run.name, run.queue_partition_key)
+            .where(run.status == "ENQUEUED", run.queue_name == _QUEUE, run.application_name == APP_NAME)
+            .where(sa.or_(run.queue_partition_key.is_(None), run.queue_partition_key.not_in(list(passed_over))))
+            .where(sa.not_(elsewhere))
+            .order_by(run.priority, run.created_at, run.workflow_uuid)
+        )
+        with self._log.engine.begin() as connection:
+            # One at a time, so that no two take runs of the same lane.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"claim:{self._schema}"))))
+            found: dict[str, PendingRun] = {}
+            for row in connection.execute(waiting.limit(CLAIM_LOOKS_AT)):
+                found.setdefault(row[2] or row[0], PendingRun(row[0], row[1] or "", self._executor, row[2] or ""))
+            taken = list(found.values())[:most]
+            if taken:
+                connection.execute(
+                    sa.update(table)
+                    .where(run.workflow_uuid.in_([each.id for each in taken]), run.status == "ENQUEUED")
+                    .values(
+                        status="PENDING",
+                        executor_id=self._executor,
+                        owner_xid=token,
+                        recovery_attempts=run.recovery_attempts + 1,
+                        started_at_epoch_ms=now_ms,
+                        updated_at=now_ms,
+                    )
+                )
+        for each in taken:
+            self._execute(each.id, token)
+        return taken
+
     def take_over(self, run: PendingRun) -> bool:
         """Moves the run to this process and starts it on the event loop. False when another process was faster."""
         table = self._log.tables.workflow_status
@@ -320,11 +393,14 @@ class DbosLog:
         with self._log.engine.begin() as connection:
             if connection.execute(claim).rowcount != 1:
                 return False
-        status = self._log.get_workflow_status(run.id)
+        self._execute(run.id, token)
+        return True
+
+    def _execute(self, run_id: str, token: str) -> None:
+        status = self._log.get_workflow_status(run_id)
         assert self._vendor is not None
         assert status is not None, "a run that was just claimed is there"
         execute_dequeued_workflow(self._vendor, status, token)
-        return True
 
     def cancel(self, run_id: str) -> None:
         """Ends a run where it runs, at its next step at the latest. Does nothing when it has ended. Raises NotFound."""

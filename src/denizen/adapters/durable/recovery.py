@@ -32,6 +32,13 @@ _logger = logging.getLogger("denizen.durable")
 _RETRY_FIRST_S = 10.0
 _RETRY_MOST_S = 600.0
 _FORGET_EVERY_S = 3600.0
+# Claims take little at a time, so that several processes share what waits; whoever hands a run in tells them to look.
+_CLAIM_AT_ONCE = 8
+_CLAIM_EVERY_S = 2.0
+_CLAIM_PAUSE_S = 0.02
+"""In which others have their turn."""
+_SETTLING_S = 0.5
+"""A run has its place in its queue here so long after it was claimed; only then may the next of its lane follow."""
 # Small pieces, so that deleting never holds the database for long.
 _FORGET_AT_ONCE = 200
 
@@ -43,6 +50,7 @@ class ExecutorContext:
     executor: str
     workflows: Collection[str]
     is_running: Callable[[str], bool]
+    count_runs: Callable[[], int]
     on_lost: Callable[[], object]
     """Called when another process took this one for dead."""
 
@@ -63,6 +71,9 @@ class RunRecovery:
         self._settings = settings
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="denizen-durable-recovery", daemon=True)
+        self._woken = threading.Event()
+        self._claimed_s: dict[str, float] = {}
+        """When a run of these lanes was claimed here last, as far as that is not long ago."""
         self._retries: dict[str, _Retry] = {}
         self._forgot_s = time.monotonic()
 
@@ -72,12 +83,24 @@ class RunRecovery:
     def stop(self) -> None:
         """Stops, after the round that is under way."""
         self._stop.set()
+        self._woken.set()
         self._thread.join()
 
+    def look(self) -> None:
+        """Looks now for runs that were handed in."""
+        self._woken.set()
+
     def _run(self) -> None:
+        next_round_s = 0.0
         while not self._stop.is_set():
+            self._woken.clear()
+            wait_s = self._settings.heartbeat_s
             try:
-                self._round()
+                if time.monotonic() >= next_round_s:
+                    next_round_s = time.monotonic() + self._settings.heartbeat_s
+                    self._round()
+                if self._settings.claims:
+                    wait_s = min(wait_s, self._claim())
             except FAULTS as fault:
                 error = explain(fault)
                 if not self._stop.is_set():
@@ -86,7 +109,7 @@ class RunRecovery:
                 # The boundary of a job: the next round tries again.
                 if not self._stop.is_set():
                     _logger.warning("looking for abandoned runs failed", exc_info=True)
-            self._stop.wait(self._settings.heartbeat_s)
+            self._woken.wait(max(min(wait_s, next_round_s - time.monotonic()), 0.0))
 
     def _round(self) -> None:
         if not self._lease.renew():
@@ -96,6 +119,20 @@ class RunRecovery:
             return
         self._resume_abandoned(self._log.list_unfinished())
         self._forget()
+
+    def _claim(self) -> float:
+        """Takes up what was handed in, while there is room here. Returns how long to wait for the next look, in s."""
+        while not self._stop.is_set():
+            now_s = time.monotonic()
+            self._claimed_s = {lane: at_s for lane, at_s in self._claimed_s.items() if now_s - at_s < _SETTLING_S}
+            room = min(self._settings.max_claimed - self._context.count_runs(), _CLAIM_AT_ONCE)
+            if room <= 0:
+                break
+            taken = self._log.claim(room, self._claimed_s.keys())
+            self._claimed_s |= {run.queue: time.monotonic() for run in taken if run.queue}
+            if not taken or self._stop.wait(_CLAIM_PAUSE_S):
+                break
+        return _SETTLING_S if self._claimed_s else _CLAIM_EVERY_S
 
     def _resume_abandoned(self, unfinished: Collection[PendingRun]) -> None:
         dead = self._lease.find_dead({run.executor for run in unfinished} - {self._context.executor})
@@ -146,6 +183,8 @@ class RunOwner(Protocol):
 
     def is_running(self, run_id: str) -> bool: ...
 
+    def count_runs(self) -> int: ...
+
     def abandon_all(self) -> None: ...
 
 
@@ -184,6 +223,7 @@ class OpenLog:
             executor=fresh("exec"),
             workflows=frozenset(bodies),
             is_running=owner.is_running,
+            count_runs=owner.count_runs,
             on_lost=lambda: loop.call_soon_threadsafe(owner.abandon_all),
         )
         try:

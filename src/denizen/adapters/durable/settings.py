@@ -19,6 +19,9 @@ class DurableSettings:
     tells at once. `rescue` is off for short commands that should not take over other processes' work. `patience_s`
     limits how long starting, submitting and reading wait for the database. Ended runs are forgotten after `keep_days`;
     until then their ids cannot be started again.
+
+    Several processes on one Postgres can share the work: one that does not `execute` hands all its runs in, and one
+    that `claims` takes up what is handed in, `max_claimed` at a time.
     """
 
     database: Path | str
@@ -28,3 +31,6 @@ class DurableSettings:
     rescue: bool = True
     patience_s: float = 30.0
     keep_days: float = 30.0
+    execute: bool = True
+    claims: bool = False
+    max_claimed: int = 200

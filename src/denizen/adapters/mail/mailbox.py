@@ -7,11 +7,7 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from email import message_from_bytes
-from email.errors import HeaderParseError
 from email.message import EmailMessage
-from email.policy import SMTP, default
-from email.utils import format_datetime, getaddresses, parseaddr
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,15 +15,14 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
-from denizen.domain.ids import derive
 from denizen.domain.installation import build_install_command
-from denizen.ports.mail import MailAccount, MailServer, MailSummary, OutgoingMail, ReceivedMail
+from denizen.domain.mail import MailSummary, OutgoingMail, ReceivedMail, read_mail, summarize_mail, write_mail
+from denizen.ports.mail import MailAccount, MailServer
 
 TIMEOUT_S = 20.0
 GOODBYE_S = 2.0
 MAX_BYTES = 2_000_000
 """How much of one mail is read."""
-MAX_RECIPIENTS = 20
 _HEADERS = "(UID FLAGS BODY.PEEK[HEADER.FIELDS (FROM SUBJECT DATE)])"
 _WHOLE = f"(UID FLAGS BODY.PEEK[]<0.{MAX_BYTES}>)"
 _UID = re.compile(rb"UID (\d+)")
@@ -53,7 +48,10 @@ class ImapMailbox:
             if not numbers:
                 return ()
             answer = await imap.uid("fetch", ",".join(map(str, numbers)), _HEADERS)
-            return [_summary(*each) for each in sorted(_read_fetched(answer.lines), key=lambda row: -int(row[0]))]
+            return [
+                summarize_mail(number, data, is_read=is_read)
+                for number, is_read, data in sorted(_read_fetched(answer.lines), key=lambda row: -int(row[0]))
+            ]
 
     async def read_mail(self, account: MailAccount, mail: str) -> ReceivedMail:
         async with _open_imap(account) as imap:
@@ -64,7 +62,8 @@ class ImapMailbox:
             raise NotFound(
                 f"There is no mail {mail[:40]}.", code="mail_not_found", fix="list_mail shows their numbers."
             )
-        return _read(*found[0])
+        number, is_read, data = found[0]
+        return read_mail(number, data, is_read=is_read)
 
     async def draft(self, account: MailAccount, mail: OutgoingMail) -> None:
         written = self._write(account, mail)
@@ -85,28 +84,7 @@ class ImapMailbox:
         return True
 
     def _write(self, account: MailAccount, mail: OutgoingMail) -> EmailMessage:
-        recipients = [address for _, address in getaddresses([mail.to])]
-        if not recipients or len(recipients) > MAX_RECIPIENTS or not all(map(_is_address, recipients)):
-            raise InvalidInput(
-                f"'{mail.to[:100]}' are no addresses of mail.",
-                code="mail_address",
-                fix=f"Write at most {MAX_RECIPIENTS}, divided by commas, such as ana@example.org.",
-            )
-        written, answers = EmailMessage(policy=SMTP), mail.answers
-        domain = parseaddr(account.address)[1].rpartition("@")[2] or "localhost"
-        try:
-            written["From"], written["To"], written["Subject"] = account.address, mail.to, mail.subject
-            written["Date"] = format_datetime(self._clock.now())
-            written["Message-ID"] = f"<{derive('mail', mail.key)}@{domain}>"
-            if answers is not None and answers.message_id:
-                written["In-Reply-To"] = answers.message_id
-                written["References"] = f"{answers.references} {answers.message_id}".strip()
-        except (ValueError, HeaderParseError) as error:
-            raise InvalidInput(
-                "This mail cannot be written.", code="mail_heading", why=str(error), fix="Write each heading in a line."
-            ) from error
-        written.set_content(mail.text)
-        return written
+        return write_mail(mail, account.address, now=self._clock.now())
 
 
 @asynccontextmanager
@@ -215,44 +193,6 @@ def _read_fetched(lines: Sequence[bytes]) -> Iterator[tuple[str, bool, bytes]]:
         found = _UID.search(bytes(line))
         if found and b"FETCH" in line and isinstance(literal, bytearray):
             yield found[1].decode(), rb"\Seen" in line, bytes(literal)
-
-
-def _summary(number: str, is_read: bool, data: bytes) -> MailSummary:  # noqa: FBT001 - a row of an answer
-    mail = message_from_bytes(data, policy=default)
-    return MailSummary(
-        id=number, sender=_head(mail, "From"), subject=_head(mail, "Subject"), date=_head(mail, "Date"), is_read=is_read
-    )
-
-
-def _read(number: str, is_read: bool, data: bytes) -> ReceivedMail:  # noqa: FBT001 - a row of an answer
-    mail = message_from_bytes(data, policy=default)
-    body = mail.get_body(("plain", "html"))
-    text = ""
-    if body is not None:
-        with suppress(LookupError, UnicodeError):
-            text = str(body.get_content())
-    return ReceivedMail(
-        summary=_summary(number, is_read, data),
-        to=_head(mail, "To"),
-        reply_to=_head(mail, "Reply-To") or _head(mail, "From"),
-        message_id=_head(mail, "Message-ID"),
-        references=_head(mail, "References"),
-        text=text,
-        is_html=body is not None and body.get_content_subtype() == "html",
-        attachments=[part.get_filename() or "unnamed" for part in mail.iter_attachments()],
-    )
-
-
-def _head(mail: EmailMessage, name: str) -> str:
-    """Returns a heading on one line; empty for one that cannot be read."""
-    try:
-        return " ".join(str(mail.get(name, "")).split())[:500]
-    except (ValueError, LookupError, AttributeError, IndexError):  # of a heading that breaks the parser
-        return ""
-
-
-def _is_address(text: str) -> bool:
-    return re.fullmatch(r"[^\s@<>,;\"]{1,64}@[^\s@<>,;\"]{1,253}", text) is not None
 
 
 def _quote(folder: str) -> str:

@@ -275,7 +275,7 @@ _WELL_KNOWN = re.compile(
 """The keys of well-known services, by their look."""
 _TYPED = re.compile(
     r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key|channels\.discord\.accounts\.[^.]*(?:\.token)?"
-    r"|server\.sign_in\.[^.]*\.client_secret"
+    r"|server\.sign_in\.[^.]*\.client_secret|google\.(?:client_secret|refresh_token)"
     r"|channels\.github\.accounts\.[^.]*(?:\.(?:token|private_key|webhook_secret))?"
 )
 

@@ -41,6 +41,7 @@ from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
 from denizen.domain.workflow import Workflow
 from denizen.ports.events import EventSettings
+from denizen.ports.google import GoogleLogin
 
 DATABASE_FILE = "denizen.db"
 
@@ -172,6 +173,11 @@ class Settings:
     @property
     def mcp(self) -> McpSection:
         return self.config.mcp
+
+    @property
+    def google_login(self) -> GoogleLogin | None:
+        """None without a client at Google. Raises NeedsAttention for a secret that is missing."""
+        return self.config.google.build_login(self.secrets)
 
     @property
     def gate(self) -> GateSection:

@@ -32,6 +32,7 @@ from denizen.app.settings.fields import (
 )
 from denizen.app.settings.gate import BudgetsSection, GateSection
 from denizen.app.settings.github import GitHubSection
+from denizen.app.settings.google import GoogleSection
 from denizen.app.settings.knowledge import (
     ArchiveSection,
     EmbeddingsSection,
@@ -269,6 +270,7 @@ class Config(Section):
         default_factory=dict[str, CustomToolSection], description="Programs as tools of agents, by name."
     )
     mcp: McpSection = default_section()
+    google: GoogleSection = default_section()
     gate: GateSection = default_section()
     budgets: BudgetsSection = default_section()
     folders: FoldersSection = default_section()

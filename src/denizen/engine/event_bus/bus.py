@@ -66,6 +66,11 @@ class EventBus:
         self._outbox = services.outbox
         self._changed = Signal(channels.added, runtime.swapped)
 
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
+
     def awaits(self, kind: str, source: str) -> bool:
         """As `EventSettings.awaits`. Producers ask before they gather anything."""
         return self._runtime.current.events.awaits(kind, source)

@@ -1,4 +1,4 @@
-"""Live events of running turns, for those who watch in this process.
+"""Live events of running turns, for those who watch in this process, and by a relay in others.
 
 Watchers subscribe before the turn is submitted, so they miss nothing. Of a turn that is kept, those who come later get
 what has happened so far, too.
@@ -6,7 +6,8 @@ what has happened so far, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from anyio.streams.memory import MemoryObjectReceiveStream
@@ -15,6 +16,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnEvent, TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.engine.events.broadcast import Broadcast
+from denizen.ports.fleet import TurnRelay
 
 Sign = TurnEvent | DenizenError
 """Something that happens in a turn, or why nothing more of it will be seen here."""
@@ -22,10 +24,11 @@ Watch = MemoryObjectReceiveStream[Sign]
 
 
 class LiveEvents(Broadcast[TurnId, Sign]):
-    """Who watches which turn. A watcher stops at `TurnFinished`, or an error."""
+    """Who watches which turn. A watcher stops at `TurnFinished`, or an error. `relay` reaches other processes."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.relay: TurnRelay | None = None
         self._kept: dict[TurnId, list[TurnEvent]] = {}
 
     def keep(self, turn_id: TurnId) -> None:
@@ -38,7 +41,28 @@ class LiveEvents(Broadcast[TurnId, Sign]):
     def is_kept(self, turn_id: TurnId) -> bool:
         return turn_id in self._kept
 
+    def is_watched(self, topic: TurnId) -> bool:
+        return super().is_watched(topic) or (self.relay is not None and self.relay.is_watched(topic))
+
+    @contextmanager
+    def watch(self, topic: TurnId) -> Generator[Watch]:
+        try:
+            with super().watch(topic) as stream:
+                if self.relay is not None:
+                    self.relay.watch(topic, on=True)
+                yield stream
+        finally:
+            if self.relay is not None and not super().is_watched(topic):
+                self.relay.watch(topic, on=False)
+
     def publish(self, topic: TurnId, event: Sign) -> None:
+        """Tells those who watch here and elsewhere."""
+        self.tell(topic, event)
+        if self.relay is not None:
+            self.relay.publish(topic, event)
+
+    def tell(self, topic: TurnId, event: Sign) -> None:
+        """Tells those who watch here."""
         kept = self._kept.get(topic)
         if kept is not None:
             if isinstance(event, TurnFinished | DenizenError):

@@ -28,6 +28,7 @@ from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.prompt.pictures import LoadPicture
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
+from denizen.ports.fleet import TurnRelay
 from denizen.ports.store import Store
 
 
@@ -59,6 +60,8 @@ class EngineServices:
     """Projects and tasks; None where there are none."""
     load_upload: LoadPicture | None = None
     """Loads pictures that were uploaded; None where there are none."""
+    relay: TurnRelay | None = None
+    """Reaches the other processes of a fleet; None where there is one process."""
     free_turn: Callable[[TurnId], Awaitable[None]] = _free_nothing
     """Closes what the tools of a turn have opened, once it runs no more in this process."""
 

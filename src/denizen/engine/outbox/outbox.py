@@ -40,6 +40,7 @@ from denizen.engine.outbox.plan import (
 from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
+from denizen.ports.fleet import TurnRelay
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -84,6 +85,8 @@ class DeliveryOutbox:
         self._store = store
         self._clock = clock
         self._channels = channels
+        self.relay: TurnRelay | None = None
+        """Reaches the processes of a fleet that hold other accounts."""
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
         self.rooms = RoomOrder(runtime, store)
@@ -128,10 +131,16 @@ class DeliveryOutbox:
             return MentionNames()
 
     def wake(self, platform: str, account: AgentName) -> None:
-        """There is something to send."""
+        """There is something to send, by this process or the one that holds the account."""
+        if not self.wake_here(platform, account) and self.relay is not None:
+            self.relay.wake_outbox(platform, account)
+
+    def wake_here(self, platform: str, account: AgentName) -> bool:
+        """False when this process does not send for the account."""
         rounds = self._rounds.get((platform, account))
         if rounds is not None:
             rounds.work.set()
+        return rounds is not None
 
     async def say(self, channel: Channel, said: Announcement) -> bool:
         """Owes a text that no turn gave, and claims the message that it is about in the same moment. False, and nothing

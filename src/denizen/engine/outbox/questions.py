@@ -79,6 +79,11 @@ class QuestionInbox:
         self._channels = channels
         self._changed = Signal(channels.added)
 
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
+
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def open(self, scope: CallScope) -> OwnerQuestions:

@@ -52,6 +52,11 @@ class ReminderService:
         self._outbox = outbox
         self._changed = Signal(channels.added)
 
+    @property
+    def changed(self) -> Signal:
+        """Sent when there may be something to do."""
+        return self._changed
+
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def open(self, scope: CallScope) -> ReminderAccess:

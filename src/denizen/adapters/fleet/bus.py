@@ -1,0 +1,227 @@
+"""Messages between the processes of a fleet, by LISTEN and NOTIFY of the Postgres that they share.
+
+A message reaches those who listen at that moment, in the order in which its sender sent it. Long ones go in parts,
+since a notification has less than 8,000 bytes (PostgreSQL manual, NOTIFY). A call is a message that is answered. While
+the database is away nothing arrives, and what should be sent waits for it, the oldest dropped first.
+
+Whoever can use this database already reads and writes everything of Denizen, so messages have no key of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import psycopg
+from anyio.abc import TaskGroup
+from psycopg.sql import SQL, Identifier
+
+from denizen.adapters.fleet.wire import read_error, write_error
+from denizen.domain.errors import DenizenError, Unavailable
+from denizen.domain.ids import fresh
+from denizen.domain.json import Json, JsonObject
+
+CHANNEL = "denizen_fleet"
+PART_BYTES = 7000
+AT_ONCE = 200
+"""So many notifications go in one statement."""
+MAX_WAITING = 20_000
+MAX_PARTS = 8192
+"""The most parts of one message: some 57 MB."""
+MAX_OPEN = 100
+"""So many messages whose parts are on their way."""
+REMEMBERED = 1000
+"""So many messages are known again: a connection that broke may have sent one twice."""
+CALL_TIMEOUT_S = 30.0
+RECONNECT_S = 1.0
+CONNECT_TIMEOUT_S = 5
+
+Hear = Callable[[str, JsonObject], object]
+"""Gets the sender's name and the message."""
+Answer = Callable[[JsonObject], Awaitable[Json]]
+
+_log = logging.getLogger("denizen.fleet")
+
+
+class FleetBus:
+    """The bus as the process `node` uses it. Names of nodes and topics have no blanks."""
+
+    def __init__(self, url: str, node: str) -> None:
+        self._url = url
+        self.node = node
+        self._outgoing: deque[str] = deque(maxlen=MAX_WAITING)
+        self._news = anyio.Event()
+        self._hearers: dict[str, list[Hear]] = {}
+        self._answerers: dict[str, Answer] = {}
+        self._calls: dict[str, _Call] = {}
+        self._parts: dict[tuple[str, str], list[str]] = {}
+        self._heard: deque[str] = deque(maxlen=REMEMBERED)
+        self._group: TaskGroup | None = None
+        self.connected = anyio.Event()
+        """Set when it has listened for the first time."""
+        self.hear("call", self._take_call)
+        self.hear("answer", self._take_answer)
+
+    # --- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, topic: str, body: JsonObject, *, to: str = "*") -> None:
+        """Sends to one process, or to all others. Returns at once."""
+        text, key = json.dumps(body, separators=(",", ":")), fresh("m")
+        parts = [text[at : at + PART_BYTES] for at in range(0, len(text), PART_BYTES)]
+        if len(parts) > MAX_PARTS:
+            _log.warning("a message of the fleet is too long", extra={"topic": topic, "chars": len(text)})
+            return
+        for number, part in enumerate(parts):
+            self._outgoing.append(f"{self.node} {to} {topic} {key} {number} {len(parts)}\n{part}")
+        news, self._news = self._news, anyio.Event()
+        news.set()
+
+    async def request(self, to: str, method: str, body: JsonObject, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
+        """Returns the answer of the process. Raises what it raises, and Unavailable when none comes."""
+        key, waiting = fresh("call"), _Call()
+        self._calls[key] = waiting
+        try:
+            self.send("call", {"id": key, "method": method, "body": body}, to=to)
+            with anyio.move_on_after(timeout_s):
+                await waiting.answered.wait()
+        finally:
+            del self._calls[key]
+        if waiting.error is not None:
+            raise read_error(waiting.error)
+        if not waiting.answered.is_set():
+            raise Unavailable(
+                f"{to} does not answer.",
+                code="fleet_silent",
+                why="Another process of this fleet was asked, and is away or overloaded.",
+                fix="Try again; `denizen fleet status` shows which processes live.",
+            )
+        return waiting.value
+
+    # --- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear(self, topic: str, hearer: Hear) -> None:
+        """Calls `hearer` for each message of the topic from another process."""
+        self._hearers.setdefault(topic, []).append(hearer)
+
+    def answer(self, method: str, answerer: Answer) -> None:
+        """Answers calls of that method with what `answerer` returns or raises."""
+        self._answerers[method] = answerer
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Sends and hears until it is cancelled."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            group.start_soon(self._keep, "hearing", self._listen)
+            group.start_soon(self._keep, "sending", self._deliver)
+
+    async def _keep(self, what: str, use: Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]]) -> None:
+        is_told = False
+        while True:
+            try:
+                connection = await psycopg.AsyncConnection[Any].connect(
+                    self._url,
+                    autocommit=True,
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                    application_name="denizen-fleet",
+                    keepalives_idle=5,
+                    keepalives_interval=5,
+                    keepalives_count=3,
+                )
+                try:
+                    is_told = False
+                    await use(connection)
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await connection.close()
+            except (psycopg.Error, OSError) as error:
+                if not is_told:
+                    is_told = True
+                    _log.warning("the fleet's database is away, %s waits for it: %s", what, type(error).__name__)
+                await anyio.sleep(RECONNECT_S)
+
+    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        await connection.execute(SQL("LISTEN {}").format(Identifier(CHANNEL)))
+        self._parts.clear()
+        self.connected.set()
+        async for notification in connection.notifies():
+            self._take(notification.payload)
+
+    async def _deliver(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        while True:
+            news = self._news
+            while self._outgoing:
+                some = [self._outgoing[at] for at in range(min(AT_ONCE, len(self._outgoing)))]
+                # One statement after another: notifications of a statement arrive in this order.
+                await connection.execute("SELECT pg_notify(%s, part) FROM unnest(%s::text[]) AS part", [CHANNEL, some])
+                for sent in some:
+                    if self._outgoing and self._outgoing[0] is sent:
+                        self._outgoing.popleft()
+            await news.wait()
+
+    def _take(self, payload: str) -> None:
+        head, _, part = payload.partition("\n")
+        fields = head.split(" ")
+        if len(fields) != 6 or not (fields[4].isdigit() and fields[5].isdigit()):
+            _log.warning("a message that is none came from the database")
+            return
+        sender, to, topic, key = fields[:4]
+        if sender == self.node or to not in ("*", self.node):
+            return
+        number, of = int(fields[4]), int(fields[5])
+        parts = self._parts.setdefault((sender, key), [])
+        parts.append(part)
+        if number != len(parts) - 1 or of > MAX_PARTS:  # its beginning was not heard
+            del self._parts[sender, key]
+        elif number == of - 1:
+            del self._parts[sender, key]
+            if key not in self._heard:
+                self._heard.append(key)
+                try:
+                    body = json.loads("".join(parts))
+                    for hearer in self._hearers.get(topic, ()):
+                        hearer(sender, body)
+                except Exception:  # noqa: BLE001 - the boundary of a message: the next one is heard all the same
+                    _log.exception("a message of the fleet could not be taken", extra={"topic": topic, "node": sender})
+        elif len(self._parts) > MAX_OPEN:
+            del self._parts[next(iter(self._parts))]
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    def _take_call(self, sender: str, message: JsonObject) -> None:
+        assert self._group is not None, "messages are heard while it runs"
+        self._group.start_soon(self._answer, sender, message)
+
+    async def _answer(self, sender: str, message: JsonObject) -> None:
+        method, body = str(message["method"]), message["body"]
+        try:
+            answerer = self._answerers.get(method)
+            if answerer is None or not isinstance(body, dict):
+                raise Unavailable(f"{self.node} does not know {method}.", code="fleet_unknown")
+            answer: JsonObject = {"value": await answerer(body)}
+        except DenizenError as error:
+            answer = {"error": write_error(error)}
+        except Exception:  # noqa: BLE001 - the boundary of a call: its caller must not wait for nothing
+            _log.exception("a call of the fleet failed", extra={"method": method, "sender": sender})
+            answer = {"error": write_error(DenizenError("Something inside Denizen went wrong.", code="internal"))}
+        self.send("answer", {"id": message["id"], **answer}, to=sender)
+
+    def _take_answer(self, _sender: str, message: JsonObject) -> None:
+        waiting = self._calls.get(str(message["id"]))
+        if waiting is not None:
+            error = message.get("error")
+            waiting.error = error if isinstance(error, dict) else None
+            waiting.value = message.get("value")
+            waiting.answered.set()
+
+
+class _Call:
+    def __init__(self) -> None:
+        self.answered = anyio.Event()
+        self.value: Json = None
+        self.error: JsonObject | None = None

@@ -1,0 +1,212 @@
+"""Membership in a fleet of processes: who this one is, whom it knows, and what it tells the others.
+
+`open_fleet` joins before anything else is opened; `Fleet.run` goes on for as long as the server runs. A process that
+is alone has no fleet.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio
+
+from denizen import __version__
+from denizen.adapters.durable.durable import DbosExecution
+from denizen.adapters.fleet.bus import FleetBus
+from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable
+from denizen.adapters.fleet.relay import FleetRelay
+from denizen.adapters.fleet.remote_channel import ChannelHost, RemoteChannel
+from denizen.domain.errors import InvalidInput
+from denizen.domain.fleet import FleetNode, FleetRole, HeldAccount
+from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.record import record
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.events.live_events import LiveEvents
+from denizen.engine.events.signal import Signal
+from denizen.engine.outbox.outbox import DeliveryOutbox
+
+Result = TypeVar("Result")
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+MAX_NAME_CHARS = 60
+
+
+def check_name(name: str) -> str:
+    """Returns the name of a process, or one of its own when it is empty. Raises InvalidInput."""
+    if not name:
+        return f"{socket.gethostname()}-{os.getpid()}"[-MAX_NAME_CHARS:]
+    if len(name) > MAX_NAME_CHARS or not _NAME.issuperset(name):
+        raise InvalidInput(
+            f"'{name[:MAX_NAME_CHARS]}' is no name for a process.",
+            code="fleet_name",
+            fix=f"Use up to {MAX_NAME_CHARS} letters, digits, dots, dashes and underscores, such as worker-1.",
+        )
+    return name
+
+
+def require_postgres(store_url: str, what: str) -> None:
+    """Raises InvalidInput for a store that processes on several machines cannot share."""
+    if store_url.startswith("sqlite"):
+        raise InvalidInput(
+            f"{what} needs Postgres.",
+            code="fleet_sqlite",
+            why="Processes with different roles share one database, and SQLite is a file of one machine.",
+            fix="Set store.url to postgresql://..., or run without --role: one process does everything.",
+        )
+
+
+@record(kw_only=True)
+class FleetParts:
+    """The parts of this process that others reach: they are told what those say. Each of `signals` is sent in all
+    processes when it is sent in one.
+    """
+
+    channels: ConnectedAccounts
+    live: LiveEvents
+    outbox: DeliveryOutbox
+    cancel: Callable[[TurnId], object]
+    signals: Mapping[str, Signal]
+
+
+@dataclass(kw_only=True)
+class Fleet:
+    """The fleet as this process, `name`, sees it."""
+
+    name: str
+    role: FleetRole
+    bus: FleetBus
+    nodes: FleetNodes
+    leases: LeaseTable
+    relay: FleetRelay
+    _held: set[tuple[str, AgentName]] = field(default_factory=set[tuple[str, AgentName]])
+    """Accounts that this process has, connected or not."""
+    _shared: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
+    _echoes: set[str] = field(default_factory=set[str])
+    """Signals that were sent because another process said so."""
+
+    def bind(self, durable: DbosExecution) -> None:
+        """Takes up what other processes hand in to `durable`, and tells them what is handed in here."""
+        self.nodes.count_runs = durable.count_runs
+        durable.on_hand_in = lambda: self.bus.send("run", {})
+        self.bus.hear("run", lambda _sender, _body: durable.look())
+
+    async def hold_account(
+        self,
+        channels: ConnectedAccounts,
+        key: tuple[str, AgentName],
+        job: Callable[[], Awaitable[Result]],
+        on_wait: Callable[[str], None],
+    ) -> Result | None:
+        """Does the job while no other process has the account; see `FleetLeases.hold`."""
+
+        async def work() -> Result:
+            self._held.add(key)
+            remote = channels.find(*key)
+            if isinstance(remote, RemoteChannel):
+                channels.remove(remote)
+            return await job()
+
+        try:
+            return await self.leases.hold("account:" + ":".join(key), work, on_wait=on_wait)
+        finally:
+            self._held.discard(key)
+
+    async def hold_upkeep(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Does the job while no other process does it, again and again."""
+        while True:
+            await self.leases.hold("upkeep", job, on_wait=lambda _holder: None)
+
+    def find_holder(self, key: tuple[str, AgentName]) -> str:
+        """Returns the process where the account is connected; empty when there is none."""
+        return next((node.name for node in self.nodes.nodes for held in node.accounts if _key(held) == key), "")
+
+    async def run(self, parts: FleetParts) -> None:
+        """Hears and tells until it is cancelled."""
+        channels = parts.channels
+        self.relay.on_sign = parts.live.tell
+        self.relay.on_cancel = parts.cancel
+        self.relay.on_wake = parts.outbox.wake_here
+        self.nodes.list_accounts = lambda: _list_own(channels)
+        self.nodes.on_change = lambda nodes: self._follow(channels, nodes)
+        self.bus.hear("node", lambda _sender, _body: self.nodes.beat_now())
+        self.bus.hear("nudge", lambda _sender, body: self._take_nudge(str(body["signal"])))
+        ChannelHost(self.bus, channels.find, lambda place: parts.outbox.rooms.enter(place, TurnId("")))
+        self._shared = parts.signals
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.bus.run)
+            group.start_soon(self.nodes.run)
+            group.start_soon(self.relay.run)
+            group.start_soon(self._tell_accounts, channels)
+            for name, signal in self._shared.items():
+                group.start_soon(self._share, name, signal)
+
+    def _follow(self, channels: ConnectedAccounts, nodes: Sequence[FleetNode]) -> None:
+        """Takes up the accounts that other processes hold now, and drops those that they held."""
+        elsewhere = {
+            _key(held): (node.name, held)
+            for node in nodes
+            if node.name != self.name
+            for held in node.accounts
+            if _key(held) not in self._held
+        }
+        for channel in channels.list_all():
+            if isinstance(channel, RemoteChannel) and elsewhere.get(_key(channel.held)) != (channel.node, channel.held):
+                channels.remove(channel)
+        for key, (node, held) in elsewhere.items():
+            if channels.find(*key) is None:
+                channels.add(RemoteChannel(self.bus, node, held))
+
+    async def _tell_accounts(self, channels: ConnectedAccounts) -> None:
+        told: Sequence[HeldAccount] = ()
+        while True:
+            added = channels.added.next
+            if (own := _list_own(channels)) != told:
+                told = own
+                self.nodes.beat_now()
+                self.bus.send("node", {})
+            await added.wait()
+
+    async def _share(self, name: str, signal: Signal) -> None:
+        while True:
+            await signal.next.wait()
+            if name in self._echoes:
+                self._echoes.discard(name)
+            else:
+                self.bus.send("nudge", {"signal": name})
+
+    def _take_nudge(self, name: str) -> None:
+        signal = self._shared.get(name)
+        if signal is not None:
+            self._echoes.add(name)
+            signal.send()
+
+
+def _key(held: HeldAccount) -> tuple[str, AgentName]:
+    return held.platform, held.agent
+
+
+def _list_own(channels: ConnectedAccounts) -> list[HeldAccount]:
+    own = [each for each in channels.list_all() if not isinstance(each, RemoteChannel)]
+    return [HeldAccount(each.platform, each.agent, each.user_id) for each in own]
+
+
+@asynccontextmanager
+async def open_fleet(url: str, role: FleetRole, name: str) -> AsyncGenerator[Fleet]:
+    """Joins the fleet on that Postgres, and leaves it at the end. Raises Conflict for a name that another process has,
+    and what keeps the database from being used.
+    """
+    tables, session = FleetTables(url), fresh("node")
+    nodes = FleetNodes(tables, name, role, __version__, session)
+    await nodes.join()
+    bus = FleetBus(url, name)
+    try:
+        yield Fleet(
+            name=name, role=role, bus=bus, nodes=nodes, leases=LeaseTable(tables, session), relay=FleetRelay(bus, role)
+        )
+    finally:
+        with anyio.CancelScope(shield=True):
+            await nodes.leave()

@@ -1,0 +1,117 @@
+"""Messages between processes of a fleet, on a real Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+import psycopg
+import pytest
+
+from denizen.adapters.fleet.bus import CHANNEL, PART_BYTES, FleetBus
+from denizen.domain.errors import DenizenError, NotAllowed, Unavailable
+from denizen.domain.json import Json, JsonObject
+from tests.timing import HANG_LIMIT_S, poll
+
+pytest_plugins = ["tests.postgres"]
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("postgres")]
+
+Join = Callable[[str], AbstractAsyncContextManager[FleetBus]]
+
+
+@pytest.fixture
+def join(postgres_url: str) -> Join:
+    """Opens a bus of that name, which hears when the block begins."""
+
+    @asynccontextmanager
+    async def open_(name: str) -> AsyncGenerator[FleetBus]:
+        bus = FleetBus(postgres_url, name)
+        async with anyio.create_task_group() as group:
+            group.start_soon(bus.run)
+            with anyio.fail_after(HANG_LIMIT_S):
+                await bus.connected.wait()
+            yield bus
+            group.cancel_scope.cancel()
+
+    return open_
+
+
+async def test_a_message_reaches_all_others_or_one_in_order_and_whole(join: Join) -> None:
+    heard: dict[str, list[Json]] = {"b": [], "c": []}
+    long = "ü" * PART_BYTES
+    async with join("a") as a, join("b") as b, join("c") as c:
+        for bus in (a, b, c):
+            bus.hear("say", lambda sender, body, bus=bus: heard.setdefault(bus.node, []).append([sender, body["n"]]))
+        a.send("say", {"n": 1})
+        a.send("say", {"n": long})
+        a.send("say", {"n": 3}, to="c")
+        a.send("unheard", {"n": 4})
+
+        async def is_heard() -> bool:
+            return len(heard["c"]) == 3 and len(heard["b"]) == 2
+
+        await poll(is_heard)
+    assert heard == {"b": [["a", 1], ["a", long]], "c": [["a", 1], ["a", long], ["a", 3]]}
+
+
+async def test_a_call_is_answered_with_a_value_or_an_error(join: Join, caplog: pytest.LogCaptureFixture) -> None:
+    async def double(body: JsonObject) -> Json:
+        return [body["n"], body["n"]]
+
+    async def refuse(_body: JsonObject) -> Json:
+        raise NotAllowed("No.", code="no", fix="Ask.")
+
+    async def break_(_body: JsonObject) -> Json:
+        raise ValueError("of nobody's business")
+
+    async with join("a") as a, join("b") as b:
+        b.answer("double", double)
+        b.answer("refuse", refuse)
+        b.answer("break", break_)
+        assert await a.request("b", "double", {"n": "x"}) == ["x", "x"]
+        with pytest.raises(NotAllowed, match="No") as told:
+            await a.request("b", "refuse", {})
+        assert (told.value.code, told.value.fix) == ("no", "Ask.")
+        with pytest.raises(DenizenError, match="went wrong") as broken:
+            await a.request("b", "break", {})
+        assert "business" not in broken.value.explain()
+        with pytest.raises(Unavailable, match="does not know"):
+            await a.request("b", "other", {})
+        with pytest.raises(Unavailable, match="nobody does not answer"):
+            await a.request("nobody", "double", {}, timeout_s=0.05)
+    assert "of nobody's business" in caplog.text
+
+
+async def test_what_is_no_message_harms_nothing(join: Join, postgres_url: str) -> None:
+    heard: list[Json] = []
+    async with join("a") as a:
+        a.hear("say", lambda _sender, body: heard.append(body["n"]))
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            for text in ("", "x", "b * say k 0 1\n{", "b * say k2 1 2\n{}", "b * say k3 0 1\n{}", "b * say k4 x 1\n{}"):
+                other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, text])
+            for _ in range(2):  # one that came twice is heard once
+                other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, 'b * say k5 0 1\n{"n": 5}'])
+            other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, 'b * say k6 0 1\n{"n": 6}'])
+
+        async def is_heard() -> bool:
+            return 6 in heard
+
+        await poll(is_heard)
+    assert heard == [5, 6]
+
+
+async def test_it_hears_again_when_the_database_is_back(join: Join, postgres_url: str) -> None:
+    heard: list[Json] = []
+    async with join("a") as a, join("b") as b:
+        b.hear("say", lambda _sender, body: heard.append(body["n"]))
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'denizen-fleet'"
+            )
+
+        async def is_heard() -> bool:
+            a.send("say", {"n": 1})
+            return bool(heard)
+
+        await poll(is_heard)

@@ -1,0 +1,105 @@
+"""Who lives, and who has what: on a real Postgres."""
+
+from __future__ import annotations
+
+import anyio
+import psycopg
+import pytest
+
+from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable, list_nodes
+from denizen.domain.fleet import FleetRole, HeldAccount
+from denizen.domain.ids import AgentName
+from tests.timing import HANG_LIMIT_S, poll
+
+pytest_plugins = ["tests.postgres"]
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("postgres")]
+
+HELD = HeldAccount("discord", AgentName("ada"), "7")
+
+
+async def test_processes_see_each_other_until_they_leave(postgres_url: str) -> None:
+    tables = FleetTables(postgres_url)
+    one = FleetNodes(tables, "one", FleetRole.GATEWAY, "1.0", "s1")
+    two = FleetNodes(tables, "two", FleetRole.WORKER, "1.0", "s2")
+    one.list_accounts, two.count_runs = (lambda: (HELD,)), (lambda: 3)
+    seen: list[set[str]] = []
+    two.on_change = lambda nodes: seen.append({node.name for node in nodes if node.accounts == (HELD,)})
+    await one.join()
+    await two.join()
+    async with anyio.create_task_group() as group:
+        group.start_soon(one.run)
+        group.start_soon(two.run)
+
+        async def is_seen() -> bool:
+            two.beat_now()
+            return {"one"} in seen
+
+        await poll(is_seen)
+        group.cancel_scope.cancel()
+    assert [(node.name, node.role, node.runs) for node in await list_nodes(tables)] == [
+        ("one", FleetRole.GATEWAY, 0),
+        ("two", FleetRole.WORKER, 3),
+    ]
+    await one.leave()
+    assert [node.name for node in await list_nodes(tables)] == ["two"]
+
+
+async def test_a_lease_is_held_by_one_and_handed_on_at_its_end(postgres_url: str) -> None:
+    tables, order = FleetTables(postgres_url), list[str]()
+    await tables.create()
+    first, second = (LeaseTable(tables, name, renew_s=0.01) for name in ("s1", "s2"))
+    begun, done = anyio.Event(), anyio.Event()
+
+    async def hold_first() -> str:
+        order.append("first")
+        begun.set()
+        await done.wait()
+        order.append("over")
+        return "kept"
+
+    async def hold_second() -> str:
+        order.append("second")
+        return "too"
+
+    async with anyio.create_task_group() as group:
+
+        async def run_first() -> None:
+            assert await first.hold("account", hold_first, on_wait=order.append) == "kept"
+
+        async def run_second() -> None:
+            def wait(holder: str) -> None:
+                assert holder == "s1"
+                done.set()
+
+            assert await second.hold("account", hold_second, on_wait=wait) == "too"
+
+        group.start_soon(run_first)
+        await begun.wait()
+        group.start_soon(run_second)
+    assert order == ["first", "over", "second"]
+
+
+async def test_a_job_ends_when_its_lease_is_lost(postgres_url: str) -> None:
+    tables = FleetTables(postgres_url)
+    await tables.create()
+    begun = anyio.Event()
+
+    async def work() -> str:
+        begun.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    results: list[str | None] = []
+
+    async def run() -> None:
+        results.append(await LeaseTable(tables, "s1", renew_s=0.01).hold("x", work, on_wait=lambda _holder: None))
+
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await begun.wait()
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute("UPDATE denizen_fleet.leases SET holder = 's2', until = now() + interval '1 hour'")
+    assert results == [None]
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        assert other.execute("SELECT holder FROM denizen_fleet.leases").fetchall() == [("s2",)]
