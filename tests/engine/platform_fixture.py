@@ -12,6 +12,7 @@ from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
+from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.event_listener import EventListener
 from denizen.domain.ids import AgentName
@@ -20,6 +21,8 @@ from denizen.domain.proposal import LearningPolicy
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
+from denizen.domain.workflow import Workflow
+from denizen.domain.workflow_triggers import list_listeners
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -37,8 +40,11 @@ from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.runner import WorkflowRunner
+from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.embed import Embedder
 from denizen.ports.events import EventSettings
 from denizen.ports.model import ModelRequest
@@ -172,6 +178,7 @@ async def open_platform(
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
     events: Sequence[EventListener] = (),
+    workflows: Mapping[str, Workflow] | None = None,
 ) -> AsyncGenerator[PlatformFixture]:
     """Give the world of an earlier process to see a restart; it is left as a killed process leaves it."""
     world = world or World()
@@ -195,7 +202,15 @@ async def open_platform(
     )
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)
-    outbox, turns = services.outbox, TurnRunner(runtime, services)
+
+    async def publish(event: CloudEvent) -> bool:
+        return await bus.publish(event)
+
+    acts = WorkflowTools(AnswerTargets(runtime, world.store, channels), services.outbox, clock, publish)
+    runner = WorkflowRunner(services, acts, sleep=clock.sleep)
+    outbox, turns = services.outbox, TurnRunner(runtime, services, workflows=runner)
+    workflows = workflows or {}
+    events = (*events, *list_listeners(workflows, next(iter(agents)), lambda route: f"/webhooks/{route}"))
     delegating: tuple[Toolset, ...] = ()
     if any(agent.tool_access.delegates_to for agent in agents.values()):
         delegating = (DelegationTools(Delegations(runtime, services, turns), agents),)
@@ -211,6 +226,7 @@ async def open_platform(
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
             knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),
             events=EventSettings(listeners={each.key: each for each in events}),
+            workflows=workflows,
         )
     )
     policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})

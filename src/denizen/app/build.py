@@ -47,6 +47,7 @@ from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
+from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.fleet import FleetRole
 from denizen.domain.ids import AgentName
@@ -68,6 +69,7 @@ from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.browser import MemoryBrowser
 from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.projects.board import ProjectBoards
 from denizen.engine.projects.reader import ReaderDirectory
 from denizen.engine.schedules.catalog import ScheduleCatalog
@@ -75,6 +77,9 @@ from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.schedules.runner import ScheduleResources, ScheduleRunner
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import Workflows
+from denizen.engine.workflows.runner import WorkflowRunner
+from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
@@ -203,6 +208,11 @@ class Denizen:
     def memories(self) -> MemoryBrowser:
         """The memories of all agents, for people."""
         return MemoryBrowser(self.services.store, self.services.clock, self.generation_deps.skills.memories)
+
+    @property
+    def workflows(self) -> Workflows:
+        """The workflows in force, and their runs."""
+        return Workflows(self.runtime, self.services, self.turns.submit)
 
     @property
     def schedule_catalog(self) -> ScheduleCatalog:
@@ -404,7 +414,14 @@ def _build_denizen(
         browser=adapters.browser,
         mailbox=ImapMailbox(clock),
     )
-    turns = TurnRunner(runtime, services)
+    targets = AnswerTargets(runtime, store, channels)
+
+    async def publish(event: CloudEvent) -> bool:
+        return await events.bus.publish(event)
+
+    tools = WorkflowTools(targets, services.outbox, clock, publish)
+    turns = TurnRunner(runtime, services, workflows=WorkflowRunner(services, tools))
+    events = build_event_system(runtime, services, turns, channels, mirror)
     generation_deps = GenerationDeps(
         home=home,
         clock=clock,
@@ -427,7 +444,7 @@ def _build_denizen(
         platforms=platforms,
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
-        events=build_event_system(runtime, services, turns, channels, mirror),
+        events=events,
         process=ProcessControl(restart, adapters.fleet),
     )
 

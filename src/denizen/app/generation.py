@@ -43,10 +43,14 @@ from denizen.domain.clock import Clock
 from denizen.domain.hook import Hooks
 from denizen.domain.ids import AgentName
 from denizen.domain.project import WATCHER
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
+from denizen.domain.schedule import Schedule
+from denizen.domain.workflow_triggers import list_listeners, list_schedules
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.engine.configuration.tool_policy import GatePolicy
+from denizen.ports.events import EventSettings
 from denizen.ports.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -122,9 +126,9 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         makes_titles=settings.channels.web.model_titles,
         is_model_chosen=bool(chosen.model),
         task_watcher=settings.task_watcher,
-        schedules=settings.schedules,
+        schedules={**settings.schedules, **_read_workflow_schedules(settings)},
         trigger_hooks=_read_trigger_hooks(settings),
-        events=settings.events,
+        events=_read_events(settings),
         workflows=settings.workflows,
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
@@ -143,6 +147,22 @@ def _read_trigger_hooks(settings: Settings) -> Mapping[str, Hooks]:
     hooks = {each.principal.key: each.conduct.hooks for each in settings.schedules.values()}
     watcher = settings.task_watcher
     return hooks if watcher is None else hooks | {WATCHER.key: watcher.hooks}
+
+
+def _read_events(settings: Settings) -> EventSettings:
+    """Returns listeners and routes, with the listeners of workflows."""
+    events = settings.events
+    routes = events.routes or {}
+    found = list_listeners(
+        settings.workflows, settings.default_agent, lambda route: routes[route].source if route in routes else ""
+    )
+    return replace(events, listeners={**events.listeners, **{each.key: each for each in found}})
+
+
+def _read_workflow_schedules(settings: Settings) -> Mapping[str, Schedule]:
+    agents = settings.agents
+    found = list_schedules(settings.workflows, settings.default_agent, lambda agent: agent_timezone(agents[agent]))
+    return {each.name: each for each in found}
 
 
 def _read_account_policies(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:

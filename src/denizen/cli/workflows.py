@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from denizen.cli.exit_codes import DONE, INVALID
-from denizen.cli.home import load_home_settings
+from denizen.cli.exit_codes import DONE, INVALID, exit_code
+from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.cli.workflow_files import add, draw, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from denizen.app.build import Denizen
     from denizen.domain.json import JsonObject
+    from denizen.domain.turn import Turn
     from denizen.domain.workflow import Workflow, WorkflowNode
+    from denizen.domain.workflow_run import WorkflowRunListing
+    from denizen.engine.workflows.catalog import RunOrder
+
+SHOWN_CHARS = 300
+"""How much of the outputs of a node is printed."""
 
 
 @click.group()
@@ -88,6 +99,65 @@ def nodes(group: str) -> None:
                 echo(f"  {kind.name}  {kind.about}")
 
 
+@command.command()
+@click.argument("name")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input; several may be given.")
+@click.option("--json-input", default="", metavar="JSON", help="All inputs, or the data of an event, as one object.")
+@click.option("--trigger", default="", help="The node to start at.  [default: a manual one]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with the run and its nodes.")
+@click.pass_obj
+def run(home: Path, name: str, inputs: tuple[str, ...], json_input: str, trigger: str, *, as_json: bool) -> int:
+    """Run a workflow now, and wait for its end. Calls that need people wait for `denizen approvals`."""
+    given = _read_inputs(inputs, json_input)
+
+    async def begin(denizen: Denizen, order: RunOrder) -> Turn:
+        return await denizen.workflows.start(name, given, order, trigger=trigger)
+
+    return _run_to_end(home, begin, as_json=as_json)
+
+
+@command.command()
+@click.argument("run")
+@click.option("--from", "from_node", default="", metavar="NODE", help="Only this node and what follows run again.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with the run and its nodes.")
+@click.pass_obj
+def rerun(home: Path, run: str, from_node: str, *, as_json: bool) -> int:
+    """Run a run once more, with what it was given, and wait for its end."""
+    from denizen.domain.ids import TurnId
+
+    async def begin(denizen: Denizen, order: RunOrder) -> Turn:
+        return await denizen.workflows.rerun(TurnId(run), order, from_node=from_node)
+
+    return _run_to_end(home, begin, as_json=as_json)
+
+
+@command.command()
+@click.argument("name", required=False, default="")
+@click.option("--limit", default=20, type=click.IntRange(1, 500), show_default=True, help="How many at most.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each run, a line each.")
+@with_denizen
+async def runs(denizen: Denizen, name: str, limit: int, *, as_json: bool) -> None:
+    """List the runs of a workflow, or of all, the newest first."""
+    from denizen.ports.workflows import RunSearch
+
+    found = await denizen.workflows.list_runs(RunSearch(workflow=name, limit=limit))
+    for each in found:
+        echo(printable_json(_run_fields(each)) if as_json else _run_line(each))
+    if not found and not as_json:
+        echo("There was no run yet.")
+
+
+@command.command("run-show")
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with all inputs and outputs.")
+@with_denizen
+async def run_show(denizen: Denizen, run: str, *, as_json: bool) -> None:
+    """Show the nodes of a run, with inputs, outputs and times."""
+    from denizen.domain.ids import TurnId
+
+    _print_run(await denizen.workflows.get_run(TurnId(run)), as_json=as_json)
+
+
 def _fields(workflow: Workflow) -> JsonObject:
     return {
         "name": workflow.name,
@@ -107,3 +177,99 @@ def _line(workflow: Workflow) -> str:
     state = "" if workflow.enabled else "  off"
     about = f"  {workflow.description}" if workflow.description else ""
     return f"{workflow.name}{state}  {', '.join(each.type for each in workflow.triggers)}{about}"
+
+
+def _run_to_end(home: Path, begin: Callable[[Denizen, RunOrder], Awaitable[Turn]], *, as_json: bool) -> int:
+    """Starts a run here, waits for its end and prints it."""
+    import anyio
+
+    async def act() -> int:
+        from denizen.app.build import open_denizen
+        from denizen.domain.approval import AskerReach
+        from denizen.domain.events import ApprovalRequested
+        from denizen.engine.workflows.catalog import RunOrder, new_key
+
+        async with open_denizen(home) as denizen:
+            by = denizen.operator
+            turn = await begin(denizen, RunOrder(key=new_key(by), by=by, reach=AskerReach.WAITS))
+            async with aclosing(denizen.turns.watch(turn.id)) as events:
+                async for event in events:
+                    if isinstance(event, ApprovalRequested):
+                        key = event.approval.id
+                        echo(f"It waits: `denizen approvals approve {key}`, or `deny`.", err=True)
+            found = await denizen.workflows.get_run(turn.id)
+            _print_run(found, as_json=as_json)
+            return exit_code(found.family) if found.status.is_error else DONE
+
+    return anyio.run(act)
+
+
+def _read_inputs(pairs: Sequence[str], text: str) -> JsonObject:
+    given: object = {}
+    if text:
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise click.UsageError(f"--json-input is no JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise click.UsageError("--json-input is no JSON object.")
+    found = cast("JsonObject", given)
+    for pair in pairs:
+        name, is_pair, value = pair.partition("=")
+        if not is_pair:
+            raise click.UsageError(f"Write --input NAME=VALUE, not '{pair}'.")
+        found[name] = value
+    return found
+
+
+def _print_run(found: WorkflowRunListing, *, as_json: bool) -> None:
+    if as_json:
+        nodes: list[JsonObject] = [
+            {
+                "path": each.path,
+                "type": each.type,
+                "status": each.status.value,
+                "port": each.port,
+                "inputs": dict(each.inputs),
+                "outputs": dict(each.outputs),
+                "error": each.error,
+                "started_at": each.started_at.isoformat(),
+                "duration_ms": each.duration_ms,
+            }
+            for each in found.nodes
+        ]
+        echo(printable_json({**_run_fields(found), "scope": dict(found.run.scope), "nodes": nodes}))
+        return
+    echo(_run_line(found))
+    for each in found.nodes:
+        way = f" -> {each.port}" if each.port not in ("", "then") else ""
+        echo(f"  {each.path}  {each.type}  {each.status.value}{way}  {each.duration_ms} ms")
+        told = each.error or (printable_json(dict(each.outputs)) if each.outputs else "")
+        if told:
+            echo(f"      {told if len(told) <= SHOWN_CHARS else f'{told[:SHOWN_CHARS]}...'}")
+    if found.reply:
+        echo(found.reply)
+
+
+def _run_fields(found: WorkflowRunListing) -> JsonObject:
+    run = found.run
+    return {
+        "id": run.id,
+        "workflow": run.workflow,
+        "status": found.status.value,
+        "trigger": run.trigger,
+        "agent": run.agent,
+        "started_by": run.started_by,
+        "started_at": run.started_at.isoformat(),
+        "ended_at": found.ended_at.isoformat() if found.ended_at else None,
+        "rerun_of": run.rerun_of,
+        "from_node": run.from_node,
+        "reply": found.reply,
+        "failure": found.failure,
+    }
+
+
+def _run_line(found: WorkflowRunListing) -> str:
+    run = found.run
+    why = f"  {found.failure}" if found.failure else ""
+    return f"{run.id}  {run.started_at:%Y-%m-%d %H:%M:%S} UTC  {run.workflow}  {run.trigger}  {found.status.value}{why}"

@@ -66,11 +66,14 @@ def _contains(value: Json, part: str) -> bool:
 
 
 class ActionKind(StrEnum):
-    """The kind of an action: an agent answers, a text is posted, or the event is only kept in the log."""
+    """The kind of an action: an agent answers, a text is posted, a workflow runs, or the event is only kept in the
+    log.
+    """
 
     AGENT = "agent"
     POST = "post"
     LOG = "log"
+    WORKFLOW = "workflow"
 
 
 @record(kw_only=True)
@@ -78,7 +81,7 @@ class EventAction:
     """The action of a listener. `agent` answers, or its account posts. `message` is the template of what the agent is
     told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by the id of
     `platform`; without one, an answer stays in the session. `session` is its name, which begins anew where
-    `new_session` says so.
+    `new_session` says so. A run of `workflow` begins at its node `trigger`.
     """
 
     kind: ActionKind
@@ -88,6 +91,8 @@ class EventAction:
     channel: str = ""
     session: str = ""
     new_session: bool = False
+    workflow: str = ""
+    trigger: str = ""
 
 
 @record(kw_only=True)

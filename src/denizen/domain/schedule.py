@@ -82,7 +82,8 @@ class ScheduleConduct:
 class Schedule:
     """One schedule of the configuration. `owner` is the key of the person who had an agent make it, empty for those of
     the operator; `life` then tells it from others that have had its name. `barred`: the operator has switched it off,
-    which binds its owner. `templates` has the texts that name variables, as the configuration has them, by field.
+    which binds its owner. One that belongs to a `workflow` runs that, from its node `trigger`. `templates` has the
+    texts that name variables, as the configuration has them, by field.
     """
 
     name: str
@@ -96,6 +97,8 @@ class Schedule:
     owner: str = ""
     life: str = ""
     conduct: ScheduleConduct = ScheduleConduct()
+    workflow: str = ""
+    trigger: str = ""
     templates: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -25,6 +25,7 @@ class Origin(StrEnum):
 
     MODEL = "model"
     HOOK = "hook"
+    WORKFLOW = "workflow"
     SCHEDULE = "schedule"
     COMMAND = "command"
     SKILL = "skill"

@@ -12,7 +12,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delegation import ParentTurn, parent_from_json
 from denizen.domain.demands import AnswerDemands
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, Part
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
@@ -85,7 +85,8 @@ class Sender:
 class RequestOptions:
     """How a sender wants a message answered. `model` overrides the agent's model for this turn. `is_administration` is
     set for chats about the administration, by those who checked that the sender may have one (`engine/chats`).
-    `variables` are what the hooks of the turn may tell (`domain/hook`), such as when a schedule ran last.
+    `variables` are what the hooks of the turn may tell (`domain/hook`), such as when a schedule ran last. `workflow` is
+    the start of a run, which then takes the place of the agent's answer (`domain/workflow_run`).
     """
 
     instructions: str = ""
@@ -94,6 +95,7 @@ class RequestOptions:
     is_administration: bool = False
     demands: AnswerDemands = field(default_factory=AnswerDemands)
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    workflow: JsonObject = field(default_factory=dict[str, Json])
 
 
 @record

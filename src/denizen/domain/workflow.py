@@ -58,7 +58,7 @@ class WorkflowNode:
 @record(kw_only=True)
 class Workflow:
     """One workflow. `agent` is empty for the default one. `digest` names this definition among those of all times, and
-    does not change when it is switched on or off.
+    does not change when it is switched on or off. `tree` is what it was read from, as far as that tells them apart.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Workflow:
     nodes: Mapping[str, WorkflowNode]
     digest: str
     enabled: bool = True
+    tree: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False, compare=False)
 
     @property
     def triggers(self) -> Sequence[WorkflowNode]:

@@ -147,6 +147,7 @@ class _Reader:
             enabled=enabled is True,
             nodes=nodes,
             digest=hashlib.sha256(text.encode()).hexdigest(),
+            tree=defined,
         )
 
     # --- nodes -------------------------------------------------------------------------------------------------------

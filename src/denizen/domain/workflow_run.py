@@ -7,6 +7,7 @@ from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
+from denizen.domain.cloud_event import CloudEvent, find_field
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
@@ -124,12 +125,15 @@ def node_run_id(run: TurnId, path: str) -> str:
 
 @record(kw_only=True)
 class WorkflowRunListing:
-    """A run with what became of it. `nodes` are those that ran, in their order; empty where they were not asked for."""
+    """A run with what became of it; `family` is that of the error where it failed. `nodes` are those that ran, in their
+    order; empty where they were not asked for.
+    """
 
     run: WorkflowRun
     status: TurnStatus
     reply: str = ""
     failure: str = ""
+    family: str = ""
     ended_at: datetime | None = None
     nodes: tuple[NodeRun, ...] = ()
 
@@ -150,3 +154,10 @@ class PlannedNode:
     gate: str = ""
     is_sure: bool = True
     error: str = ""
+
+
+def event_scope(event: CloudEvent) -> JsonObject:
+    """Returns the event as places name it: its data, and its attributes behind `@`."""
+    names = ("@id", "@source", "@type", "@subject", "@actor", "@time")
+    attributes: JsonObject = {name: find_field(event, name) for name in names}
+    return {**event.data, **attributes, "@key": event.key, "@depth": event.depth}

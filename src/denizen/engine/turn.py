@@ -6,7 +6,7 @@
     4 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
     5 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     6 loop     what the documents say (`loop/look_up.py`), then model and tools until there is an answer or a limit
-               (`loop/loop.py`, `loop/planning.py`)
+               (`loop/loop.py`, `loop/planning.py`); for a run of a workflow, its graph instead (`workflows/runner.py`)
     7 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`), and the
                text without the data and addresses of pictures beside it (`domain/attachments.py`)
     8 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
@@ -29,12 +29,13 @@ import anyio
 
 from denizen.domain.attachments import extract_attachments, omit_addresses
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.domain.workflow_run import STARTED
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.events.live_events import Sign, Watch
 from denizen.engine.hooks.runner import HookRunner
@@ -70,6 +71,7 @@ from denizen.engine.prompt.context import TurnContext, build_context
 from denizen.engine.prompt.pictures import load_uploads
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
+from denizen.engine.workflows.runner import WorkflowRunner
 from denizen.ports.durable import RunLane
 
 WATCH_INTERVAL_S = 5.0
@@ -111,9 +113,17 @@ class _RunningTurn:
 class TurnRunner:
     """Takes messages in (`submit`, `stream`, `ask`) and sees their turns through."""
 
-    def __init__(self, runtime: Runtime, services: EngineServices, queues: TurnQueues | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        queues: TurnQueues | None = None,
+        *,
+        workflows: WorkflowRunner | None = None,
+    ) -> None:
         self._runtime = runtime
         self._services = services
+        self._workflows = workflows
         self._queues = queues or TurnQueues()
         self._resumed = ResumedTurns(self._is_over)
         self.left_open: frozenset[TurnId] = frozenset()
@@ -164,7 +174,7 @@ class TurnRunner:
         # What is delegated was not sent by the asker, whose message has been counted.
         limits = () if request.parent else generation.policy.rate_limits.of(sender)
         # What is read in a chat about the administration must not leave it.
-        is_hooked = not request.options.is_administration and bool(
+        is_hooked = not (request.options.is_administration or request.options.workflow) and bool(
             generation.find_hooks(agent.name, sender, is_delegated=request.parent is not None)
         )
         now = self._services.clock.now()
@@ -268,7 +278,10 @@ class TurnRunner:
             services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
             # 6 loop
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
-                text = await find_answer(context, steps, history)
+                if STARTED in opened.turn.options:
+                    text = await self._run_workflow(context, steps)
+                else:
+                    text = await find_answer(context, steps, history)
             # 7 render
             answer, reply = await render_answer(context, steps, proofs, text)
             outcome = TurnOutcome(TurnStatus.DONE, reply=reply, answer=answer)
@@ -292,6 +305,12 @@ class TurnRunner:
         # 10 hooks
         await self._hooks.submit_after(closed)
         return closed
+
+    async def _run_workflow(self, context: TurnContext, steps: TurnSteps) -> str:
+        """Runs the graph that takes the place of the model. Raises the error of the node that failed."""
+        if self._workflows is None:
+            raise NotAllowed("Workflows do not run here.", code="workflows_off", fix="Run them with `denizen run`.")
+        return await self._workflows.run(context, steps)
 
     async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         """Closes the turn, even when what happened in it cannot be written down."""
@@ -565,9 +584,12 @@ async def render_answer(
     context: TurnContext, steps: TurnSteps, proofs: TurnProofs, text: str
 ) -> tuple[ProvedAnswer | None, str]:
     """Step 7: returns the answer with its citations, and the reply that is made of it. Pictures and files in it go to
-    the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form.
+    the extras of the steps. Words before calls that are left to the asker are no answer, nor is what has a form, or
+    what a workflow says.
     """
     demands = context.demands
+    if STARTED in context.turn.options:
+        return None, text
     if steps.extras.calls or demands.output is not None:  # no answer yet, or one for a program
         return None, text if demands.output is not None else (await proofs.prove(text)).text
     answer = hold_to_sources(context, steps, await proofs.prove(text))

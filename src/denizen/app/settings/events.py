@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.webhooks import TOKEN_SCHEMES, SchemeName, find_scheme
@@ -92,6 +93,11 @@ def _read_single(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _refuse_workflow() -> PydanticCustomError:
+    fix = "Give the workflow a node with type: on_event, or type: on_webhook, and write action: log here."
+    return refuse("a workflow waits for events by itself.", fix, key="action")
+
+
 EventName = Annotated[str, AfterValidator(_listener_name)]
 EventType = Annotated[str, AfterValidator(_event_type)]
 EventTypes = Annotated[tuple[EventType, ...], BeforeValidator(_read_single)]
@@ -159,6 +165,8 @@ class ListenerSection(ActionSection):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
+        if self.action is ActionKind.WORKFLOW:
+            raise _refuse_workflow()
         if self.action is ActionKind.POST and not (self.channel and self.message.strip()):
             fix = "Write message: 'Welcome, {{user.mention}}!' and channel: '123456789012345678'."
             raise refuse("a post needs a text and a channel.", fix, key="action")
@@ -183,6 +191,8 @@ class RouteSection(ActionSection):
 
     @model_validator(mode="after")
     def _no_post(self) -> Self:
+        if self.action is ActionKind.WORKFLOW:
+            raise _refuse_workflow()
         if self.action is ActionKind.POST:
             fix = "Write action: log here, and a listener with `on: webhook.NAME` and action: post."
             raise refuse("a route does not post.", fix, key="action")

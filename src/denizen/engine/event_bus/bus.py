@@ -32,6 +32,8 @@ from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
+from denizen.domain.workflow import get_workflow
+from denizen.domain.workflow_run import WorkflowStart, event_scope
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.message import list_mentioned, write_post, write_prompt
@@ -41,6 +43,7 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import RunOrder, submit_run
 from denizen.ports.store import UnitOfWork
 
 LOOK_EVERY_S = 20.0
@@ -172,6 +175,8 @@ class EventBus:
                     await self._open_turn(delivery, event, listener)
                 case ActionKind.POST:
                     await self._post(delivery, event, listener)
+                case ActionKind.WORKFLOW:
+                    await self._start_workflow(delivery, event, listener)
                 case ActionKind.LOG:
                     await self._update(delivery, EventDeliveryStatus.DONE)
         except DenizenError as error:
@@ -222,6 +227,20 @@ class EventBus:
                 options=RequestOptions(variables={EVENT_TYPE: event.type, EVENT_ID: event.key}),
             )
         )
+        await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
+
+    async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
+        """The turn of a run is one of an event: what may not be done for an event, it may not do."""
+        workflow = get_workflow(self._runtime.current.workflows, listener.action.workflow)
+        start = WorkflowStart(
+            name=workflow.name,
+            digest=workflow.digest,
+            trigger=listener.action.trigger,
+            scope={"event": event_scope(event)},
+        )
+        order = RunOrder(key=delivery.attempt_id, by=listener.principal, name=listener.name)
+        workflow = replace(workflow, agent=listener.action.agent)
+        turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=self._clock.now())
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
 
     async def _post(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:

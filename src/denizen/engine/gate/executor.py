@@ -158,7 +158,7 @@ MAX_RESULT_CHARS = 200_000
 TOLD_FROM_MS = 100
 """A model is told how long a call ran from so much on."""
 
-RECORDED_BY_TURN = frozenset({Origin.MODEL, Origin.HOOK})
+RECORDED_BY_TURN = frozenset({Origin.MODEL, Origin.HOOK, Origin.WORKFLOW})
 """The calls that their turn writes down itself, with those from within them."""
 
 NOBODY_TO_ASK = "nobody-to-ask"

@@ -26,6 +26,7 @@ from denizen.domain.subject import subject_to_json
 from denizen.domain.taint import META, taint_to_json
 from denizen.domain.tool import Taint
 from denizen.domain.turn import PARENT, ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
+from denizen.domain.workflow_run import STARTED
 from denizen.engine.intake.rate_limiter import rate_error, take_rate, turn_rate_key
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
@@ -327,7 +328,8 @@ def _options(agent: Agent, request: TurnRequest) -> JsonObject:
         PARENT: parent_to_json(request.parent) if request.parent else None,
         "reach": request.sender.reach.value,
         "said": _fingerprint(request) if request.keyed else None,
-        ROUTED: (agent.is_routed and not asked.model) or None,
+        ROUTED: (agent.is_routed and not asked.model and not asked.workflow) or None,
+        STARTED: asked.workflow or None,
         "subject": subject_to_json(request.subject) if request.subject else None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}

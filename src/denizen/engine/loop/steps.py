@@ -213,8 +213,12 @@ class TurnSteps:
     def _since_ms(self, started_s: float) -> int:
         return round((self._services.clock.monotonic_s() - started_s) * 1000)
 
+    def begin(self) -> None:
+        """Begins a step that asks no model."""
+        self.number += 1
+
     async def call(
-        self, calls: Sequence[ToolCallPart], toolbox: Toolbox, *, is_asked: bool = True
+        self, calls: Sequence[ToolCallPart], toolbox: Toolbox, *, is_asked: bool = True, origin: Origin = Origin.MODEL
     ) -> tuple[ToolResultPart, ...]:
         """Runs the calls of one step side by side and returns their results in the order asked. Those that no model
         asked for (`is_asked`) are not counted.
@@ -222,7 +226,8 @@ class TurnSteps:
         Every call goes through the gate; what does not fit its schema, or names no tool, comes back as an error that
         teaches. Read-only tools are answered from the turn's cache when the same was asked before.
         """
-        prepared = [self._prepare(call, toolbox, position) for position, call in enumerate(calls)]
+        asked = [ToolCall(call.id, call.tool, call.args, origin) for call in calls]
+        prepared = [self._prepare(call, toolbox, position) for position, call in enumerate(asked)]
         fresh = {p.key: p for p in reversed(prepared) if p.action is not None and p.key not in self._cache}
         waiting = [p for p in prepared if fresh.get(p.key) is p]
         named = [(f"tool:{self.number}.{p.position}", p.action) for p in waiting if p.action is not None]
@@ -254,20 +259,19 @@ class TurnSteps:
             self._cache.clear()
         return tuple(ToolResultPart(p.asked.id, p.asked.tool, o.result.text, o.result.is_error) for p, o in outcomes)
 
-    def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _PreparedCall:
-        asked = ToolCall(call.id, call.tool, call.args, Origin.MODEL)
+    def _prepare(self, call: ToolCall, toolbox: Toolbox, position: int) -> _PreparedCall:
         bound = toolbox.find(call.tool)
         if bound is None:
             known = ", ".join(toolbox.tools) or "none"
-            return _PreparedCall(asked, position, refused=_refuse(f"There is no tool '{call.tool}'. Tools: {known}."))
+            return _PreparedCall(call, position, refused=_refuse(f"There is no tool '{call.tool}'. Tools: {known}."))
         try:
             args = check_arguments(bound.spec, call.args)
         except ArgumentsError as problem:
-            return _PreparedCall(asked, position, refused=_refuse(str(problem)))
+            return _PreparedCall(call, position, refused=_refuse(str(problem)))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
         if not bound.spec.read_only:
             key = f"{key}\x00{self.number}.{position}"
-        checked = replace(asked, args=args)
+        checked = replace(call, args=args)
 
         async def action() -> Json:
             turn, live = self._context.turn, self._services.live
@@ -286,7 +290,7 @@ class TurnSteps:
             self._tell_finished(checked, outcome)
             return outcome_to_json(outcome, find_call_taint(bound.spec, outcome), scope.trail)
 
-        return _PreparedCall(asked, position, key, action=action, reusable=bound.spec.read_only)
+        return _PreparedCall(call, position, key, action=action, reusable=bound.spec.read_only)
 
     def _tell_finished(self, call: ToolCall, outcome: CallOutcome) -> None:
         result = outcome.result

@@ -35,11 +35,14 @@ from denizen.domain.schedule import (
     schedule_variables,
 )
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.domain.workflow import get_workflow
+from denizen.domain.workflow_run import WorkflowStart
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.answer_target import AnswerTarget, AnswerTargets
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import RunOrder, submit_run
 from denizen.ports.inbox import AllowedKind
 from denizen.ports.schedules import CronTimes
 from denizen.ports.store import Store, UnitOfWork
@@ -203,7 +206,9 @@ class ScheduleRunner:
                 raise NotFound(f"There is no schedule '{run.schedule_name}' any more.", code="schedule_unknown")
             schedule = watched.schedule
             target = await self._find_target(schedule)
-            if schedule.conduct.wake_agent:
+            if schedule.workflow:
+                await self._start_workflow(schedule, run, now)
+            elif schedule.conduct.wake_agent:
                 await self._open_turn(schedule, run, target, now)
             else:
                 await self._leave_note(schedule, run, now)
@@ -248,6 +253,21 @@ class ScheduleRunner:
                 options=RequestOptions(model=conduct.model, variables=variables),
             )
         )
+        async with self._store.work() as work:
+            await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
+            await work.schedules.set_last_run(schedule.id, now)
+
+    async def _start_workflow(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
+        workflow = get_workflow(self._runtime.current.workflows, schedule.workflow)
+        start = WorkflowStart(
+            name=workflow.name,
+            digest=workflow.digest,
+            trigger=schedule.trigger,
+            scope={"input": {"planned_at": run.planned_at.isoformat()}},
+        )
+        order = RunOrder(key=run.id, by=schedule.principal, name=schedule.name)
+        workflow = replace(workflow, agent=schedule.agent)
+        turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=now)
         async with self._store.work() as work:
             await work.schedules.set_status(run.id, RunStatus.STARTED, turn_id=turn.id)
             await work.schedules.set_last_run(schedule.id, now)

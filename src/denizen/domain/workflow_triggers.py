@@ -1,0 +1,132 @@
+"""The triggers of workflows for events, reactions, webhooks and times, as listeners and schedules. Pure.
+
+They are listeners and schedules like those of the configuration, so filters, limits, retries and the rules about
+foreign text hold for them too. Their names have a dot, which no name of the configuration has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import cast
+
+from denizen.domain.cloud_event import REACTION
+from denizen.domain.event_listener import ActionKind, EventAction, EventListener, FieldCondition
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json, JsonScalar
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.schedule import Schedule
+from denizen.domain.workflow import Workflow, WorkflowNode
+
+PLATFORM = "discord"
+CONDITIONS = ("one_of", "not_any", "contains", "at_least", "at_most", "exists")
+
+FindSource = Callable[[str], str]
+"""Returns the source of the events of a webhook route; empty for a route that is off."""
+
+
+def list_listeners(
+    workflows: Mapping[str, Workflow], default_agent: AgentName, find_source: FindSource
+) -> Iterator[EventListener]:
+    """Yields a listener for each trigger of a workflow that is on."""
+    for workflow in workflows.values():
+        for node in workflow.triggers if workflow.enabled else ():
+            action = EventAction(
+                kind=ActionKind.WORKFLOW, agent=workflow.agent or default_agent, workflow=workflow.name, trigger=node.id
+            )
+            found = _plan_listener(node, f"{workflow.name}.{node.id}", action, find_source)
+            if found is not None:
+                yield found
+
+
+def _plan_listener(node: WorkflowNode, name: str, action: EventAction, find_source: FindSource) -> EventListener | None:
+    given = node.settings
+    per_hour = int(str(given.get("per_hour") or 0))
+    match node.type:
+        case "on_event":
+            return EventListener(
+                name=name,
+                on=tuple(map(str, cast("list[Json]", given["on"]))),
+                action=action,
+                source=str(given["source"] or ""),
+                conditions=tuple(read_conditions(given["filter"])),
+                cool_down=timedelta(seconds=float(str(given["cool_down"] or 0))),
+                cool_down_key=_drop_scope(str(given["cool_down_key"] or "")),
+                per_hour=per_hour,
+            )
+        case "on_webhook":
+            source = find_source(str(given["route"]))
+            return (
+                EventListener(
+                    name=name,
+                    on=("*",),
+                    action=action,
+                    source=source,
+                    conditions=tuple(read_conditions(given["filter"])),
+                    per_hour=per_hour,
+                    kind=PrincipalKind.WEBHOOK,
+                )
+                if source
+                else None
+            )
+        case "on_reaction":
+            wanted = {"reaction.emoji": given["emoji"], "message.id": given["message"], "channel.id": given["channel"]}
+            conditions = [FieldCondition(path=path, one_of=(str(value),)) for path, value in wanted.items() if value]
+            is_on = FieldCondition(path="reaction.is_on", one_of=(given["on"] == "added",))
+            return EventListener(
+                name=name,
+                on=(f"{PLATFORM}.{REACTION}",),
+                action=action,
+                conditions=(is_on, *conditions),
+                per_hour=per_hour,
+            )
+        case _:
+            return None
+
+
+def list_schedules(
+    workflows: Mapping[str, Workflow], default_agent: AgentName, find_zone: Callable[[AgentName], str]
+) -> Iterator[Schedule]:
+    """Yields a schedule for each trigger of a workflow that waits for times."""
+    for workflow in workflows.values():
+        agent = workflow.agent or default_agent
+        for node in workflow.triggers:
+            if node.type == "on_schedule":
+                yield Schedule(
+                    name=f"{workflow.name}.{node.id}",
+                    cron=str(node.settings["cron"]),
+                    zone=str(node.settings["zone"] or "") or find_zone(agent),
+                    prompt="",
+                    agent=agent,
+                    enabled=workflow.enabled,
+                    workflow=workflow.name,
+                    trigger=node.id,
+                )
+
+
+def read_conditions(value: Json) -> Iterator[FieldCondition]:
+    """Yields the conditions of a filter: by path a value, a list of values, or a mapping as of listeners."""
+    for path, wanted in value.items() if isinstance(value, Mapping) else ():
+        if not isinstance(wanted, Mapping):
+            yield FieldCondition(path=path, one_of=_scalars(wanted))
+            continue
+        least, most, exists = (wanted.get(name) for name in ("at_least", "at_most", "exists"))
+        yield FieldCondition(
+            path=path,
+            one_of=_scalars(wanted.get("one_of")),
+            not_any=_scalars(wanted.get("not_any")),
+            contains=str(wanted.get("contains") or ""),
+            at_least=float(least) if isinstance(least, int | float) else None,
+            at_most=float(most) if isinstance(most, int | float) else None,
+            exists=exists if isinstance(exists, bool) else None,
+        )
+
+
+def _scalars(value: Json) -> tuple[JsonScalar, ...]:
+    several = value if isinstance(value, list) else [value]
+    return tuple(each for each in several if isinstance(each, str | int | float))
+
+
+def _drop_scope(template: str) -> str:
+    """Returns a template as listeners have it, where places begin within the event."""
+    return template.replace("{{event.", "{{").replace("{{ event.", "{{ ")

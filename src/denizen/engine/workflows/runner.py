@@ -1,0 +1,569 @@
+"""Runs workflows. A run is a turn in which the graph takes the place of the model and its answer.
+
+The walk through the graph is deterministic: from the same results it takes the same ways. Results that could differ a
+second time (tools, models, times, people) are steps of the turn's durable run. So a run that was killed at any node is
+taken up again, and repeats nothing that had ended. The definition is the one that the run began with, by its digest.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import cast
+
+import anyio
+
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.ids import CallId, TurnId, derive
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.prompt_messages import agent_timezone
+from denizen.domain.rate_limit import RateLimit
+from denizen.domain.record import record
+from denizen.domain.speaker_choice import SILENCE
+from denizen.domain.tool import Origin
+from denizen.domain.workflow import MAX_DEPTH, MAX_STEPS, GraphWalk, Workflow, WorkflowNode, find_reachable
+from denizen.domain.workflow_checks import read_workflow
+from denizen.domain.workflow_compute import (
+    NodeInput,
+    NodeResult,
+    can_compute,
+    compute,
+    fill_settings,
+    list_items,
+    needs_time,
+    read_json,
+)
+from denizen.domain.workflow_nodes import EACH, ELSE, ON_ERROR, THEN, NodeEffect
+from denizen.domain.workflow_run import (
+    MAX_STORED_CHARS,
+    STARTED,
+    NodeRun,
+    NodeStatus,
+    WorkflowRun,
+    WorkflowStart,
+    WorkflowVersion,
+    node_run_id,
+    start_from_json,
+)
+from denizen.domain.workflow_values import fill, show
+from denizen.engine.intake.opening import find_reply_target
+from denizen.engine.intake.rate_limiter import take_rate
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.steps import TurnSteps
+from denizen.engine.prompt.caching import SHORT_S
+from denizen.engine.prompt.context import TurnContext
+from denizen.engine.tools.toolbox import Toolbox, list_allowed
+from denizen.engine.workflows.patterns import find_groups
+from denizen.engine.workflows.people import Sleep, WaitingNodes, deadline, node_key
+from denizen.engine.workflows.tools import WorkflowTools, plan_call
+from denizen.ports.store import UnitOfWork
+from denizen.ports.toolset import CallOptions
+
+_log = logging.getLogger("denizen.workflows")
+
+
+class WorkflowRunner:
+    """One for a process. Between runs it holds nothing."""
+
+    def __init__(self, services: EngineServices, tools: WorkflowTools, *, sleep: Sleep = anyio.sleep) -> None:
+        self._services = services
+        self._tools = tools
+        self._waiting = WaitingNodes(services, sleep)
+
+    async def run(self, context: TurnContext, steps: TurnSteps) -> str:
+        """Runs the graph and returns what it replies. Raises the error of the node that failed."""
+        start = start_from_json(context.turn.options.get(STARTED))
+        assert start is not None  # the caller has looked
+        async with self._services.store.work() as work:
+            workflow = await _load_version(work, start.digest)
+            await work.workflows.add_run(_plan_run(context, start))
+            reused = await _load_reused(work, workflow, start)
+        run = _Run(self._services, self._tools, self._waiting, context, steps, reused)
+        text = await run.run(workflow, start)
+        if text:
+            steps.keep(Role.ASSISTANT, (TextPart(text),))
+        return text
+
+
+async def _load_version(work: UnitOfWork, digest: str) -> Workflow:
+    version = await work.workflows.find_version(digest)
+    workflow = read_workflow(version.workflow, version.tree).workflow if version else None
+    if workflow is None:
+        raise NotFound(
+            "The definition of this run is not there any more.",
+            code="workflow_version_unknown",
+            why="it was kept by another version of Denizen, or was removed",
+            fix="Start the workflow anew.",
+        )
+    return workflow
+
+
+def _plan_run(context: TurnContext, start: WorkflowStart) -> WorkflowRun:
+    event = start.scope.get("event")
+    actor = show(event.get("@actor")) if isinstance(event, Mapping) else ""
+    return WorkflowRun(
+        id=context.turn.id,
+        workflow=start.name,
+        digest=start.digest,
+        trigger=start.trigger,
+        scope=start.scope,
+        agent=context.agent.name,
+        started_by=actor or context.turn.principal.key,
+        rerun_of=start.rerun_of,
+        from_node=start.from_node,
+        started_at=context.turn.opened_at,
+    )
+
+
+async def _load_reused(work: UnitOfWork, workflow: Workflow, start: WorkflowStart) -> Mapping[str, NodeRun]:
+    """Returns, by path, the nodes of the run that this one repeats which are not run again: all that `from_node` does
+    not lead to.
+    """
+    if not start.rerun_of:
+        return {}
+    again = find_reachable(workflow.nodes, [start.from_node])
+    ran = await work.workflows.list_nodes(TurnId(start.rerun_of))
+    return {each.path: each for each in ran if each.port and "/" not in each.path and each.path not in again}
+
+
+class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
+    def __init__(self, settings: JsonObject) -> None:
+        super().__init__()
+        self.is_failed = settings["result"] == "failed"
+        self.text = show(settings["text"])
+        output = settings["output"]
+        self.output: Json = dict(output) if isinstance(output, Mapping) else {}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Level:
+    """The nodes that run together: all of a workflow, or one round of a loop. `scope` grows with their outputs."""
+
+    workflow: Workflow
+    among: frozenset[str]
+    start: Sequence[str]
+    scope: dict[str, Json]
+    prefix: str = ""
+    depth: int = 0
+    replies: list[str] = field(default_factory=list[str])
+
+    def path(self, node: WorkflowNode) -> str:
+        return f"{self.prefix}{node.id}"
+
+
+@record
+class _NodeWork:
+    """A node that is about to run. `inputs` are its filled settings; `fault` is why they could not be filled."""
+
+    node: WorkflowNode
+    path: str
+    inputs: JsonObject
+    started_at: datetime
+    fault: DenizenError | None = None
+
+
+_Outcome = NodeResult | DenizenError
+
+
+class _Run:
+    """One run: it walks levels, runs their nodes, and writes down what each has done."""
+
+    def __init__(
+        self,
+        services: EngineServices,
+        tools: WorkflowTools,
+        waiting: WaitingNodes,
+        context: TurnContext,
+        steps: TurnSteps,
+        reused: Mapping[str, NodeRun],
+    ) -> None:
+        self._services = services
+        self._tools = tools
+        self._waiting = waiting
+        self._context = context
+        self._steps = steps
+        self._reused = reused
+        self._count = 0
+        self._zone = agent_timezone(context.agent)
+
+    async def run(self, workflow: Workflow, start: WorkflowStart) -> str:
+        about: JsonObject = {
+            "id": self._context.turn.id,
+            "workflow": workflow.name,
+            "agent": self._context.agent.name,
+            "started_by": self._context.turn.principal.name,
+        }
+        level = _Level(
+            workflow=workflow,
+            among=workflow.list_level(),
+            start=[start.trigger],
+            scope={"event": {}, "input": {}, **start.scope, "run": about, "error": ""},
+        )
+        said = ""
+        try:
+            await self._walk(level)
+        except _RunStopped as stop:
+            if stop.is_failed:
+                raise InvalidInput(stop.text or "The workflow ended as failed.", code="workflow_stopped") from None
+            said = stop.text
+        text = "\n\n".join(filter(None, (*level.replies, said)))
+        owed = find_reply_target(self._context.turn)
+        return text or (SILENCE if owed is not None and owed.may_be_silent else "")
+
+    async def _walk(self, level: _Level) -> None:
+        walk = GraphWalk(level.workflow, level.among, level.start)
+        while ready := walk.list_ready():
+            nodes = [level.workflow.nodes[each] for each in ready]
+            alone = next((each for each in nodes if each.kind.effect in (NodeEffect.NONE, NodeEffect.MODEL)), None)
+            effect = nodes[0].kind.effect
+            batch = [alone] if alone else [each for each in nodes if each.kind.effect is effect]
+            for node, result in zip(batch, await self._run_batch(level, batch), strict=True):
+                level.scope[node.id] = result.outputs
+                walk.finish(node.id, result.port)
+
+    # --- the nodes of a batch ----------------------------------------------------------------------------------------
+
+    async def _run_batch(self, level: _Level, batch: Sequence[WorkflowNode]) -> Sequence[NodeResult]:
+        """Runs nodes side by side, those that failed again where they are to be retried. Raises the first error that
+        no way leads on from.
+        """
+        works = [self._begin(level, node) for node in batch]
+        outcomes: dict[str, _Outcome] = {each.path: each.fault for each in works if each.fault is not None}
+        for each in works:
+            if (kept := self._reused.get(each.path)) is not None:
+                outcomes[each.path] = NodeResult(port=kept.port, outputs=kept.outputs)
+        attempt = 0
+        while waiting := [each for each in works if _is_wanted(each, outcomes.get(each.path), attempt)]:
+            if attempt:
+                pause_s = max(float(show(each.node.settings["retry_after"])) for each in waiting)
+                await self._pause(f"{waiting[0].path}#{attempt}", pause_s)
+            for each, outcome in zip(waiting, await self._attempt(level, waiting, attempt), strict=True):
+                outcomes[each.path] = outcome
+            attempt += 1
+        results = [await self._end(level, each, outcomes[each.path]) for each in works]
+        return [_raise_error(each) for each in results]
+
+    def _begin(self, level: _Level, node: WorkflowNode) -> _NodeWork:
+        self._count += 1
+        if self._count > MAX_STEPS:
+            raise LimitExceeded(
+                f"This run has come to more than {MAX_STEPS} nodes.",
+                code="workflow_steps",
+                fix="Loop over fewer items, or cut the work into several runs.",
+            )
+        now = self._services.clock.now()
+        try:
+            return _NodeWork(node, level.path(node), fill_settings(node, level.scope), now)
+        except DenizenError as error:
+            return _NodeWork(node, level.path(node), {}, now, error)
+
+    async def _end(self, level: _Level, work: _NodeWork, outcome: _Outcome) -> _Outcome:
+        """Writes down how a node has ended. One that failed leads on by `on_error` where it can."""
+        status, error = NodeStatus.REUSED if work.path in self._reused else NodeStatus.DONE, ""
+        if isinstance(outcome, NodeResult) and len(json.dumps(outcome.outputs)) > MAX_STORED_CHARS:
+            outcome = LimitExceeded(
+                f"Its outputs have more than {MAX_STORED_CHARS} characters.",
+                code="workflow_output_long",
+                fix="Take a part of them, or fetch less.",
+            )
+        result = outcome
+        if isinstance(outcome, DenizenError):
+            status, error = NodeStatus.FAILED, outcome.explain()
+            level.scope["error"] = outcome.message
+            if work.node.list_targets(ON_ERROR):
+                result = NodeResult(port=ON_ERROR, outputs={"error": outcome.message, "code": outcome.code})
+            else:
+                result = _explain_failure(level.workflow, work.path, outcome)
+        await self._write(work, status, result if isinstance(result, NodeResult) else NodeResult(port=""), error)
+        return result
+
+    async def _write(self, work: _NodeWork, status: NodeStatus, result: NodeResult, error: str = "") -> None:
+        """Writes down what a node has done. In a run that is taken up again the first writing counts."""
+        ran = NodeRun(
+            id=node_run_id(self._context.turn.id, work.path),
+            run=self._context.turn.id,
+            path=work.path,
+            type=work.node.type,
+            status=status,
+            port=result.port,
+            inputs=work.inputs if len(json.dumps(work.inputs)) <= MAX_STORED_CHARS else {},
+            outputs=result.outputs,
+            error=error,
+            started_at=work.started_at,
+            ended_at=self._services.clock.now(),
+        )
+        async with self._services.store.work() as unit:
+            await unit.workflows.add_node(ran)
+
+    async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+        match works[0].node.kind.effect:
+            case NodeEffect.ACTS:
+                return await self._call_tools(works, attempt)
+            case NodeEffect.PEOPLE | NodeEffect.WAITS:
+                return await self._wait_for(works, attempt)
+            case _:
+                return [await self._run_alone(level, each, attempt) for each in works]
+
+    # --- tools, people and times -------------------------------------------------------------------------------------
+
+    async def _call_tools(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+        """Runs the tools of several nodes side by side, through the gate."""
+        generation, agent = self._context.generation, self._context.agent
+        toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
+        outcomes: dict[str, _Outcome] = {}
+        calls: list[ToolCallPart] = []
+        for each in works:
+            planned = plan_call(each.node, each.inputs)
+            if toolbox.find(planned.tool) is None:
+                outcomes[each.path] = NotFound(
+                    f"{agent.name} has no tool '{planned.tool}'.",
+                    code="workflow_tool",
+                    fix="Name it under the agent's `tools`, with its skill switched on.",
+                )
+                continue
+            key = CallId(derive("call", self._context.turn.id, each.path, str(attempt)))
+            calls.append(ToolCallPart(key, planned.tool, planned.args))
+        self._steps.begin()
+        results = iter(await self._steps.call(calls, toolbox, is_asked=False, origin=Origin.WORKFLOW))
+        await self._steps.save()
+        return [outcomes.get(each.path) or _read_result(next(results)) for each in works]
+
+    async def _wait_for(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+        """Waits for several people and times side by side."""
+        actions = [await self._plan_wait(each, attempt) for each in works]
+        named = [(f"wait:{each.path}:{attempt}", action) for each, action in zip(works, actions, strict=True)]
+        rows = await self._services.durable.gather(*named)
+        return [_read_wait(each.node, cast("Mapping[str, Json]", row)) for each, row in zip(works, rows, strict=True)]
+
+    async def _plan_wait(self, work: _NodeWork, attempt: int) -> Callable[[], Awaitable[Json]]:
+        key = node_key(self._context.scope, f"{work.path}:{attempt}")
+        scope = replace(self._context.scope, taint=self._steps.taint, options=CallOptions(idempotency_key=key))
+        seconds = work.inputs["seconds" if work.node.type == "wait" else "timeout"]
+        until = deadline(await self._tell_time(f"{work.path}:{attempt}"), seconds)
+
+        async def act() -> Json:
+            try:
+                match work.node.type:
+                    case "wait":
+                        await self._waiting.wait_until(scope, until)
+                        return {}
+                    case "approval":
+                        return await self._waiting.ask_approval(scope, work.inputs)
+                    case _:
+                        return await self._waiting.ask_owner(scope, work.inputs, until)
+            except DenizenError as error:
+                return {"fault": error.message, "code": error.code, "fix": error.fix}
+
+        return act
+
+    async def _pause(self, path: str, seconds: float) -> None:
+        until = deadline(await self._tell_time(path), seconds)
+
+        async def act() -> Json:
+            await self._waiting.wait_until(self._context.scope, until)
+            return None
+
+        await self._services.durable.step(f"pause:{path}", act)
+
+    async def _tell_time(self, path: str) -> datetime:
+        """Returns the time as it was when the run came here first."""
+
+        async def act() -> Json:
+            return self._services.clock.now().isoformat()
+
+        return datetime.fromisoformat(str(await self._services.durable.step(f"time:{path}", act)))
+
+    # --- nodes that run alone ----------------------------------------------------------------------------------------
+
+    async def _run_alone(self, level: _Level, work: _NodeWork, attempt: int) -> _Outcome:
+        try:
+            return await self._run_node(level, work, attempt)
+        except DenizenError as error:
+            return error
+
+    async def _run_node(self, level: _Level, work: _NodeWork, attempt: int) -> NodeResult:
+        node, inputs = work.node, work.inputs
+        if node.kind.is_trigger:
+            given = level.scope.get("event") or level.scope.get("input")
+            return NodeResult(outputs=given if isinstance(given, Mapping) else {})
+        if can_compute(node):
+            now = await self._tell_time(work.path) if needs_time(node) else work.started_at
+            roles = frozenset(map(str, self._context.turn.principal.roles))
+            return compute(node, NodeInput(settings=inputs, scope=level.scope, now=now, zone=self._zone, roles=roles))
+        match node.type:
+            case "match" | "extract":
+                return await self._find_pattern(work)
+            case "cooldown":
+                return await self._cool_down(level, work)
+            case "reply":
+                level.replies.append(show(inputs["text"]))
+                return NodeResult(outputs={"text": inputs["text"]})
+            case "log":
+                number = logging.getLevelNamesMapping()[show(inputs["level"]).upper()]
+                about = {"workflow": level.workflow.name, "run": self._context.turn.id, "node": work.path}
+                _log.log(number, "%s", show(inputs["text"]), extra=about)
+                return NodeResult(outputs={"text": inputs["text"]})
+            case "ask_model":
+                return await self._ask_model(work, attempt)
+            case "for_each":
+                return await self._loop(level, work)
+            case "sub_workflow":
+                return await self._nest(level, work)
+            case _:
+                await self._write(work, NodeStatus.DONE, NodeResult(port=""))
+                raise _RunStopped(inputs)
+
+    async def _find_pattern(self, work: _NodeWork) -> NodeResult:
+        text, pattern = show(work.inputs["text"]), show(work.inputs["pattern"])
+
+        async def act() -> Json:
+            return await find_groups(pattern, text)
+
+        found = cast("list[Mapping[str, Json]]", await self._services.durable.step(f"match:{work.path}", act))
+        first: Mapping[str, Json] = found[0] if found else {"match": "", "groups": {}}
+        if work.node.type == "match":
+            return NodeResult(port=THEN if found else ELSE, outputs={"result": bool(found), **first})
+        items: list[Json] = [each["match"] for each in found]
+        return NodeResult(outputs={**first, "items": items, "count": len(items)})
+
+    async def _cool_down(self, level: _Level, work: _NodeWork) -> NodeResult:
+        inputs = work.inputs
+        limit = RateLimit(int(show(inputs["times"])), float(show(inputs["seconds"])))
+        key = f"workflow\x00{level.workflow.name}\x00{work.node.id}\x00{show(inputs['key'])}"
+
+        async def act() -> Json:
+            async with self._services.store.work() as unit:
+                excess = await take_rate(unit, key, (limit,), now=self._services.clock.now())
+            return None if excess is None else round(excess.wait_s, 1)
+
+        left = await self._services.durable.step(f"cooldown:{work.path}", act)
+        return NodeResult(port=THEN if left is None else ELSE, outputs={"result": left is None, "wait_s": left or 0})
+
+    async def _ask_model(self, work: _NodeWork, attempt: int) -> NodeResult:
+        del attempt  # a further request is a further step
+        prompt = PromptMessage(Role.USER, (TextPart(show(work.inputs["prompt"])),))
+        request = replace(self._context.request([prompt]), tool_choice="none", keep_s=SHORT_S)
+        try:
+            reply = await self._steps.ask(request, "answer", show=False)
+        finally:
+            await self._steps.settle()
+        text = join_text(reply.parts).strip()
+        value = read_json(text) if work.inputs["json"] is True else None
+        return NodeResult(outputs={"text": text, "value": value})
+
+    # --- levels within -----------------------------------------------------------------------------------------------
+
+    async def _loop(self, level: _Level, work: _NodeWork) -> NodeResult:
+        node, items = work.node, list_items(work.inputs["items"])
+        most = int(show(work.inputs["most"]))
+        if len(items) > most:
+            raise LimitExceeded(
+                f"There are {len(items)} items, and this loop takes {most} at most.",
+                code="workflow_items",
+                fix="Take fewer with `slice` or `filter`, or raise `most`.",
+            )
+        kept: list[Json] = []
+        for index, item in enumerate(items):
+            within = _Level(
+                workflow=level.workflow,
+                among=level.workflow.list_level(node.id),
+                start=node.list_targets(EACH),
+                scope={**level.scope, "item": item, "index": index},
+                prefix=f"{work.path}[{index}]/",
+                depth=level.depth,
+                replies=level.replies,
+            )
+            await self._walk(within)
+            collect = node.settings["collect"]
+            kept.append(item if collect is None else fill(collect, within.scope))
+        return NodeResult(outputs={"items": kept, "count": len(kept)})
+
+    async def _nest(self, level: _Level, work: _NodeWork) -> NodeResult:
+        name = show(work.inputs["workflow"])
+        if level.depth >= MAX_DEPTH:
+            raise LimitExceeded(
+                f"More than {MAX_DEPTH} workflows run within each other.",
+                code="workflow_depth",
+                fix="Let one emit an event, for which the other waits.",
+            )
+        digest = str(await self._services.durable.step(f"workflow:{work.path}", partial(self._keep_version, name)))
+        async with self._services.store.work(write=False) as unit:
+            workflow = await _load_version(unit, digest)
+        trigger = workflow.find_trigger("manual") or workflow.triggers[0]
+        given = work.inputs["input"]
+        within = _Level(
+            workflow=workflow,
+            among=workflow.list_level(),
+            start=[trigger.id],
+            scope={"event": {}, "input": given, "run": level.scope["run"], "error": ""},
+            prefix=f"{work.path}/",
+            depth=level.depth + 1,
+        )
+        output: Json = {}
+        try:
+            await self._walk(within)
+        except _RunStopped as stop:
+            if stop.is_failed:
+                raise InvalidInput(stop.text or f"'{name}' ended as failed.", code="workflow_stopped") from None
+            output, text = stop.output, stop.text
+            within.replies += [text] if text else []
+        return NodeResult(outputs={"reply": "\n\n".join(within.replies), "output": output})
+
+    async def _keep_version(self, name: str) -> Json:
+        """Keeps the definition of a workflow as it is now, and returns its digest."""
+        workflow = self._context.generation.workflows.get(name)
+        if workflow is None:
+            raise NotFound(f"There is no workflow '{name}'.", code="workflow_unknown", fix="Name one that there is.")
+        async with self._services.store.work() as work:
+            await keep_version(work, workflow, self._services.clock.now())
+        return workflow.digest
+
+
+async def keep_version(work: UnitOfWork, workflow: Workflow, now: datetime) -> None:
+    """Keeps the definition, for the runs that begin with it."""
+    await work.workflows.add_version(
+        WorkflowVersion(digest=workflow.digest, workflow=workflow.name, tree=workflow.tree, kept_at=now)
+    )
+
+
+def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
+    """Whether the node is to be tried: for the first time, or again after an error that may pass."""
+    if outcome is None:
+        return True
+    retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
+    return isinstance(outcome, DenizenError) and work.fault is None and attempt <= retries
+
+
+def _raise_error(outcome: _Outcome) -> NodeResult:
+    if isinstance(outcome, DenizenError):
+        raise outcome
+    return outcome
+
+
+def _explain_failure(workflow: Workflow, path: str, error: DenizenError) -> DenizenError:
+    """Returns the error of a run in which a node failed. What may pass stays such; an inner error is told as it is."""
+    if error.code == "workflow_failed":
+        return error
+    message = f"The node '{path}' of the workflow '{workflow.name}' failed: {error.message}"
+    family = Unavailable if isinstance(error, Unavailable) else InvalidInput
+    return family(message, code="workflow_failed", why=error.why, fix=error.fix)
+
+
+def _read_result(result: ToolResultPart) -> _Outcome:
+    if result.is_error:
+        message, _, fix = result.text.partition("\nfix: ")
+        return InvalidInput(message, code="workflow_tool", fix=fix)
+    return NodeResult(outputs={"text": result.text, "is_error": False})
+
+
+def _read_wait(node: WorkflowNode, row: Mapping[str, Json]) -> _Outcome:
+    if "fault" in row:
+        return InvalidInput(show(row["fault"]), code=show(row["code"]), fix=show(row["fix"]))
+    is_yes = row.get("approved" if node.type == "approval" else "answered", True)
+    return NodeResult(port=THEN if is_yes else ELSE, outputs=row)
