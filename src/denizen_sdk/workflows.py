@@ -127,28 +127,6 @@ class WorkflowRunInfo:
     nodes: tuple[WorkflowNodeRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedWorkflowNode:
-    """A node as a run would come to it. `effect` says what it would do, empty for one that only computes, and `gate`
-    what the gate would say to that. Where `is_sure` is false, it depends on a result that only a real run has.
-    """
-
-    path: str
-    type: str
-    effect: str = ""
-    gate: str = ""
-    is_sure: bool = True
-    inputs: dict[str, Any] = field(default_factory=dict[str, Any])
-    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowPlan:
-    """Everything that a run would do, in its order."""
-
-    nodes: tuple[PlannedWorkflowNode, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class StartedWorkflowRun:
     """The answer to a request for a run."""
@@ -199,23 +177,23 @@ class WorkflowCalls(ClientCalls):
         return (await self._get(WorkflowPicture, f"{_path(workflow)}/picture")).svg
 
     async def run_workflow(
-        self, workflow: str, given: Mapping[str, JsonValue] | None = None, *, idempotency_key: str = ""
+        self,
+        workflow: str,
+        given: Mapping[str, JsonValue] | None = None,
+        *,
+        trigger: str = "",
+        idempotency_key: str = "",
     ) -> str:
-        """Begins a run, also of a workflow that is off, and returns its id."""
+        """Begins a run at the named trigger, or else the `manual` one, and returns its id. Raises ApiError (409) for a
+        workflow that is off.
+        """
         row = await self._connection.request(
             "POST",
             f"{_path(workflow)}/run",
-            body={"input": dict(given or {})},
+            body={"input": dict(given or {}), "trigger": trigger},
             headers=idempotency_headers(idempotency_key),
         )
         return from_json(StartedWorkflowRun, row).run
-
-    async def plan_workflow(
-        self, workflow: str, given: Mapping[str, JsonValue] | None = None
-    ) -> tuple[PlannedWorkflowNode, ...]:
-        """Returns what a run would do; nothing of it is done."""
-        row = await self._connection.request("POST", f"{_path(workflow)}/plan", body={"input": dict(given or {})})
-        return from_json(WorkflowPlan, row).nodes
 
     async def list_workflow_runs(self, workflow: str = "", *, limit: int = 20) -> list[WorkflowRunInfo]:
         """Returns the runs of a workflow, or of all, the newest first; also of one that is gone."""

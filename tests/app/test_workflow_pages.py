@@ -11,14 +11,15 @@ from xml.etree import ElementTree as ET
 import httpx2
 import pytest
 
-from denizen.app.build import Denizen
+from denizen.app.build import Denizen, open_denizen
 from denizen.app.configuration import HomeConfiguration
 from denizen.app.reload import Reloader
 from denizen.app.workflow_configuration import HomeWorkflows, find_example
+from denizen.domain.ids import TurnId
 from denizen.web.http.dependencies import WorkflowServices
 from denizen_sdk import ApiError, DenizenClient
 from tests.app.component_web_fixture import read_words
-from tests.app.home_folder import LAB, Home, open_home
+from tests.app.home_folder import LAB, Home
 from tests.app.test_workflow_configuration import TEXT
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_source_pages import Browser
@@ -39,17 +40,20 @@ class Served:
     def client(self, key: str = "key-of-olga") -> DenizenClient:
         return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(self.web.app))
 
+    async def finish(self, run: str) -> None:
+        async for _ in self.denizen.turns.watch(TurnId(run)):
+            pass
+
     def read(self, name: str) -> str:
         return (self.home.path / "workflows" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 @asynccontextmanager
 async def open_workflows(home: Home) -> AsyncGenerator[Served]:
-    async with open_home(home, LAB) as denizen:
+    home.write(LAB)
+    async with open_denizen(home.path) as denizen:
         files = HomeConfiguration(denizen, Reloader(denizen))
-        services = WorkflowServices(
-            runtime=denizen.runtime, configuration=HomeWorkflows(home.path, denizen.runtime, files)
-        )
+        services = WorkflowServices(denizen.workflows, HomeWorkflows(home.path, denizen.runtime, files))
         async with (
             open_web(keys=[OWNER, ADA, ANN], configuration=files, workflows=services) as web,
             web.client() as client,
@@ -123,3 +127,69 @@ async def test_a_workflow_is_made_from_an_example_and_edited_on_its_page(home: H
         assert not server.denizen.runtime.current.workflows["welcome"].enabled
         assert (await olga.send(f"{path}/remove")).status_code == 303
         assert not server.denizen.runtime.current.workflows
+
+
+GREETING = """\
+description: Greets
+nodes:
+  go: {type: manual, input: {name: you}, then: say}
+  say: {type: reply, text: "Hello, {{input.name}}!", then: note}
+  note: {type: log, text: "{{say.text}}"}
+"""
+
+
+async def test_a_workflow_is_run_over_http_with_an_input_and_its_run_is_shown_and_repeated(home: Home) -> None:
+    async with open_workflows(home) as server, server.client() as olga:
+        await olga.add_workflow("greet", GREETING)
+        run = await olga.run_workflow("greet", {"name": "Ana"}, idempotency_key="once")
+        assert await olga.run_workflow("greet", {"name": "Ana"}, idempotency_key="once") == run
+        await server.finish(run)
+        found = await olga.get_workflow_run(run)
+        assert (found.status, found.reply, found.trigger, found.scope) == (
+            "done",
+            "Hello, Ana!",
+            "go",
+            {"input": {"name": "Ana"}},
+        )
+        assert [(each.path, each.type, each.status) for each in found.nodes][-2:] == [
+            ("say", "reply", "done"),
+            ("note", "log", "done"),
+        ]
+        assert found.nodes[-1].inputs["text"] == "Hello, Ana!" and found.nodes[-1].duration_ms >= 0
+        again = await olga.rerun_workflow(run, from_node="note")
+        await server.finish(again)
+        repeated = await olga.get_workflow_run(again)
+        assert (repeated.rerun_of, repeated.from_node, repeated.status) == (run, "note", "done")
+        assert [each.id for each in await olga.list_workflow_runs("greet")] == [again, run]
+        assert await olga.list_workflow_runs("other") == []
+        for call, status in (
+            (olga.run_workflow("greet", {"nme": "Ana"}), 400),
+            (olga.run_workflow("greet", trigger="other"), 404),
+            (olga.get_workflow_run("turn_other"), 404),
+            (olga.rerun_workflow(run, from_node="nowhere"), 400),
+        ):
+            with pytest.raises(ApiError) as refused:
+                await call
+            assert refused.value.status == status
+
+
+async def test_a_run_is_begun_on_the_page_and_shows_times_outputs_and_a_picture(home: Home) -> None:
+    async with open_workflows(home) as server, server.client() as sdk:
+        await sdk.add_workflow("greet", GREETING)
+        olga, path = server.olga, "/admin/workflows/greet"
+        wrong = await olga.send(f"{path}/run", given="name")
+        assert wrong.status_code == 400 and "no JSON object" in wrong.text and ">\nname</textarea>" in wrong.text
+        begun = (await olga.send(f"{path}/run", given='{"name": "Ben"}')).headers["location"]
+        run = begun.removesuffix("?done=begun")
+        await server.finish(run.rpartition("/")[2])
+        page = read_words(await olga.read(run))
+        assert "Hello, Ben!" in page and "reply done" in page and " ms" in page
+        assert "say: reply, done" in await olga.read(f"{run}/picture.svg")
+        assert run in await olga.read(path) and run in await olga.read("/admin/workflows")
+        again = (await olga.send(f"{run}/rerun", **{"from": "note"})).headers["location"]
+        assert again.startswith("/admin/workflow-runs/") and run not in again
+        await sdk.put_workflow("greet", GREETING.replace("Hello", "Hi"))
+        assert "no picture of it" in await olga.read(run)
+        assert (await olga.send(f"{path}/switch", off="yes")).status_code == 303
+        off = await olga.send(f"{path}/run", given="")
+        assert off.status_code == 409 and "is off" in off.text

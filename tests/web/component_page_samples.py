@@ -14,8 +14,7 @@ from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import TokenPrice, Usage
 from denizen.domain.workflow import Edge, Workflow, WorkflowNode
-from denizen.domain.workflow_nodes import NodeGroup
-from denizen.domain.workflow_run import NodeRun, NodeStatus, PlannedNode, WorkflowRun, WorkflowRunListing
+from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowRunListing
 from denizen.engine.event_bus.log import EventEntry
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
 from denizen.ports.configuration import ConfigurationFault, PlannedChange
@@ -141,16 +140,6 @@ WORKFLOW_RUN = WorkflowRunListing(
     ended_at=NOON,
     nodes=(NODE_RUN,),
 )
-PLANNED_NODE = PlannedNode(
-    path="say",
-    type="log",
-    group=NodeGroup.ACTION,
-    inputs={},
-    outputs={},
-    effect="Writes a line.",
-    gate="asks an owner",
-    is_sure=False,
-)
 
 EVENT = CloudEvent(
     id="1",
@@ -182,7 +171,10 @@ EVENT_DELIVERY = EventDelivery(
 def list_component_pages(frame: Frame) -> Mapping[str, object]:
     return {
         "admin/workflows.html": WorkflowsPage(
-            frame=frame, rows=[WorkflowRow(workflow=WORKFLOW, last=WORKFLOW_RUN)], notice="Done.", problem=PROBLEM
+            frame=frame,
+            rows=[WorkflowRow(workflow=WORKFLOW, triggers=["manual"], last=WORKFLOW_RUN)],
+            notice="Done.",
+            problem=PROBLEM,
         ),
         "admin/workflow_new.html": NewWorkflowPage(
             frame=frame,
@@ -198,10 +190,8 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
             workflow=WORKFLOW,
             text="nodes: {}",
             digest="d",
-            can_run=True,
             runs=[WORKFLOW_RUN],
             given="{}",
-            planned=[PLANNED_NODE],
             faults=[WORKFLOW_FAULT],
             notice="Done.",
             problem=PROBLEM,

@@ -315,6 +315,7 @@ def _server(
     denizen.generation_deps.skills.administration.open_configuration(external.configuration)
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
+    workflow_files = HomeWorkflows(denizen.home, denizen.runtime, external.configuration)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -373,10 +374,7 @@ def _server(
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
             schedules=ScheduleServices(denizen.schedule_catalog, schedules),
-            workflows=WorkflowServices(
-                runtime=denizen.runtime,
-                configuration=HomeWorkflows(denizen.home, denizen.runtime, external.configuration),
-            ),
+            workflows=WorkflowServices(denizen.workflows, workflow_files),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

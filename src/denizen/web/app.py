@@ -109,7 +109,7 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(ScheduleRoutes(deps.schedules).routes if deps.schedules is not None else ()),
         *(WorkflowRoutes(deps.workflows).routes if deps.workflows is not None else ()),
-        *(WorkflowRunRoutes(runs).routes if (runs := deps.workflows and deps.workflows.runs) else ()),
+        *(WorkflowRunRoutes(deps.workflows.workflows).routes if deps.workflows is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),

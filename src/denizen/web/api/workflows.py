@@ -14,12 +14,14 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.ids import TurnId, derive
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.workflow import Workflow, WorkflowNode, get_workflow
+from denizen.domain.workflow import Workflow, WorkflowNode
 from denizen.domain.workflow_picture import draw_workflow
-from denizen.domain.workflow_run import NodeRun, PlannedNode, WorkflowRunListing
+from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
+from denizen.engine.workflows.catalog import RunOrder, Workflows, new_key
 from denizen.ports.configuration import ConfigurationFault
+from denizen.ports.workflows import RunSearch
 from denizen.web.http.auth import get_principal
-from denizen.web.http.dependencies import WorkflowRuns, WorkflowServices
+from denizen.web.http.dependencies import WorkflowServices
 from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import (
     IDEMPOTENCY_HEADER,
@@ -34,7 +36,6 @@ from denizen.web.http.request import (
 )
 from denizen.web.http.routing import Access, Handler
 from denizen_sdk.workflows import (
-    PlannedWorkflowNode,
     StartedWorkflowRun,
     WorkflowDefinition,
     WorkflowEdgeInfo,
@@ -45,13 +46,12 @@ from denizen_sdk.workflows import (
     WorkflowNodeInfo,
     WorkflowNodeRun,
     WorkflowPicture,
-    WorkflowPlan,
     WorkflowRunInfo,
 )
 
 _ONE = "/api/workflows/{workflow}"
 _RUN = "/api/workflow-runs/{run}"
-_INPUT = object_schema(input=ANY_OBJECT)
+_INPUT = object_schema(input=ANY_OBJECT, trigger=TEXT)
 _TEXT = object_schema("text", text=TEXT, digest=TEXT)
 _LIMIT = QueryParameter(name="limit", default="20", low=1, high=500)
 _WORKFLOW = QueryParameter(name="workflow", max_chars=64)
@@ -61,7 +61,7 @@ class WorkflowRoutes:
     """The routes of workflows and their texts."""
 
     def __init__(self, services: WorkflowServices) -> None:
-        self._runtime = services.runtime
+        self._workflows = services.workflows
         self._configuration = services.configuration
 
     @property
@@ -107,7 +107,7 @@ class WorkflowRoutes:
 
     async def list(self, request: Request) -> Response:
         del request
-        return JSONResponse([asdict(workflow_to_wire(each)) for each in self._runtime.current.workflows.values()])
+        return JSONResponse([asdict(workflow_to_wire(each)) for each in self._workflows.list_workflows()])
 
     async def list_examples(self, request: Request) -> Response:
         del request
@@ -115,7 +115,7 @@ class WorkflowRoutes:
         return JSONResponse([asdict(WorkflowExampleInfo(each.name, each.description, each.text)) for each in found])
 
     async def get(self, request: Request) -> Response:
-        workflow = self._find(request.path_params["workflow"])
+        workflow = self._workflows.get(request.path_params["workflow"])
         file = await self._configuration.read(workflow.name)
         found = WorkflowDefinition(
             workflow=workflow_to_wire(workflow),
@@ -130,14 +130,14 @@ class WorkflowRoutes:
         check_field_names(body, ("name", "text"))
         name = read_text(body, "name")
         await self._configuration.add(get_principal(request), name, read_text(body, "text"))
-        return JSONResponse(asdict(workflow_to_wire(self._find(name))), status_code=201)
+        return JSONResponse(asdict(workflow_to_wire(self._workflows.get(name))), status_code=201)
 
     async def put(self, request: Request) -> Response:
         body, name = await read_object(request), request.path_params["workflow"]
         check_field_names(body, ("text", "digest"))
         text, expected = read_text(body, "text"), read_text(body, "digest")
         await self._configuration.put(get_principal(request), name, text, expected=expected)
-        return JSONResponse(asdict(workflow_to_wire(self._find(name))))
+        return JSONResponse(asdict(workflow_to_wire(self._workflows.get(name))))
 
     async def check(self, request: Request) -> Response:
         body = await read_object(request)
@@ -151,25 +151,22 @@ class WorkflowRoutes:
         if "enabled" not in body:
             raise field_error("enabled", "true or false")
         await self._configuration.switch(get_principal(request), name, is_on=read_flag(body, "enabled"))
-        return JSONResponse(asdict(workflow_to_wire(self._find(name))))
+        return JSONResponse(asdict(workflow_to_wire(self._workflows.get(name))))
 
     async def remove(self, request: Request) -> Response:
         await self._configuration.remove(get_principal(request), request.path_params["workflow"])
         return Response(status_code=204)
 
     async def draw(self, request: Request) -> Response:
-        picture = draw_workflow(self._find(request.path_params["workflow"]))
+        picture = draw_workflow(self._workflows.get(request.path_params["workflow"]))
         return JSONResponse(asdict(WorkflowPicture(picture)))
-
-    def _find(self, name: str) -> Workflow:
-        return get_workflow(self._runtime.current.workflows, name)
 
 
 class WorkflowRunRoutes:
     """The routes of runs."""
 
-    def __init__(self, runs: WorkflowRuns) -> None:
-        self._runs = runs
+    def __init__(self, workflows: Workflows) -> None:
+        self._workflows = workflows
 
     @property
     def routes(self) -> list[ApiRoute]:
@@ -180,13 +177,7 @@ class WorkflowRunRoutes:
             return Operation(summary, body, StartedWorkflowRun, 202, needs_body=False, headers=("Idempotency-Key",))
 
         return [
-            route("POST", f"{_ONE}/run", self.start, start("Run a workflow now, also one that is off", _INPUT)),
-            route(
-                "POST",
-                f"{_ONE}/plan",
-                self.plan,
-                Operation("What a run would do, of which nothing is done", _INPUT, WorkflowPlan, needs_body=False),
-            ),
+            route("POST", f"{_ONE}/run", self.start, start("Run a workflow now", _INPUT)),
             route(
                 "GET",
                 "/api/workflow-runs",
@@ -207,28 +198,29 @@ class WorkflowRunRoutes:
         ]
 
     async def start(self, request: Request) -> Response:
-        given, by = await _read_input(request), get_principal(request)
-        run = await self._runs.start(request.path_params["workflow"], given, by, key=_read_key(request))
-        return JSONResponse(asdict(StartedWorkflowRun(run)), status_code=202)
-
-    async def plan(self, request: Request) -> Response:
-        given, by = await _read_input(request), get_principal(request)
-        found = await self._runs.plan(request.path_params["workflow"], given, by)
-        return JSONResponse(asdict(WorkflowPlan(tuple(map(planned_to_wire, found)))))
+        """Answers at once; the run goes on by itself."""
+        body: JsonBody = await read_object(request) if has_body(request) else {}
+        check_field_names(body, ("input", "trigger"))
+        given: Json = body.get("input") or {}
+        if not isinstance(given, Mapping):
+            raise field_error("input", "an object")
+        name, trigger = request.path_params["workflow"], read_text(body, "trigger")
+        turn = await self._workflows.start(name, cast("JsonObject", given), _read_order(request), trigger=trigger)
+        return JSONResponse(asdict(StartedWorkflowRun(turn.id)), status_code=202)
 
     async def list(self, request: Request) -> Response:
-        found = await self._runs.list_runs(_WORKFLOW.read_text(request), limit=_LIMIT.read_number(request))
-        return JSONResponse([asdict(run_to_wire(each)) for each in found])
+        wanted = RunSearch(workflow=_WORKFLOW.read_text(request), limit=_LIMIT.read_number(request))
+        return JSONResponse([asdict(run_to_wire(each)) for each in await self._workflows.list_runs(wanted)])
 
     async def get(self, request: Request) -> Response:
-        return JSONResponse(asdict(run_to_wire(await self._runs.get_run(TurnId(request.path_params["run"])))))
+        return JSONResponse(asdict(run_to_wire(await self._workflows.get_run(TurnId(request.path_params["run"])))))
 
     async def rerun(self, request: Request) -> Response:
         body = await read_object(request) if has_body(request) else {}
         check_field_names(body, ("from",))
-        run, by = TurnId(request.path_params["run"]), get_principal(request)
-        new = await self._runs.rerun(run, by, from_node=read_text(body, "from"), key=_read_key(request))
-        return JSONResponse(asdict(StartedWorkflowRun(new)), status_code=202)
+        run, node = TurnId(request.path_params["run"]), read_text(body, "from")
+        turn = await self._workflows.rerun(run, _read_order(request), from_node=node)
+        return JSONResponse(asdict(StartedWorkflowRun(turn.id)), status_code=202)
 
 
 def workflow_to_wire(workflow: Workflow) -> WorkflowInfo:
@@ -286,27 +278,6 @@ def node_run_to_wire(node: NodeRun) -> WorkflowNodeRun:
     )
 
 
-def planned_to_wire(node: PlannedNode) -> PlannedWorkflowNode:
-    return PlannedWorkflowNode(
-        path=node.path,
-        type=node.type,
-        effect=node.effect,
-        gate=node.gate,
-        is_sure=node.is_sure,
-        inputs=dict(node.inputs),
-        outputs=dict(node.outputs),
-    )
-
-
-async def _read_input(request: Request) -> JsonObject:
-    body: JsonBody = await read_object(request) if has_body(request) else {}
-    check_field_names(body, ("input",))
-    given: Json = body.get("input") or {}
-    if not isinstance(given, Mapping):
-        raise field_error("input", "an object")
-    return cast("JsonObject", given)
-
-
-def _read_key(request: Request) -> str:
-    key = request.headers.get(IDEMPOTENCY_HEADER, "")
-    return derive("idem", get_principal(request).key, key) if key else ""
+def _read_order(request: Request) -> RunOrder:
+    by, key = get_principal(request), request.headers.get(IDEMPOTENCY_HEADER, "")
+    return RunOrder(key=derive("idem", by.key, key) if key else new_key(by), by=by)

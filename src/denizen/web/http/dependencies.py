@@ -13,12 +13,9 @@ from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis
 from denizen.domain.embedding_progress import EmbeddingProgress
 from denizen.domain.ids import ConversationId, TurnId
-from denizen.domain.json import JsonObject
-from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
-from denizen.domain.workflow_run import PlannedNode, WorkflowRunListing
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.archive.browser import ArchiveBrowser
 from denizen.engine.budget.side_completion import TaskCompletion
@@ -48,6 +45,7 @@ from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
+from denizen.engine.workflows.catalog import Workflows
 from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
@@ -194,33 +192,12 @@ class ScheduleServices:
     configuration: ScheduleConfiguration
 
 
-class WorkflowRuns(Protocol):
-    """Runs of workflows (`engine/workflows/catalog.py`). Names and ids that are unknown raise NotFound."""
-
-    async def start(self, name: str, given: JsonObject, by: Principal, *, key: str = "") -> TurnId:
-        """Begins a run, also of a workflow that is off. The same `key` again is the same run. Raises InvalidInput for
-        a workflow that nobody can start by hand.
-        """
-        ...
-
-    async def plan(self, name: str, given: JsonObject, by: Principal) -> Sequence[PlannedNode]:
-        """Returns what a run would do."""
-        ...
-
-    async def list_runs(self, name: str = "", *, limit: int = 20) -> Sequence[WorkflowRunListing]: ...
-
-    async def get_run(self, run: TurnId) -> WorkflowRunListing: ...
-
-    async def rerun(self, run: TurnId, by: Principal, *, from_node: str = "", key: str = "") -> TurnId: ...
-
-
-@record(kw_only=True)
+@record
 class WorkflowServices:
-    """The workflows in force and the files that hold them. Without `runs` there are no routes for runs."""
+    """The workflows in force with their runs, and the files that hold them."""
 
-    runtime: Runtime
+    workflows: Workflows
     configuration: WorkflowConfiguration
-    runs: WorkflowRuns | None = None
 
 
 class ReplayTurn(Protocol):

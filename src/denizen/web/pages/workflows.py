@@ -14,14 +14,15 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
-from denizen.domain.workflow import Workflow, get_workflow
+from denizen.domain.workflow import Workflow
 from denizen.domain.workflow_picture import draw_workflow
-from denizen.domain.workflow_run import NodeRun, PlannedNode, WorkflowRunListing
-from denizen.engine.configuration.generation import Runtime
+from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
+from denizen.engine.workflows.catalog import RunOrder, new_key
 from denizen.ports.configuration import ConfigurationFault
 from denizen.ports.workflow_configuration import WorkflowExample
+from denizen.ports.workflows import RunSearch
 from denizen.web.http.auth import get_principal
-from denizen.web.http.dependencies import WebDependencies, WorkflowRuns, WorkflowServices
+from denizen.web.http.dependencies import WebDependencies, WorkflowServices
 from denizen.web.http.request import QueryParameter, read_form
 from denizen.web.http.routing import Access, SitePageRoute
 from denizen.web.pages.config_sections import read_faults
@@ -51,9 +52,10 @@ _NOTICES = {
 
 @record(kw_only=True)
 class WorkflowRow:
-    """A workflow with its newest run, if there was one."""
+    """A workflow with the types of its triggers, and its newest run, if there was one."""
 
     workflow: Workflow
+    triggers: Sequence[str]
     last: WorkflowRunListing | None = None
 
 
@@ -83,17 +85,15 @@ class NewWorkflowPage:
 @record(kw_only=True)
 class WorkflowPage:
     """The context of `workflow.html`. `text` is what stands in the editor, made on the text with this `digest`; `given`
-    is what was typed as the input of a run, and `planned` what that would do. Without `can_run` nothing runs here.
+    is what was typed as the input of a run.
     """
 
     frame: Frame
     workflow: Workflow
     text: str
     digest: str
-    can_run: bool
     runs: Sequence[WorkflowRunListing] = ()
     given: str = ""
-    planned: Sequence[PlannedNode] = ()
     faults: Sequence[ConfigurationFault] = ()
     notice: str = ""
     problem: ProblemDetails | None = None
@@ -129,18 +129,16 @@ class _Draft:
     text: str | None = None
     digest: str = ""
     given: str = ""
-    planned: Sequence[PlannedNode] = ()
     faults: Sequence[ConfigurationFault] = ()
 
 
 class WorkflowPages:
-    """The routes of workflows, with those of runs where there are any."""
+    """The routes of workflows."""
 
     def __init__(self, deps: WebDependencies, services: WorkflowServices) -> None:
         self._deps = deps
-        self._runtime = services.runtime
+        self._workflows = services.workflows
         self._configuration = services.configuration
-        self._runs = services.runs
 
     @property
     def routes(self) -> list[SitePageRoute]:
@@ -154,20 +152,17 @@ class WorkflowPages:
             SitePageRoute("GET", f"{one}/picture.svg", self.draw, Access.OWNER),
             SitePageRoute("POST", f"{one}/switch", self.switch, Access.OWNER),
             SitePageRoute("POST", f"{one}/remove", self.remove, Access.OWNER),
-            *(
-                [
-                    SitePageRoute("POST", f"{one}/run", self.run, Access.OWNER),
-                    *WorkflowRunPages(self._deps, self._runtime, self._runs).routes,
-                ]
-                if self._runs is not None
-                else []
-            ),
+            SitePageRoute("POST", f"{one}/run", self.run, Access.OWNER),
         ]
 
     async def list(self, request: Request) -> Response:
         rows = [
-            WorkflowRow(workflow=each, last=next(iter(await self._list_runs(each.name, 1)), None))
-            for each in self._runtime.current.workflows.values()
+            WorkflowRow(
+                workflow=each,
+                triggers=[trigger.type for trigger in each.triggers],
+                last=next(iter(await self._workflows.list_runs(RunSearch(workflow=each.name, limit=1))), None),
+            )
+            for each in self._workflows.list_workflows()
         ]
         page = WorkflowsPage(
             frame=build_frame(request, self._deps, path=WORKFLOWS),
@@ -214,7 +209,7 @@ class WorkflowPages:
         return lead_to(f"{WORKFLOWS}/{name}", done="changed" if done.changed else "same")
 
     async def draw(self, request: Request) -> Response:
-        picture = draw_workflow(self._find(request.path_params["workflow"]))
+        picture = draw_workflow(self._workflows.get(request.path_params["workflow"]))
         return Response(picture, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
 
     async def switch(self, request: Request) -> Response:
@@ -233,39 +228,29 @@ class WorkflowPages:
         return lead_to(WORKFLOWS, done="removed")
 
     async def run(self, request: Request) -> Response:
-        """Begins a run with the input that was typed, or only shows what it would do."""
-        form, name = await read_form(request), request.path_params["workflow"]
-        typed, by = form.get("given", "").strip(), get_principal(request)
-        assert self._runs is not None  # the route is there with the runs only
+        """Begins a run with the input that was typed."""
+        form, name, by = await read_form(request), request.path_params["workflow"], get_principal(request)
+        typed = form.get("given", "").strip()
         try:
-            given = _read_given(typed)
-            if "plan" in form:
-                planned = await self._runs.plan(name, given, by)
-                return await self._show(request, draft=_Draft(given=typed, planned=planned))
-            run = await self._runs.start(name, given, by)
+            turn = await self._workflows.start(name, _read_given(typed), RunOrder(key=new_key(by), by=by))
         except DenizenError as error:
             return await self._show(request, draft=_Draft(given=typed), error=error)
-        return lead_to(f"{RUNS}/{run}", done="begun")
-
-    async def _list_runs(self, name: str, limit: int) -> Sequence[WorkflowRunListing]:
-        return await self._runs.list_runs(name, limit=limit) if self._runs is not None else ()
+        return lead_to(f"{RUNS}/{turn.id}", done="begun")
 
     async def _show(
         self, request: Request, *, draft: _Draft | None = None, notice: str = "", error: DenizenError | None = None
     ) -> Response:
         draft = draft or _Draft()
-        workflow = self._find(request.path_params["workflow"])
+        workflow = self._workflows.get(request.path_params["workflow"])
         file, problem = await self._configuration.read(workflow.name), find_problem(error)
         page = WorkflowPage(
             frame=build_frame(request, self._deps, path=WORKFLOWS),
             workflow=workflow,
             text=file.text if draft.text is None else draft.text,
             digest=draft.digest or file.digest,
-            can_run=self._runs is not None,
-            runs=await self._list_runs(workflow.name, SHOWN_RUNS),
+            runs=await self._workflows.list_runs(RunSearch(workflow=workflow.name, limit=SHOWN_RUNS)),
             notice=_NOTICES.get(notice or request.query_params.get("done", ""), ""),
             given=draft.given,
-            planned=draft.planned,
             faults=draft.faults,
             problem=problem,
         )
@@ -294,17 +279,13 @@ class WorkflowPages:
         )
         return render("admin/workflow_new.html", page, status=problem.status if problem else 400 if faults else 200)
 
-    def _find(self, name: str) -> Workflow:
-        return get_workflow(self._runtime.current.workflows, name)
-
 
 class WorkflowRunPages:
     """The routes of runs."""
 
-    def __init__(self, deps: WebDependencies, runtime: Runtime, runs: WorkflowRuns) -> None:
+    def __init__(self, deps: WebDependencies, services: WorkflowServices) -> None:
         self._deps = deps
-        self._runtime = runtime
-        self._runs = runs
+        self._workflows = services.workflows
 
     @property
     def routes(self) -> list[SitePageRoute]:
@@ -319,7 +300,7 @@ class WorkflowRunPages:
         return await self._show(request)
 
     async def draw(self, request: Request) -> Response:
-        listing = await self._runs.get_run(TurnId(request.path_params["run"]))
+        listing = await self._workflows.get_run(TurnId(request.path_params["run"]))
         workflow = self._find_workflow(listing)
         if workflow is None:
             raise NotFound("The workflow was changed since this run.", code="workflow_unknown")
@@ -329,13 +310,14 @@ class WorkflowRunPages:
     async def rerun(self, request: Request) -> Response:
         form, by = await read_form(request), get_principal(request)
         try:
-            new = await self._runs.rerun(TurnId(request.path_params["run"]), by, from_node=form.get("from", ""))
+            order, run = RunOrder(key=new_key(by), by=by), TurnId(request.path_params["run"])
+            turn = await self._workflows.rerun(run, order, from_node=form.get("from", ""))
         except DenizenError as error:
             return await self._show(request, error)
-        return lead_to(f"{RUNS}/{new}", done="begun")
+        return lead_to(f"{RUNS}/{turn.id}", done="begun")
 
     async def _show(self, request: Request, error: DenizenError | None = None) -> Response:
-        listing, problem = await self._runs.get_run(TurnId(request.path_params["run"])), find_problem(error)
+        listing, problem = await self._workflows.get_run(TurnId(request.path_params["run"])), find_problem(error)
         page = WorkflowRunPage(
             frame=build_frame(request, self._deps, path=WORKFLOWS),
             listing=listing,
@@ -353,7 +335,7 @@ class WorkflowRunPages:
 
     def _find_workflow(self, listing: WorkflowRunListing) -> Workflow | None:
         """Returns the workflow where it is still what has run."""
-        found = self._runtime.current.workflows.get(listing.run.workflow)
+        found = {each.name: each for each in self._workflows.list_workflows()}.get(listing.run.workflow)
         return found if found is not None and found.digest == listing.run.digest else None
 
 
