@@ -42,6 +42,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.LIMITED: "remove_schedule run_schedule",
         Tier.SENSITIVE: "add_schedule switch_schedule",
     },
+    "workflows": {
+        Tier.LIMITED: "list_workflows read_workflow list_workflow_runs show_workflow_run",
+        Tier.SENSITIVE: "run_workflow",
+        Tier.DANGEROUS: "create_workflow change_workflow delete_workflow switch_workflow",
+    },
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -115,6 +120,7 @@ TOKENS: Mapping[str, int] = {
     "shell": 190,
     "reminders": 175,
     "schedules": 400,
+    "workflows": 760,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others

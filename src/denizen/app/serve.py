@@ -316,6 +316,7 @@ def _server(
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
     workflow_files = HomeWorkflows(denizen.home, denizen.runtime, external.configuration)
+    denizen.generation_deps.skills.workflows.connect(denizen.workflows, workflow_files)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(

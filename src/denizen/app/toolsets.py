@@ -46,6 +46,7 @@ from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.engine.workflows.tool_access import OwnerWorkflows
 from denizen.ports.browser import PageBrowser
 from denizen.ports.mail import Mailbox
 from denizen.ports.sandbox import Sandbox
@@ -97,6 +98,7 @@ class SkillDeps:
     open_feeds: OpenFeeds
     open_projects: OpenProjects
     schedules: OwnSchedules
+    workflows: OwnerWorkflows
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -160,6 +162,7 @@ def build_skill_services(
             open_feeds=deps.open_feeds,
             open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
+            open_workflows=deps.workflows.open,
             open_questions=deps.open_questions,
         ),
         search_documents=deps.search,

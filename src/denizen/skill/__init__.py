@@ -105,6 +105,10 @@ from denizen.skill.services import (
     TalkFilters,
     ToolCallLog,
     UserOrder,
+    WorkflowAccess,
+    WorkflowRunSummary,
+    WorkflowStep,
+    WorkflowSummary,
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
@@ -208,6 +212,10 @@ __all__ = [
     "UserOrder",
     "WebOrigin",
     "WebRequest",
+    "WorkflowAccess",
+    "WorkflowRunSummary",
+    "WorkflowStep",
+    "WorkflowSummary",
     "covers_question",
     "describe_event",
     "describe_reading",

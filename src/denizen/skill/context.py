@@ -43,6 +43,7 @@ from denizen.skill.services import (
     SendRequest,
     SkillEditor,
     ToolCallLog,
+    WorkflowAccess,
 )
 
 K = TypeVar("K")
@@ -166,6 +167,12 @@ class OpenSchedules(Protocol):
     def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
 
 
+class OpenWorkflows(Protocol):
+    """Returns the workflows for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> WorkflowAccess | None: ...
+
+
 class OpenQuestions(Protocol):
     """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
 
@@ -227,6 +234,7 @@ class ScopedServices:
     open_feeds: OpenFeeds = _nothing
     open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
+    open_workflows: OpenWorkflows = _nothing
     open_questions: OpenQuestions = _nothing
 
 
@@ -452,6 +460,11 @@ class ToolContext:
     def schedules(self) -> ScheduleAccess | None:
         """The asker's schedules."""
         return self._services.scoped.open_schedules(self._scope)
+
+    @cached_property
+    def workflows(self) -> WorkflowAccess | None:
+        """The workflows of this home; for built-in skills only."""
+        return self._services.scoped.open_workflows(self._scope)
 
     @cached_property
     def questions(self) -> OwnerQuestions | None:
