@@ -206,7 +206,9 @@ async def open_platform(
     async def publish(event: CloudEvent) -> bool:
         return await bus.publish(event)
 
-    acts = WorkflowTools(AnswerTargets(runtime, world.store, channels), services.outbox, clock, publish)
+    acts = WorkflowTools(
+        AnswerTargets(runtime, world.store, channels), services.outbox, clock, publish, platform="discord"
+    )
     runner = WorkflowRunner(services, acts, sleep=clock.sleep)
     outbox, turns = services.outbox, TurnRunner(runtime, services, workflows=runner)
     workflows = workflows or {}

@@ -62,6 +62,7 @@ IDS_OF_ADMINS = {
     "memory": "mem_1",
     "delivery": "delivery_1",
     "schedule": "tea",
+    "workflow": "greet",
 }
 """Parameters that name what only admins see: a member is refused before anything is looked up."""
 OWN_NAMES = {

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from denizen.adapters.browser import ChromiumBrowser
 from denizen.adapters.cron import CroniterTimes
+from denizen.adapters.discord.client.settings import PLATFORM as DISCORD
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
@@ -421,7 +422,7 @@ def _build_denizen(
     async def publish(event: CloudEvent) -> bool:
         return await events.bus.publish(event)
 
-    tools = WorkflowTools(targets, services.outbox, clock, publish)
+    tools = WorkflowTools(targets, services.outbox, clock, publish, platform=DISCORD)
     turns = TurnRunner(runtime, services, workflows=WorkflowRunner(services, tools))
     events = build_event_system(runtime, services, turns, channels, mirror)
     generation_deps = GenerationDeps(

@@ -212,7 +212,7 @@ class _Reader:
             self._check_tests(path, value)
         if setting.kind is SettingKind.LITERALS and isinstance(value, str):
             return [value]
-        if setting.kind in (SettingKind.TEXT, SettingKind.LITERAL):
+        if setting.kind in (SettingKind.TEXT, SettingKind.POST, SettingKind.LITERAL):
             return str(value)
         return read_duration(value) if setting.kind is SettingKind.DURATION else value
 
@@ -341,6 +341,7 @@ def _is_zone(name: str) -> bool:
 
 _SHAPES: Mapping[SettingKind, tuple[Callable[[Json], bool], str]] = {
     SettingKind.TEXT: (_is_text, "a text"),
+    SettingKind.POST: (_is_text, "a text"),
     SettingKind.LITERAL: (_is_literal, "a text without places"),
     SettingKind.LITERALS: (_are_literals, "a text without places, or a list of them"),
     SettingKind.FLAG: (lambda value: isinstance(value, bool), "true or false"),

@@ -1,4 +1,4 @@
-"""What the nodes do that only compute: conditions about values, transforms, and steering without waiting. Pure.
+"""The nodes that only compute: conditions about values, transforms, and steering without waiting. Pure.
 
 Regular expressions are not among them: an expression that takes too long has to be interrupted, which the engine does.
 """
@@ -17,8 +17,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
-from denizen.domain.workflow_nodes import CASE, ELSE, THEN, list_settings
-from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, show
+from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
+from denizen.domain.workflow_values import check_tests, fill, fill_post, read_clock, read_days, show
 
 MAX_ITEMS = 10_000
 
@@ -33,7 +33,7 @@ class NodeResult:
 
 @record(kw_only=True)
 class NodeInput:
-    """What a node computes with. `settings` are filled, but for those that are filled for each item. `roles` are those
+    """The values that a node computes with. `settings` are filled, but for those that are filled for each item. `roles` are those
     of the one for whom the run is, `zone` is the time zone where a node names none.
     """
 
@@ -46,8 +46,15 @@ class NodeInput:
 
 def fill_settings(node: WorkflowNode, scope: Mapping[str, Json]) -> JsonObject:
     """Returns the settings of a node with their places filled, but for those that are filled for each item."""
-    kinds = list_settings(node.kind)
-    return {name: value if kinds[name].is_per_item else fill(value, scope) for name, value in node.settings.items()}
+    kinds, filled = list_settings(node.kind), dict[str, Json]()
+    for name, value in node.settings.items():
+        if kinds[name].is_per_item:
+            filled[name] = value
+        elif kinds[name].kind is SettingKind.POST:
+            filled[name] = fill_post(show(value), scope)
+        else:
+            filled[name] = fill(value, scope)
+    return filled
 
 
 def needs_time(node: WorkflowNode) -> bool:

@@ -31,7 +31,7 @@ class NodeGroup(StrEnum):
 class SettingKind(StrEnum):
     """TEXT may have places, LITERAL none. DURATION is in seconds or like `10m`. VALUE is anything, OBJECT a mapping and
     LITERALS one text or several. TEST is a test or a list of them. ZONE is a time zone, CLOCK a time of the day, DAYS
-    are days of the week.
+    are days of the week. POST is a TEXT in which values of events are no markup.
     """
 
     TEXT = "text"
@@ -48,6 +48,7 @@ class SettingKind(StrEnum):
     ZONE = "zone"
     CLOCK = "clock"
     DAYS = "days"
+    POST = "post"
 
 
 class NodeEffect(StrEnum):
@@ -152,6 +153,7 @@ _TEST = NodeSetting(
 _ANY = _flag("Whether one of several tests is enough.")
 _FILTER = _object("Conditions by the path of a field of the event, as those of listeners.")
 _PER_HOUR = _whole("How often an hour it runs at most.", 60, 1, 10_000)
+_POST = NodeSetting(kind=SettingKind.POST, about="The text; in values of an event nothing is markup.", is_required=True)
 _CHANNEL = _text("Id of a channel on Discord.")
 _MEMBER = _text("Name or id of a member, such as `{{event.user.id}}`.")
 _REASON = _text("Why, for the audit log of the server.", default="")
@@ -320,7 +322,7 @@ _ACTIONS = (
         name="send_message",
         group=NodeGroup.ACTION,
         about="Posts a text in a channel on Discord with the account of the agent.",
-        settings={"channel": _CHANNEL, "text": _text("The text.")},
+        settings={"channel": _CHANNEL, "text": _POST},
         outputs=_RESULT,
         effect=NodeEffect.ACTS,
     ),
@@ -328,7 +330,7 @@ _ACTIONS = (
         name="direct_message",
         group=NodeGroup.ACTION,
         about="Writes to a member on Discord.",
-        settings={"member": _MEMBER, "text": _text("The text.")},
+        settings={"member": _MEMBER, "text": _POST},
         outputs=_RESULT,
         effect=NodeEffect.ACTS,
     ),

@@ -18,9 +18,6 @@ from denizen.domain.principal import PrincipalKind
 from denizen.domain.schedule import Schedule
 from denizen.domain.workflow import Workflow, WorkflowNode
 
-PLATFORM = "discord"
-CONDITIONS = ("one_of", "not_any", "contains", "at_least", "at_most", "exists")
-
 FindSource = Callable[[str], str]
 """Returns the source of the events of a webhook route; empty for a route that is off."""
 
@@ -51,7 +48,8 @@ def _plan_listener(node: WorkflowNode, name: str, action: EventAction, find_sour
                 source=str(given["source"] or ""),
                 conditions=tuple(read_conditions(given["filter"])),
                 cool_down=timedelta(seconds=float(str(given["cool_down"] or 0))),
-                cool_down_key=_drop_scope(str(given["cool_down_key"] or "")),
+                # The templates of listeners begin within the event.
+                cool_down_key=str(given["cool_down_key"] or "").replace("{{event.", "{{").replace("{{ event.", "{{ "),
                 per_hour=per_hour,
             )
         case "on_webhook":
@@ -74,11 +72,7 @@ def _plan_listener(node: WorkflowNode, name: str, action: EventAction, find_sour
             conditions = [FieldCondition(path=path, one_of=(str(value),)) for path, value in wanted.items() if value]
             is_on = FieldCondition(path="reaction.is_on", one_of=(given["on"] == "added",))
             return EventListener(
-                name=name,
-                on=(f"{PLATFORM}.{REACTION}",),
-                action=action,
-                conditions=(is_on, *conditions),
-                per_hour=per_hour,
+                name=name, on=(f"*.{REACTION}",), action=action, conditions=(is_on, *conditions), per_hour=per_hour
             )
         case _:
             return None
@@ -125,8 +119,3 @@ def read_conditions(value: Json) -> Iterator[FieldCondition]:
 def _scalars(value: Json) -> tuple[JsonScalar, ...]:
     several = value if isinstance(value, list) else [value]
     return tuple(each for each in several if isinstance(each, str | int | float))
-
-
-def _drop_scope(template: str) -> str:
-    """Returns a template as listeners have it, where places begin within the event."""
-    return template.replace("{{event.", "{{").replace("{{ event.", "{{ ")

@@ -20,6 +20,9 @@ MAX_TEXT_CHARS = 100_000
 TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "at_most", "exists")
 
 _ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
+_FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
+_PING = re.compile(r"<@!?(\d{1,20})>")
+_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -45,7 +48,10 @@ def fill(value: Json, scope: Mapping[str, Json]) -> Json:
 
 def fill_text(template: str, scope: Mapping[str, Json]) -> str:
     """Returns the text of a template. Raises as `fill`."""
-    text = _ANY_PLACE.sub(lambda place: show(find_value(scope, place[1])), template)
+    return _check_length(_ANY_PLACE.sub(lambda place: show(find_value(scope, place[1])), template))
+
+
+def _check_length(text: str) -> str:
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput(
             f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
@@ -55,11 +61,39 @@ def fill_text(template: str, scope: Mapping[str, Json]) -> str:
     return text
 
 
+def fill_post(template: str, scope: Mapping[str, Json]) -> str:
+    """Returns the text of a post. Nothing in a value of an event or an item is markup, so that nobody's name becomes a
+    link or a ping; mentions that the platform itself wrote stay. Raises as `fill`.
+    """
+    text = _ANY_PLACE.sub(lambda place: _show_in_post(place[1], scope), template)
+    return _check_length(text)
+
+
+def list_mentioned(template: str, scope: Mapping[str, Json]) -> Sequence[str]:
+    """Returns the ids of the people whom a template mentions by a place, whom the post may ping."""
+    forms = (show(find_value(scope, path)) for path in list_places(template) if _is_mention(path, scope))
+    return [found[1] for found in map(_PING.fullmatch, forms) if found]
+
+
 def show(value: Json) -> str:
     """Returns a value as text: texts as they are, nothing as an empty one, all else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _show_in_post(path: str, scope: Mapping[str, Json]) -> str:
+    value = show(find_value(scope, path))
+    is_foreign = path.partition(".")[0] in ("event", "item")
+    if not is_foreign or (_is_mention(path, scope) and _FORM.fullmatch(value)):
+        return value
+    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+
+
+def _is_mention(path: str, scope: Mapping[str, Json]) -> bool:
+    """Whether it is a form that the platform wrote into an event."""
+    kind = show(find_value(scope, "event.@type"))
+    return kind.startswith("discord.") and path.startswith("event.") and path.endswith(".mention")
 
 
 def list_all_places(value: Json) -> Iterator[str]:

@@ -269,7 +269,7 @@ class TurnSteps:
         except ArgumentsError as problem:
             return _PreparedCall(call, position, refused=_refuse(str(problem)))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
-        if not bound.spec.read_only:
+        if not bound.spec.read_only or call.origin is Origin.WORKFLOW:  # a node that is tried again asks anew
             key = f"{key}\x00{self.number}.{position}"
         checked = replace(call, args=args)
 

@@ -72,20 +72,19 @@ class WorkflowRunner:
     """One for a process. Between runs it holds nothing."""
 
     def __init__(self, services: EngineServices, tools: WorkflowTools, *, sleep: Sleep = anyio.sleep) -> None:
-        self._services = services
-        self._tools = tools
-        self._waiting = WaitingNodes(services, sleep)
+        self.services = services
+        self.tools = tools
+        self.waiting = WaitingNodes(services, sleep)
 
     async def run(self, context: TurnContext, steps: TurnSteps) -> str:
         """Runs the graph and returns what it replies. Raises the error of the node that failed."""
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
-        async with self._services.store.work() as work:
+        async with self.services.store.work() as work:
             workflow = await _load_version(work, start.digest)
             await work.workflows.add_run(_plan_run(context, start))
             reused = await _load_reused(work, workflow, start)
-        run = _Run(self._services, self._tools, self._waiting, context, steps, reused)
-        text = await run.run(workflow, start)
+        text = await _Run(self, context, steps, reused).run(workflow, start)
         if text:
             steps.keep(Role.ASSISTANT, (TextPart(text),))
         return text
@@ -175,17 +174,11 @@ class _Run:
     """One run: it walks levels, runs their nodes, and writes down what each has done."""
 
     def __init__(
-        self,
-        services: EngineServices,
-        tools: WorkflowTools,
-        waiting: WaitingNodes,
-        context: TurnContext,
-        steps: TurnSteps,
-        reused: Mapping[str, NodeRun],
+        self, runner: WorkflowRunner, context: TurnContext, steps: TurnSteps, reused: Mapping[str, NodeRun]
     ) -> None:
-        self._services = services
-        self._tools = tools
-        self._waiting = waiting
+        self._services = runner.services
+        self._tools = runner.tools
+        self._waiting = runner.waiting
         self._context = context
         self._steps = steps
         self._reused = reused
@@ -219,10 +212,7 @@ class _Run:
     async def _walk(self, level: _Level) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
         while ready := walk.list_ready():
-            nodes = [level.workflow.nodes[each] for each in ready]
-            alone = next((each for each in nodes if each.kind.effect in (NodeEffect.NONE, NodeEffect.MODEL)), None)
-            effect = nodes[0].kind.effect
-            batch = [alone] if alone else [each for each in nodes if each.kind.effect is effect]
+            batch = _choose_batch([level.workflow.nodes[each] for each in ready])
             for node, result in zip(batch, await self._run_batch(level, batch), strict=True):
                 level.scope[node.id] = result.outputs
                 walk.finish(node.id, result.port)
@@ -304,7 +294,7 @@ class _Run:
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         match works[0].node.kind.effect:
             case NodeEffect.ACTS:
-                return await self._call_tools(works, attempt)
+                return await self._call_tools(level, works, attempt)
             case NodeEffect.PEOPLE | NodeEffect.WAITS:
                 return await self._wait_for(works, attempt)
             case _:
@@ -312,14 +302,14 @@ class _Run:
 
     # --- tools, people and times -------------------------------------------------------------------------------------
 
-    async def _call_tools(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
+    async def _call_tools(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         """Runs the tools of several nodes side by side, through the gate."""
         generation, agent = self._context.generation, self._context.agent
         toolbox = Toolbox({**self._tools.bound, **await list_allowed(agent, generation.toolsets)})
         outcomes: dict[str, _Outcome] = {}
         calls: list[ToolCallPart] = []
         for each in works:
-            planned = plan_call(each.node, each.inputs)
+            planned = plan_call(each.node, each.inputs, level.scope)
             if toolbox.find(planned.tool) is None:
                 outcomes[each.path] = NotFound(
                     f"{agent.name} has no tool '{planned.tool}'.",
@@ -530,6 +520,18 @@ async def keep_version(work: UnitOfWork, workflow: Workflow, now: datetime) -> N
     await work.workflows.add_version(
         WorkflowVersion(digest=workflow.digest, workflow=workflow.name, tree=workflow.tree, kept_at=now)
     )
+
+
+def _choose_batch(ready: Sequence[WorkflowNode]) -> Sequence[WorkflowNode]:
+    """Returns the nodes that run next: one that only computes or asks a model, else all tools side by side, else all
+    that wait.
+    """
+    alone = next((each for each in ready if each.kind.effect in (NodeEffect.NONE, NodeEffect.MODEL)), None)
+    if alone is not None:
+        return [alone]
+    waits = (NodeEffect.PEOPLE, NodeEffect.WAITS)
+    tools = [each for each in ready if each.kind.effect not in waits]
+    return tools or ready
 
 
 def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:

@@ -8,6 +8,7 @@ where the text goes; a channel that a run finds is a destination like any other.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from denizen.domain.clock import Clock
@@ -19,7 +20,7 @@ from denizen.domain.record import record
 from denizen.domain.tool import DataFlow, Effect, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.workflow import WorkflowNode
 from denizen.domain.workflow_run import STARTED, start_from_json
-from denizen.domain.workflow_values import list_all_places, show
+from denizen.domain.workflow_values import list_all_places, list_mentioned, show
 from denizen.engine.gate.executor import BoundTool
 from denizen.engine.outbox.answer_target import AnswerTargets
 from denizen.engine.outbox.outbox import DeliveryOutbox
@@ -28,7 +29,6 @@ from denizen.ports.toolset import CallScope
 
 SOURCE = "workflow"
 POST, POST_TO, EMIT = "workflow_post", "workflow_post_to", "workflow_emit"
-PLATFORM = "discord"
 EVENT_SOURCE = "/workflows"
 
 PublishEvent = Callable[[CloudEvent], Awaitable[bool]]
@@ -42,8 +42,8 @@ class NodeCall:
     args: JsonObject
 
 
-def plan_call(node: WorkflowNode, given: Mapping[str, Json]) -> NodeCall:
-    """Returns the call of a node with these settings."""
+def plan_call(node: WorkflowNode, given: Mapping[str, Json], scope: Mapping[str, Json]) -> NodeCall:
+    """Returns the call of a node with these settings, which were filled from that scope."""
     texts = {name: show(value) for name, value in given.items()}
     match node.type:
         case "call_tool":
@@ -53,7 +53,9 @@ def plan_call(node: WorkflowNode, given: Mapping[str, Json]) -> NodeCall:
             return NodeCall("delegate", {"agent": texts["agent"], "task": texts["task"]})
         case "send_message":
             is_fixed = not any(list_all_places(node.settings["channel"]))
-            return NodeCall(POST if is_fixed else POST_TO, {"channel": texts["channel"], "text": texts["text"]})
+            pings: list[Json] = list(list_mentioned(show(node.settings["text"]), scope))
+            posted: JsonObject = {"channel": texts["channel"], "text": texts["text"], "pings": pings}
+            return NodeCall(POST if is_fixed else POST_TO, posted)
         case "direct_message":
             return NodeCall("send_direct_message", {"member": texts["member"], "text": texts["text"]})
         case "add_role" | "remove_role":
@@ -89,7 +91,8 @@ def _spec(name: str, about: str, properties: JsonObject, required: Sequence[Json
 
 _TEXT: JsonObject = {"type": "string", "minLength": 1, "maxLength": 20_000}
 _CHANNEL: JsonObject = {"type": "string", "pattern": "^[0-9]{1,20}$"}
-_POSTED: JsonObject = {"channel": _CHANNEL, "text": _TEXT}
+_PINGS: JsonObject = {"type": "array", "items": {"type": "string"}, "description": "ids of people who are pinged"}
+_POSTED: JsonObject = {"channel": _CHANNEL, "text": _TEXT, "pings": _PINGS}
 _SPECS = (
     _spec(POST, "Posts in the channel that a workflow names.", _POSTED, ["channel", "text"], DataFlow()),
     _spec(
@@ -112,7 +115,10 @@ _SPECS = (
 class WorkflowTools:
     """The toolset of workflows. No agent has it, so that no model can call it."""
 
-    def __init__(self, targets: AnswerTargets, outbox: DeliveryOutbox, clock: Clock, publish: PublishEvent) -> None:
+    def __init__(
+        self, targets: AnswerTargets, outbox: DeliveryOutbox, clock: Clock, publish: PublishEvent, *, platform: str
+    ) -> None:
+        self._platform = platform
         self._targets = targets
         self._outbox = outbox
         self._clock = clock
@@ -143,18 +149,22 @@ class WorkflowTools:
 
     async def _post(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Owes the post to the outbox. The same call again owes the same post."""
-        target = await self._targets.find_room(scope.agent, PLATFORM, str(call.args["channel"]))
+        target = await self._targets.find_room(scope.agent, self._platform, str(call.args["channel"]))
         channel = target.channel
         assert channel is not None  # as `find_room` returns it
         now = self._clock.now()
-        policy = self._targets.runtime.current.account_policy_for(PLATFORM, scope.agent)
+        policy = self._targets.runtime.current.account_policy_for(self._platform, scope.agent)
         said = Announcement(target.place, "", str(call.args["text"]), key=scope.options.idempotency_key)
-        pieces = plan_announcement(said, channel, policy, now=now)
+        pings = frozenset(map(str, cast("list[Json]", call.args.get("pings") or [])))
+        pieces = [
+            replace(each, content=replace(each.content, ping_users=pings))
+            for each in plan_announcement(said, channel, policy, now=now)
+        ]
         if not pieces:
             raise InvalidInput("There is nothing to post.", code="post_empty", fix="Give the node a text.")
         async with self._store.work() as work:
             await work.outbox.add(pieces)
-        self._outbox.wake(PLATFORM, scope.agent)
+        self._outbox.wake(self._platform, scope.agent)
         return ToolResult("Posted.", is_own=True)
 
     async def _emit(self, call: ToolCall, scope: CallScope) -> ToolResult:
