@@ -88,7 +88,7 @@ class WorkflowPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowNodeRun:
-    """What a node did in a run. `path` is its id, behind the loops and workflows within which it ran: `each[2]/greet`.
+    """A node that has run. `path` is its id, behind the loops and workflows within which it ran: `each[2]/greet`.
     `status` is done, failed or reused; `port` is the way by which it led on.
     """
 
@@ -104,6 +104,19 @@ class WorkflowNodeRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRunOrigin:
+    """The beginning of a run: its trigger, the key of who started or caused it, and what it was given. One that repeats
+    another one from a node on has the id of that and the node.
+    """
+
+    trigger: str
+    started_by: str
+    scope: dict[str, Any] = field(default_factory=dict[str, Any])
+    rerun_of: str = ""
+    from_node: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRunInfo:
     """A run, whose id is that of its turn. `status` is open, done, failed, cancelled, refused or skipped; `failure`
     says why. `digest` names the definition that it runs, which is the one of its start. `nodes` are there where one run
@@ -113,17 +126,13 @@ class WorkflowRunInfo:
     id: str
     workflow: str
     digest: str
-    trigger: str
     agent: str
+    origin: WorkflowRunOrigin
     status: str
-    started_by: str
     started_at: str
     ended_at: str | None = None
     reply: str = ""
     failure: str = ""
-    rerun_of: str = ""
-    from_node: str = ""
-    scope: dict[str, Any] = field(default_factory=dict[str, Any])
     nodes: tuple[WorkflowNodeRun, ...] = ()
 
 

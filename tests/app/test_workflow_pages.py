@@ -145,7 +145,7 @@ async def test_a_workflow_is_run_over_http_with_an_input_and_its_run_is_shown_an
         assert await olga.run_workflow("greet", {"name": "Ana"}, idempotency_key="once") == run
         await server.finish(run)
         found = await olga.get_workflow_run(run)
-        assert (found.status, found.reply, found.trigger, found.scope) == (
+        assert (found.status, found.reply, found.origin.trigger, found.origin.scope) == (
             "done",
             "Hello, Ana!",
             "go",
@@ -159,7 +159,7 @@ async def test_a_workflow_is_run_over_http_with_an_input_and_its_run_is_shown_an
         again = await olga.rerun_workflow(run, from_node="note")
         await server.finish(again)
         repeated = await olga.get_workflow_run(again)
-        assert (repeated.rerun_of, repeated.from_node, repeated.status) == (run, "note", "done")
+        assert (repeated.origin.rerun_of, repeated.origin.from_node, repeated.status) == (run, "note", "done")
         assert [each.id for each in await olga.list_workflow_runs("greet")] == [again, run]
         assert await olga.list_workflow_runs("other") == []
         for call, status in (

@@ -15,6 +15,7 @@ OTHER_CALLS = {
     ("engine/loop/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
     ("engine/loop/planning.py", "steps"): "Steps.call, likewise",
     ("engine/loop/look_up.py", "steps"): "Steps.call, likewise",
+    ("engine/workflows/runner.py", "self._steps"): "Steps.call, likewise, for the nodes of a workflow",
     ("adapters/models/request.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/reply.py", "state"): "likewise",
 }

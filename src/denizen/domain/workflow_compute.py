@@ -33,8 +33,8 @@ class NodeResult:
 
 @record(kw_only=True)
 class NodeInput:
-    """The values that a node computes with. `settings` are filled, but for those that are filled for each item. `roles` are those
-    of the one for whom the run is, `zone` is the time zone where a node names none.
+    """The values that a node computes with. `settings` are filled, but for those that are filled for each item. `roles`
+    are those of the one for whom the run is, `zone` is the time zone where a node names none.
     """
 
     settings: Mapping[str, Json]

@@ -47,6 +47,7 @@ from denizen_sdk.workflows import (
     WorkflowNodeRun,
     WorkflowPicture,
     WorkflowRunInfo,
+    WorkflowRunOrigin,
 )
 
 _ONE = "/api/workflows/{workflow}"
@@ -249,17 +250,19 @@ def run_to_wire(listing: WorkflowRunListing) -> WorkflowRunInfo:
         id=run.id,
         workflow=run.workflow,
         digest=run.digest,
-        trigger=run.trigger,
         agent=run.agent,
+        origin=WorkflowRunOrigin(
+            trigger=run.trigger,
+            started_by=run.started_by,
+            scope=dict(run.scope),
+            rerun_of=run.rerun_of,
+            from_node=run.from_node,
+        ),
         status=listing.status.value,
-        started_by=run.started_by,
         started_at=run.started_at.isoformat(),
         ended_at=listing.ended_at.isoformat() if listing.ended_at else None,
         reply=listing.reply,
         failure=listing.failure,
-        rerun_of=run.rerun_of,
-        from_node=run.from_node,
-        scope=dict(run.scope),
         nodes=tuple(map(node_run_to_wire, listing.nodes)),
     )
 
