@@ -37,7 +37,7 @@ class Tools:
     toolset: SkillToolset
 
     async def call(self, tool: str, args: Mapping[str, Json], by: CallScope = OWNER) -> ToolResult:
-        return await run(self.toolset, tool, args, by)
+        return await run(self.toolset, tool, dict(args), by)
 
     async def tell(self, tool: str, **args: Json) -> str:
         done = await self.call(tool, args)

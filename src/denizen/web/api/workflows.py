@@ -217,7 +217,7 @@ class WorkflowRunRoutes:
         return JSONResponse(asdict(run_to_wire(await self._workflows.get_run(TurnId(request.path_params["run"])))))
 
     async def rerun(self, request: Request) -> Response:
-        body = await read_object(request) if has_body(request) else {}
+        body: JsonBody = await read_object(request) if has_body(request) else {}
         check_field_names(body, ("from",))
         run, node = TurnId(request.path_params["run"]), read_text(body, "from")
         turn = await self._workflows.rerun(run, _read_order(request), from_node=node)
