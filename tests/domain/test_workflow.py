@@ -12,6 +12,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.workflow import GraphWalk, Workflow
 from denizen.domain.workflow_checks import find_nesting_problems, read_workflow
 from denizen.domain.workflow_nodes import NODE_TYPES, NodeGroup, list_node_types
+from denizen.domain.workflow_run import WorkflowStart, find_guild
 from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, read_duration
 
 
@@ -224,6 +225,20 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
 def test_tests_compare_values(test: Json, holds: bool):
     scope: JsonObject = {"event": {"n": 3, "t": "abc", "yes": True}}
     assert check_tests(test, scope, is_any=False) is holds
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "found"),
+    [
+        ("/discord/42", "discord.member.join", ("discord", "42")),
+        ("/webhooks/42", "discord.member.join", None),
+        ("/workflows", "denizen.emitted.x", None),
+        ("/discord/42", "denizen.emitted.x", None),
+    ],
+)
+def test_only_what_a_platform_tells_names_its_community(source: str, kind: str, found: tuple[str, str] | None):
+    scope: JsonObject = {"event": {"@source": source, "@type": kind, "guild": {"id": "1"}}}
+    assert find_guild(WorkflowStart(name="a", digest="", trigger="t", scope=scope)) == found
 
 
 def test_times_and_durations_are_read():

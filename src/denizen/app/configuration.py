@@ -244,23 +244,26 @@ class HomeConfiguration:
         async with self._lock:
             return await self._write_and_load(by, [_FileText(file, text or None)])
 
-    async def edit_file(
+    async def edit_workflow(
         self, by: Principal, file: Path, edit: Callable[[str | None], str | None]
     ) -> ConfigurationChange:
-        """Writes another file of the home folder that counts as configuration, and loads it. `edit` makes the new text
-        of the old one; None stands for a file that is not there. Raises as `replace`, and what `edit` raises.
+        """Writes the file of a workflow, and loads it. `edit` makes the new text of the old one; None stands for a file
+        that is not there. Raises as `replace`, and what `edit` raises.
         """
         async with self._lock:
             new = edit(await to_thread.run_sync(_read_file, file))
+            if problems := await self._examine_workflow(file, new):
+                raise config_error(problems)
             return await self._write_and_load(by, [_FileText(file, new)])
 
-    async def find_file_faults(self, file: Path, text: str) -> Sequence[ConfigurationFault]:
+    async def find_workflow_faults(self, file: Path, text: str) -> Sequence[ConfigurationFault]:
         """Returns what would be wrong with a workflow, were this the text of its file."""
+        return [_fault(each) for each in await self._examine_workflow(file, text) if each.file == file]
+
+    async def _examine_workflow(self, file: Path, text: str | None) -> Sequence[ConfigProblem]:
         config = await to_thread.run_sync(read_config, self._home)
-        secrets = load_secrets(self._home, read_environment())
-        check = partial(examine, self._home, config, secrets, BUILTIN, workflow_texts={file.stem: text})
-        found = await to_thread.run_sync(check)
-        return [_fault(each) for each in found.problems if each.file == file]
+        check = partial(_examine, self._home, config, workflow_texts={file.stem: text})
+        return (await to_thread.run_sync(check)).problems
 
     async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
         """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
@@ -341,8 +344,13 @@ def _keep_text(home: Path, tree: Mapping[str, Json], file: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> ConfigResult:
-    """Returns how the configuration reads with these secrets besides those that are there."""
+def _examine(
+    home: Path,
+    text: str,
+    secrets: Mapping[str, str] = NO_SECRETS,
+    workflow_texts: Mapping[str, str | None] | None = None,
+) -> ConfigResult:
+    """Returns how the configuration reads with these secrets besides those that are there, and with these workflows."""
     environment = read_environment()
     for name, value in secrets.items():
         if environment.get(name, value) != value:
@@ -352,7 +360,8 @@ def _examine(home: Path, text: str, secrets: Mapping[str, str] = NO_SECRETS) -> 
                 fix="Change it where Denizen is started, or name another variable.",
             )
         put_secret("", name, value)  # raises for what fits on no line
-    return examine(home, text, load_secrets(home, {**environment, **secrets}), BUILTIN)
+    loaded = load_secrets(home, {**environment, **secrets})
+    return examine(home, text, loaded, BUILTIN, workflow_texts=workflow_texts)
 
 
 def _fault(problem: ConfigProblem) -> ConfigurationFault:

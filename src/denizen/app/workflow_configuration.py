@@ -22,10 +22,9 @@ from denizen.app.settings.problem import config_error
 from denizen.app.settings.workflows import workflow_file
 from denizen.app.settings.yaml_document import parse_document
 from denizen.builtin_skills import BUILTIN
-from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.principal import Principal
 from denizen.domain.workflow import get_workflow
-from denizen.domain.workflow_checks import NAME
 from denizen.engine.configuration.generation import Runtime
 from denizen.ports.configuration import ConfigurationChange, ConfigurationFault
 from denizen.ports.workflow_configuration import WorkflowExample, WorkflowText
@@ -48,7 +47,7 @@ class HomeWorkflows:
         return WorkflowText(text, digest_text(text))
 
     async def find_faults(self, name: str, text: str) -> Sequence[ConfigurationFault]:
-        return await self._configuration.find_file_faults(workflow_file(self._home, check_name(name)), text)
+        return await self._configuration.find_workflow_faults(workflow_file(self._home, name), text)
 
     async def add(self, by: Principal, name: str, text: str) -> ConfigurationChange:
         def begin(old: str | None) -> str:
@@ -56,7 +55,7 @@ class HomeWorkflows:
                 raise workflow_exists(name)
             return _end_line(text)
 
-        return await self._edit(by, check_name(name), begin)
+        return await self._edit(by, name, begin)
 
     async def put(self, by: Principal, name: str, text: str, *, expected: str = "") -> ConfigurationChange:
         def replace(old: str | None) -> str:
@@ -83,7 +82,7 @@ class HomeWorkflows:
         return list_examples()
 
     async def _edit(self, by: Principal, name: str, edit: Callable[[str | None], str | None]) -> ConfigurationChange:
-        return await self._configuration.edit_file(by, workflow_file(self._home, name), edit)
+        return await self._configuration.edit_workflow(by, workflow_file(self._home, name), edit)
 
 
 def list_examples() -> Sequence[WorkflowExample]:
@@ -108,7 +107,7 @@ def find_example(name: str) -> WorkflowExample:
 
 def add_workflow_file(home: Path, environment: Mapping[str, str], name: str, text: str) -> Path:
     """Writes a new workflow into a home folder that no server has to run for. Raises as `HomeWorkflows.add`."""
-    file = workflow_file(home, check_name(name))
+    file = workflow_file(home, name)
     with edit_lock(home):
         if file.exists():
             raise workflow_exists(name)
@@ -126,17 +125,6 @@ def switch_text(text: str | None, *, file: Path, is_on: bool) -> str:
     if isinstance(document, ConfigProblem):
         raise config_error([document])
     return splice_value(text or "", document, ("enabled",), is_on)
-
-
-def check_name(name: str) -> str:
-    """Raises InvalidInput for what cannot be the name of a workflow: it is that of a file, too."""
-    if not NAME.fullmatch(name):
-        raise InvalidInput(
-            f"'{name[:64]}' cannot be the name of a workflow.",
-            code="workflow_name",
-            fix="Use lower-case letters, digits, and _ - after the first character; 64 at most.",
-        )
-    return name
 
 
 def workflow_exists(name: str) -> Conflict:

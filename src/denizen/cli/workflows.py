@@ -87,6 +87,22 @@ def check(home: Path) -> int:
 
 
 @command.command()
+@click.argument("name")
+@click.pass_obj
+def enable(home: Path, name: str) -> None:
+    """Switch a workflow on. A running server takes it up."""
+    _switch(home, name, is_on=True)
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def disable(home: Path, name: str) -> None:
+    """Switch a workflow off. Runs that have begun go on."""
+    _switch(home, name, is_on=False)
+
+
+@command.command()
 @click.argument("group", required=False, default="")
 def nodes(group: str) -> None:
     """List the types of nodes, or those of one group."""
@@ -114,6 +130,22 @@ def run(home: Path, name: str, inputs: tuple[str, ...], json_input: str, trigger
         return await denizen.workflows.start(name, given, order, trigger=trigger)
 
     return _run_to_end(home, begin, as_json=as_json)
+
+
+@command.command("dry-run")
+@click.argument("name")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="An input; several may be given.")
+@click.option("--json-input", default="", metavar="JSON", help="All inputs, or the data of an event, as one object.")
+@click.option("--trigger", default="", help="The node to start at.  [default: a manual one]")
+@with_denizen
+async def dry_run(denizen: Denizen, name: str, inputs: tuple[str, ...], json_input: str, trigger: str) -> None:
+    """Show what a run would do, and do nothing. A `?` marks what depends on a result that only a real run has."""
+    given = _read_inputs(inputs, json_input)
+    for each in await denizen.workflows.plan(name, given, denizen.operator, trigger=trigger):
+        echo(f"{'  ' if each.is_sure else '? '}{each.path}  {each.type}")
+        for told in (each.effect, f"gate: {each.gate}" if each.gate else "", each.error):
+            if told:
+                echo(f"      {told}")
 
 
 @command.command()
@@ -177,6 +209,18 @@ def _line(workflow: Workflow) -> str:
     state = "" if workflow.enabled else "  off"
     about = f"  {workflow.description}" if workflow.description else ""
     return f"{workflow.name}{state}  {', '.join(each.type for each in workflow.triggers)}{about}"
+
+
+def _switch(home: Path, name: str, *, is_on: bool) -> None:
+    from denizen.app.home.files import write_whole
+    from denizen.app.settings.workflows import workflow_file
+    from denizen.app.workflow_configuration import switch_text
+    from denizen.domain.workflow import get_workflow
+
+    get_workflow(load_home_settings(home).workflows, name)
+    file = workflow_file(home, name)
+    write_whole(file, switch_text(file.read_text(encoding="utf-8-sig"), file=file, is_on=is_on))
+    echo(f"{name} is {'on' if is_on else 'off'}.")
 
 
 def _run_to_end(home: Path, begin: Callable[[Denizen, RunOrder], Awaitable[Turn]], *, as_json: bool) -> int:

@@ -22,9 +22,11 @@ class PlatformAction:
 @record
 class OnBehalfOf:
     """On whose behalf an action is done: nothing that `asker` may not do is done for them, wherever it is. `place` is
-    where they asked. `key` is the same when an interrupted action is done again.
+    where they asked. `key` is the same when an interrupted action is done again. With a `guild` nobody asked: the
+    operator has written down what is done there for an event, and the account itself counts as the asker.
     """
 
     asker: Principal
     place: Place
     key: str
+    guild: str = ""

@@ -26,6 +26,8 @@ MAX_STEPS = 500
 MAX_DEPTH = 5
 """So many workflows may run within each other."""
 
+ANY_PORT = "*"
+"""Stands for all ways on from a node, in a dry run that cannot know which."""
 _PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
 
 
@@ -181,7 +183,7 @@ class GraphWalk:
         return taken and (takes_first or all(edge.source in self._ended for edge in edges))
 
     def _is_taken(self, edge: Edge) -> bool:
-        return self._ended.get(edge.source) == edge.port
+        return self._ended.get(edge.source) in (edge.port, ANY_PORT)
 
     def _leave_out(self) -> None:
         """Notes the nodes that cannot be reached any more."""

@@ -161,3 +161,14 @@ def event_scope(event: CloudEvent) -> JsonObject:
     names = ("@id", "@source", "@type", "@subject", "@actor", "@time")
     attributes: JsonObject = {name: find_field(event, name) for name in names}
     return {**event.data, **attributes, "@key": event.key, "@depth": event.depth}
+
+
+def find_guild(start: WorkflowStart) -> tuple[str, str] | None:
+    """Returns the platform and the community from which the event of a run came; None for other runs."""
+    event = start.scope.get("event")
+    if not isinstance(event, Mapping):
+        return None
+    parts, kind = str(event.get("@source") or "").split("/"), str(event.get("@type") or "")
+    if len(parts) != 3 or parts[0] or not parts[2].isdecimal() or not kind.startswith(f"{parts[1]}."):
+        return None
+    return parts[1], parts[2]

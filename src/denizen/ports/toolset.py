@@ -78,6 +78,14 @@ class Delegator:
     question: str = ""
 
 
+@record
+class OperatedGuild:
+    """The community in which a workflow does what its operator has written down, for an event from there."""
+
+    platform: str
+    id: str
+
+
 @record(kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
@@ -85,7 +93,8 @@ class CallScope:
     `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
     community. `is_administration`: the turn belongs to a chat about the administration. `question` is what the turn
     answers. `taint` is what the turn has read so far that neither the owner nor the asker wrote. `chain` names the
-    tools from within which a skill makes the call, the outermost first. `delegator` is set in a delegated turn.
+    tools from within which a skill makes the call, the outermost first. `delegator` is set in a delegated turn,
+    `operated` in the run of a workflow for an event of a community.
     """
 
     agent: AgentName
@@ -100,6 +109,7 @@ class CallScope:
     taint: frozenset[Taint] = frozenset()
     chain: tuple[str, ...] = ()
     delegator: Delegator | None = None
+    operated: OperatedGuild | None = None
     options: CallOptions = field(default_factory=CallOptions)
     trail: CallTrail = field(default_factory=CallTrail, compare=False)
 

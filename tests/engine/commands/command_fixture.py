@@ -12,11 +12,13 @@ from denizen.domain.attention import AccountPolicy, AccountStaff, assign_roles
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, MessageId, fresh, turn_id
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.routing import Route
 from denizen.domain.turn import Turn, TurnResult, TurnStatus
+from denizen.domain.workflow import Workflow
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataSummary
@@ -63,6 +65,7 @@ class OpenedTurn:
     text: str
     agent: str
     new_session: bool
+    workflow: JsonObject | None = None
 
 
 @dataclass
@@ -241,6 +244,7 @@ async def open_commands(
     policy: GatePolicy | None = None,
     toolsets: tuple[Toolset, ...] = (),
     store: TemporaryStore | None = None,
+    workflows: Mapping[str, Workflow] | None = None,
 ) -> AsyncGenerator[CommandFixture]:
     store, clock, runtime, queues = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
@@ -252,8 +256,10 @@ async def open_commands(
     opened: list[OpenedTurn] = []
     user_data = RecordingUserData()
 
-    async def open_turn(call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> None:
-        opened.append(OpenedTurn(call, text, agent, new_session))
+    async def open_turn(
+        call: CommandCall, text: str, *, agent: str = "", new_session: bool = False, workflow: JsonObject | None = None
+    ) -> None:
+        opened.append(OpenedTurn(call, text, agent, new_session, workflow))
 
     await runtime.swap(
         Generation(
@@ -264,6 +270,7 @@ async def open_commands(
             toolsets=toolsets,
             policy=policy or GatePolicy(),
             commands=customs or CustomCommandSet(),
+            workflows=workflows or {},
         )
     )
     commands = CommandDispatcher(

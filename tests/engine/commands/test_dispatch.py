@@ -40,6 +40,7 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
         "memory",
         "reminders",
         "tasks",
+        "run",
         "allow",
         "observer",
         "help",

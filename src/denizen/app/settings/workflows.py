@@ -8,9 +8,10 @@ from pathlib import Path
 from denizen.adapters.cron import find_cron_fault
 from denizen.app.settings.problem import ConfigProblem, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
+from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.domain.workflow import Workflow
-from denizen.domain.workflow_checks import find_nesting_problems, read_workflow
+from denizen.domain.workflow_checks import NAME, find_nesting_problems, read_workflow
 from denizen.engine.hooks.skip_rule import check_pattern
 
 WORKFLOWS_FOLDER = "workflows"
@@ -60,6 +61,13 @@ def load_workflows(
 
 
 def workflow_file(home: Path, name: str) -> Path:
+    """Returns the file of a workflow. Raises InvalidInput for what cannot be a name, so that none leads elsewhere."""
+    if not NAME.fullmatch(name):
+        raise InvalidInput(
+            f"'{name[:64]}' cannot be the name of a workflow.",
+            code="workflow_name",
+            fix="Use lower-case letters, digits, and _ - after the first character; 64 at most.",
+        )
     return home / WORKFLOWS_FOLDER / f"{name}{SUFFIX}"
 
 
@@ -71,7 +79,7 @@ def list_workflow_files(home: Path) -> list[Path]:
 def _list_files(home: Path, texts: Mapping[str, str | None]) -> Iterator[tuple[Path, str | ConfigProblem]]:
     files = {each.stem: each for each in list_workflow_files(home)[:MAX_FILES]}
     for name in sorted({*files, *texts}):
-        file = files.get(name) or workflow_file(home, name)
+        file = files.get(name) or home / WORKFLOWS_FOLDER / f"{name}{SUFFIX}"
         text = texts[name] if name in texts else _read_text(file)
         if text is not None:
             yield file, text

@@ -130,7 +130,12 @@ class _ScopedPlatform:
 
     async def _find(self) -> tuple[Channel, OnBehalfOf]:
         """Returns the account, and in whose name it acts."""
-        scope = self.scope
+        scope, operated = self.scope, self.scope.operated
+        if scope.account is not None and operated is not None:
+            channel = await self.runner.find_channel(operated.platform, scope.account)
+            return _require_connected(channel), OnBehalfOf(
+                scope.principal, scope.place, scope.options.idempotency_key, operated.id
+            )
         if scope.account is None or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
             raise NotAllowed(
                 "This can only be asked for on a platform, by somebody who is there.",
@@ -138,6 +143,10 @@ class _ScopedPlatform:
                 fix="Ask in a channel of the Discord server in which it is to be done.",
             )
         channel = await self.runner.find_channel(scope.place.platform, scope.account)
-        if channel is None:
-            raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
-        return channel, OnBehalfOf(scope.principal, scope.place, scope.options.idempotency_key)
+        return _require_connected(channel), OnBehalfOf(scope.principal, scope.place, scope.options.idempotency_key)
+
+
+def _require_connected(channel: Channel | None) -> Channel:
+    if channel is None:
+        raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
+    return channel

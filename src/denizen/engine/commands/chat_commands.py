@@ -22,11 +22,12 @@ from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import Sender, SessionChoice, TurnRequest
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.chats.chats import WEB, Chats
 from denizen.engine.chats.live_chats import TitleChanged
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDeps, UserDataSummary
@@ -34,6 +35,7 @@ from denizen.engine.commands.dispatch import CommandDispatcher, PermissionLevel
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.turn import TurnRunner
+from denizen.engine.workflows.catalog import WORKFLOWS
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames, ProgramOutput
 from denizen.ports.store import Store
 
@@ -191,15 +193,26 @@ class _RunningCommand:
         del agent  # all agents of a chat have their sessions there
         return self.place
 
-    async def _ask(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> None:
-        typed = self._typed
+    async def _ask(
+        self,
+        call: CommandCall,
+        text: str,
+        *,
+        agent: str = "",
+        new_session: bool = False,
+        workflow: JsonObject | None = None,
+    ) -> None:
+        typed, home = self._typed, None
+        if workflow:  # each run has a session of its own
+            home = own_place(WORKFLOWS, str(workflow["name"]), call.id)
         self._asked = TurnRequest(
             agent=AgentName(self._engine.runtime.current.agent(agent or self.agent).name),
             place=self.place,
             sender=Sender(Author(typed.caller.id, typed.caller.name), typed.caller, typed.reach),
             parts=(TextPart(text),),
             platform_id=f"command:{call.id}",
-            session=SessionChoice(is_new=new_session),
+            session=SessionChoice(home, is_new=new_session),
+            options=RequestOptions(workflow=workflow or {}),
         )
 
     async def _choose_agent(self, context: CommandContext, agent: AgentName) -> None:

@@ -17,6 +17,7 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
+from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.record import record
 from denizen.engine.configuration.choices import put_agent
@@ -58,11 +59,19 @@ class CallerContext:
 class TurnOpener(Protocol):
     """Opens a turn for a command; its answer is delivered with the command's ticket.
 
-    Without `agent`, the agent of the conversation answers. Raises what keeps the turn from being opened (LimitExceeded,
-    NotFound).
+    Without `agent`, the agent of the conversation answers. With the start of a `workflow` the turn is a run of it.
+    Raises what keeps the turn from being opened (LimitExceeded, NotFound).
     """
 
-    async def __call__(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> object: ...
+    async def __call__(
+        self,
+        call: CommandCall,
+        text: str,
+        *,
+        agent: str = "",
+        new_session: bool = False,
+        workflow: JsonObject | None = None,
+    ) -> object: ...
 
 
 class SessionLock(Protocol):

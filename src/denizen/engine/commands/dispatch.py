@@ -34,6 +34,7 @@ from denizen.engine.commands.text import (
     private_reply,
     rank_suggestions,
 )
+from denizen.engine.commands.workflows import RUN
 from denizen.engine.configuration.choices import find_agent_choice
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 from denizen.ports.inbox import AllowedKind
@@ -61,6 +62,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
     {
         "ask": PermissionLevel.TALKER,
         "new": PermissionLevel.TALKER,
+        "run": PermissionLevel.TALKER,
         "reset": PermissionLevel.TALKER,
         "agent": PermissionLevel.TALKER,  # `models.py` says to which agents
         "model": PermissionLevel.TALKER,
@@ -217,6 +219,7 @@ _IN_ORDER = (
     MEMORY,
     REMINDERS,
     TASKS,
+    RUN,
     ALLOW,
     OBSERVER,
     HELP,

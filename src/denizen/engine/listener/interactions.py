@@ -14,9 +14,10 @@ import anyio
 from denizen.domain.agent import Agent
 from denizen.domain.approval import VoteOutcome
 from denizen.domain.attention import AuthorFacts, MessageFacts
-from denizen.domain.conversation import Place
+from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.question import read_answer_action
 from denizen.domain.record import record
@@ -33,6 +34,7 @@ from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import StartedTurn, TurnStarter
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.workflows.catalog import WORKFLOWS
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage
 from denizen.ports.inbox import COMMAND
 
@@ -109,7 +111,15 @@ class InteractionHandler:
             find_names=context.channel.find_names,
         )
 
-    async def _open_turn(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
+    async def _open_turn(
+        self,
+        call: CommandCall,
+        text: str,
+        *,
+        agent: str = "",
+        new_session: bool = False,
+        workflow: JsonObject | None = None,
+    ) -> Turn:
         """Opens the turn of a command. Its answer uses the command's ticket, or is a reply when it was typed."""
         question = _Question(
             room=call.room,
@@ -119,7 +129,7 @@ class InteractionHandler:
             reply_to="" if call.ticket else call.id,
             ticket=call.ticket,
         )
-        return await self._submit(question, text, agent=agent, new_session=new_session)
+        return await self._submit(question, text, agent=agent, new_session=new_session, workflow=workflow)
 
     # --- buttons -----------------------------------------------------------------------------------------------------
 
@@ -165,11 +175,22 @@ class InteractionHandler:
         said = f'chose, under your message "{press.about}"' if press.about else "pressed a button, which says"
         await self._submit(question, f"[{said}:] {press.value}")
 
-    async def _submit(self, question: _Question, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
+    async def _submit(
+        self,
+        question: _Question,
+        text: str,
+        *,
+        agent: str = "",
+        new_session: bool = False,
+        workflow: JsonObject | None = None,
+    ) -> Turn:
         context, place, author = self._context, question.room.place, question.author
         principal = context.principal(author, question.roles)
         chosen, model = await self._starter.choose_agent(place, principal)
         name = AgentName(agent) if agent else chosen
+        session = self._starter.choose_session_place(name, question.room, place, author.id)
+        if workflow:  # each run has a session of its own
+            session = own_place(WORKFLOWS, str(workflow["name"]), question.key)
         turn = await context.turns.submit(
             TurnRequest(
                 agent=name,
@@ -185,10 +206,8 @@ class InteractionHandler:
                     answers=(question.key,),
                     guild=question.room.guild,
                 ),
-                session=SessionChoice(
-                    self._starter.choose_session_place(name, question.room, place, author.id), new_session
-                ),
-                options=RequestOptions(model=model),
+                session=SessionChoice(session, new_session),
+                options=RequestOptions(model=model, workflow=workflow or {}),
             )
         )
         self._display.show(StartedTurn(turn, place, question.reply_to))

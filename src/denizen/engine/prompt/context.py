@@ -28,6 +28,7 @@ from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_message_taint, find_part_taint, find_prompt_taint
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
+from denizen.domain.workflow_run import STARTED, find_guild, start_from_json
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn, load_turn
 from denizen.engine.memory.keeper import MemoryKeeper
@@ -56,7 +57,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.store import Store
-from denizen.ports.toolset import AskedText, CallScope, Delegator, Toolset
+from denizen.ports.toolset import AskedText, CallScope, Delegator, OperatedGuild, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -224,6 +225,7 @@ async def build_context(
             is_administration=agent.tool_access.administration,
             question=AskedText(_find_question(opened, talk.messages), _find_own_words(opened)),
             delegator=await load_delegator(store, turn),
+            operated=_find_operated(turn),
         ),
         prompt=TurnPrompt(
             segments=segments,
@@ -261,6 +263,15 @@ def _for_delegation(agent: Agent) -> Agent:
     """
     history = replace(agent.history, context=ContextStrategy.SESSION)
     return replace(agent, history=history, tool_access=replace(agent.tool_access, delegates_to=()))
+
+
+def _find_operated(turn: Turn) -> OperatedGuild | None:
+    """Returns the community from which the event came for which the turn is a run of a workflow. Only what a platform
+    itself tells of names one: an event that somebody sent, or a run that somebody started, could claim any.
+    """
+    start = start_from_json(turn.options.get(STARTED))
+    source = find_guild(start) if start and turn.principal.kind is PrincipalKind.LISTENER else None
+    return OperatedGuild(*source) if source else None
 
 
 async def load_delegator(store: Store, turn: Turn) -> Delegator | None:

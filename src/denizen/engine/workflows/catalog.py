@@ -1,6 +1,6 @@
 """The door to workflows for commands, pages, programs and tools: what there is, starting runs, and what became of them.
 
-Changing the files of workflows is another matter (`denizen.ports.workflows.WorkflowConfiguration`).
+Changing the files of workflows is another matter (`denizen.ports.workflow_configuration`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from denizen.domain.ids import TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.domain.workflow import Workflow, WorkflowNode, get_workflow
-from denizen.domain.workflow_run import WorkflowRun, WorkflowRunListing, WorkflowStart, start_to_json
+from denizen.domain.workflow_compute import NodeInput
+from denizen.domain.workflow_run import PlannedNode, WorkflowRun, WorkflowRunListing, WorkflowStart, start_to_json
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.tools.toolbox import list_allowed
+from denizen.engine.workflows.dry_run import DryRun, DryRunSetting
 from denizen.engine.workflows.runner import keep_version
+from denizen.engine.workflows.tools import list_own_specs
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.workflows import RunSearch
 
-PLATFORM = "workflow"
+WORKFLOWS = "workflow"
 """The platform of sessions of runs, in which no person talks."""
 MAX_INPUT_CHARS = 100_000
 
@@ -50,7 +55,7 @@ class RunOrder:
 
 def plan_run(workflow: Workflow, start: WorkflowStart, order: RunOrder) -> TurnRequest:
     """Returns the message whose turn is the run. Each run has a session of its own, so that none waits for another."""
-    home = own_place(PLATFORM, workflow.name, order.key)
+    home = own_place(WORKFLOWS, workflow.name, order.key)
     author = order.author or Author(order.by.key, order.name or order.by.name)
     return TurnRequest(
         agent=workflow.agent,
@@ -107,6 +112,28 @@ class Workflows:
         node = _find_trigger(workflow, trigger)
         start = WorkflowStart(name=name, digest=workflow.digest, trigger=node.id, scope=plan_scope(node, given))
         return await self._start(workflow, start, order)
+
+    async def plan(
+        self, name: str, given: Mapping[str, Json], by: Principal, *, trigger: str = ""
+    ) -> Sequence[PlannedNode]:
+        """Returns what a run would do, without doing it. Raises as `start`, but takes a workflow that is off, too."""
+        workflow, generation = self.get(name), self._runtime.current
+        node = _find_trigger(workflow, trigger)
+        agent = generation.agent(workflow.agent)
+        allowed = await list_allowed(agent, generation.toolsets)
+        setting = DryRunSetting(
+            generation=generation,
+            tools={**list_own_specs(), **{name: tool.spec for name, tool in allowed.items()}},
+            given=NodeInput(
+                settings={},
+                scope={},
+                now=self._services.clock.now(),
+                zone=agent_timezone(agent),
+                roles=frozenset(map(str, by.roles)),
+            ),
+            is_for_event=node.type in ("on_event", "on_webhook", "on_reaction"),
+        )
+        return await DryRun(setting).plan(workflow, node.id, plan_scope(node, given))
 
     async def rerun(self, key: TurnId, order: RunOrder, *, from_node: str = "") -> Turn:
         """Runs a run once more, with what it was given and the definition that it had. With a node, only that one and

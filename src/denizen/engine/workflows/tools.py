@@ -112,6 +112,11 @@ _SPECS = (
 )
 
 
+def list_own_specs() -> Mapping[str, ToolSpec]:
+    """Returns the tools that only workflows have."""
+    return {spec.name: spec for spec in _SPECS}
+
+
 class WorkflowTools:
     """The toolset of workflows. No agent has it, so that no model can call it."""
 
