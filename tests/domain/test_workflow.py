@@ -28,9 +28,13 @@ def find_problems(nodes: Json, **top: Any) -> list[tuple[str, str, str]]:
     return [(".".join(map(str, each.path)), each.message, each.fix) for each in reading.problems]
 
 
-def test_there_are_thirty_types_of_nodes_and_more_in_five_groups():
-    assert len(NODE_TYPES) >= 30
-    assert all(list_node_types(group) for group in NodeGroup)
+@pytest.mark.proves("V31-nodes")
+def test_there_are_over_thirty_types_of_nodes_in_five_groups():
+    assert len(NODE_TYPES) > 30
+    assert [each.value for each in NodeGroup] == ["trigger", "condition", "action", "transform", "control"]
+    assert all(len(list_node_types(group)) > 5 for group in NodeGroup)
+    triggers = {each.name for each in list_node_types(NodeGroup.TRIGGER)}
+    assert triggers == {"on_event", "on_command", "on_reaction", "on_webhook", "on_schedule", "manual"}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +87,7 @@ def test_each_fault_is_told_with_its_place_and_a_remedy(nodes: Json, path: str, 
     assert any(path == where and message in what and fix for where, what, fix in found), found
 
 
+@pytest.mark.proves("V31")
 def test_a_circle_is_told_with_its_nodes():
     nodes = {
         "a": {"type": "manual", "then": "b"},

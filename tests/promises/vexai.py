@@ -297,7 +297,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.8",
         "A workflow is an acyclic graph of typed nodes and edges with `{{variable}}` templates, and the history of "
         "its runs is kept.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(
@@ -305,7 +305,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.8",
         "Workflows offer over 30 node types in five groups: triggers (event, command, reaction role, webhook, "
         "schedule, by hand), conditions, actions, transforms and control flow.",
-        status="open",
+        status="covered",
         issue="automation",
     ),
     Requirement(

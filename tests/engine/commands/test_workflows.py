@@ -15,6 +15,7 @@ ADMINS = make({"cmd": {"type": "on_command"}}, "secret")
 OTHERS = make({"cmd": {"type": "manual"}}, "manual") | make({"cmd": {"type": "on_command"}}, "off", enabled=False)
 
 
+@pytest.mark.proves("V31-nodes")
 async def test_a_workflow_runs_with_the_words_behind_its_name() -> None:
     async with open_commands(workflows=OPEN | ADMINS | OTHERS) as engine:
         reply = await engine.give("/run flow two words")

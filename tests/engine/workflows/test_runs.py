@@ -46,6 +46,7 @@ def site(world: World, key: str = "1", state: str = "down", **more: object) -> C
     return replace(event, **more)
 
 
+@pytest.mark.proves("V31")
 async def test_values_pass_from_node_to_node_and_the_reply_is_the_answer() -> None:
     flow = make(
         {
@@ -323,6 +324,7 @@ async def test_a_wait_sleeps_for_its_time() -> None:
         assert sum(world.clock.sleeps) == 5400
 
 
+@pytest.mark.proves("V31-nodes")
 async def test_an_event_starts_a_run_that_posts_and_its_values_are_no_markup() -> None:
     world = World()
     flow = make(
@@ -434,6 +436,7 @@ async def test_a_run_is_repeated_from_a_node_with_the_outputs_of_those_before() 
             await open_workflows(server).rerun(TurnId("turn_x"), order)
 
 
+@pytest.mark.proves("V31")
 async def test_runs_are_listed_and_faulty_orders_refused() -> None:
     off = make({"start": BEGIN, "act": {"type": "join"}}, "off", enabled=False)
     two = make({"one": {"type": "on_event", "on": "a"}, "two": {"type": "on_event", "on": "b"}}, "two")

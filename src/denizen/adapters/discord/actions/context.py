@@ -134,8 +134,19 @@ class ActionContext:
 
 async def open_context(client: discord.Client, warrant: OnBehalfOf, *, key: str, enter: EnterRoom) -> ActionContext:
     """Builds the context. Raises NotAllowed outside of guilds and for strangers, Unavailable for an unknown guild."""
-    if warrant.guild:
-        return _open_operated(client, warrant, key=key, enter=enter)
+    if warrant.guild:  # the operator has written it down: the account is the asker, in a channel that it sees
+        guild = client.get_guild(int(warrant.guild))
+        if guild is None:
+            message = "The account is not in that server at the moment."
+            raise Unavailable(message, code="discord_no_guild", fix="Try again.")
+        require_live(client, guild)
+        rooms = [guild.system_channel, *guild.text_channels]
+        room = next((each for each in rooms if each is not None and each.permissions_for(guild.me).view_channel), None)
+        if room is None:
+            raise NotAllowed("The account sees no channel of that server.", code="discord_not_visible")
+        return ActionContext(
+            client=client, guild=guild, asker=guild.me, me=guild.me, here=room, key=key, warrant=warrant, enter=enter
+        )
     place = warrant.place.thread or warrant.place.channel
     user_id = parse_user_id(warrant.asker)
     here = await get_channel(client, int(place)) if place.isdecimal() else None
@@ -152,21 +163,6 @@ async def open_context(client: discord.Client, warrant: OnBehalfOf, *, key: str,
         raise NotAllowed("I cannot see what you may do in this server.", code="discord_unknown_member")
     return ActionContext(
         client=client, guild=guild, asker=asker, me=guild.me, here=here, key=key, warrant=warrant, enter=enter
-    )
-
-
-def _open_operated(client: discord.Client, warrant: OnBehalfOf, *, key: str, enter: EnterRoom) -> ActionContext:
-    """Builds the context of what the operator has written down: the account is the asker, in a channel that it sees."""
-    guild = client.get_guild(int(warrant.guild))
-    if guild is None:
-        raise Unavailable("The account is not in that server at the moment.", code="discord_no_guild", fix="Try again.")
-    require_live(client, guild)
-    rooms = [guild.system_channel, *guild.text_channels]
-    here = next((each for each in rooms if each is not None and each.permissions_for(guild.me).view_channel), None)
-    if here is None:
-        raise NotAllowed("The account sees no channel of that server.", code="discord_not_visible")
-    return ActionContext(
-        client=client, guild=guild, asker=guild.me, me=guild.me, here=here, key=key, warrant=warrant, enter=enter
     )
 
 
