@@ -96,6 +96,7 @@ from denizen.web.http.dependencies import (
     UserServices,
     WebDependencies,
     WebTiming,
+    WorkflowServices,
     find_no_problems,
 )
 from tests.clock import ManualClock
@@ -253,6 +254,7 @@ async def open_web(
     setup: ServerSetup | None = None,
     components: ComponentServices | None = None,
     schedules: ScheduleServices | None = None,
+    workflows: WorkflowServices | None = None,
     plan_policy: PlanPolicy | None = None,
     instance: InstanceServices | None = None,
     embedder: Embedder | None = None,
@@ -357,6 +359,7 @@ async def open_web(
         setup=setup,
         components=components,
         schedules=schedules,
+        workflows=workflows,
         plan_policy=plan_policy,
         events=EventServices(EventLog(runtime, store, clock, bus), WebhookIntake(runtime, clock, bus)),
         hosting=hosting or NoRepositoryHosts(),

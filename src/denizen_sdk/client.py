@@ -33,6 +33,7 @@ from denizen_sdk.shell import ShellCalls
 from denizen_sdk.turns import TurnCalls
 from denizen_sdk.usage import UsageCalls
 from denizen_sdk.users import AccountCalls
+from denizen_sdk.workflows import WorkflowCalls
 
 
 class DenizenClient(
@@ -52,6 +53,7 @@ class DenizenClient(
     AccountCalls,
     InspectionCalls,
     ScheduleCalls,
+    WorkflowCalls,
 ):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 

@@ -48,6 +48,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.DANGEROUS: "set_listener set_websocket set_poll set_webhook switch_event_entry remove_event_entry",
     },
     "github": {Tier.LIMITED: "search_github read_github", Tier.SENSITIVE: "create_issue comment_on_github close_issue"},
+    "workflows": {
+        Tier.LIMITED: "list_workflows read_workflow list_workflow_runs show_workflow_run",
+        Tier.SENSITIVE: "run_workflow",
+        Tier.DANGEROUS: "create_workflow change_workflow delete_workflow switch_workflow",
+    },
     "projects": {Tier.HARMLESS: "task_query", Tier.LIMITED: "tasks projects documents"},
     "web_search": {Tier.LIMITED: "web_search"},
     "questions": {Tier.LIMITED: "ask_user"},
@@ -127,6 +132,7 @@ TOKENS: Mapping[str, int] = {
     "schedules": 400,
     "event_system": 1150,
     "github": 490,
+    "workflows": 760,
     "projects": 650,
     "web_search": 75,
     # only in chats about the administration, in place of all others

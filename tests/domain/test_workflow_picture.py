@@ -18,7 +18,7 @@ from denizen.domain.workflow_picture import (
     LABEL,
     PictureEdge,
     PictureNode,
-    draw_workflow,
+    draw_graph,
     find_layers,
 )
 
@@ -54,7 +54,7 @@ def test_boxes_lie_apart_within_the_picture_and_arrows_lead_down(
     graph: tuple[list[PictureNode], list[PictureEdge]],
 ) -> None:
     nodes, edges = graph
-    svg = draw_workflow("w", nodes, edges)
+    svg = draw_graph("w", nodes, edges)
     root, boxes = ET.fromstring(svg), read_boxes(svg)
     assert len(boxes) == len(nodes)
     _, _, width, height = map(float, root.attrib["viewBox"].split())
@@ -72,7 +72,7 @@ def test_boxes_lie_apart_within_the_picture_and_arrows_lead_down(
 
 def test_a_long_arrow_passes_beside_the_boxes_of_the_layers_between() -> None:
     nodes = [node("a"), node("b"), node("c")]
-    svg = draw_workflow("w", nodes, [edge("a", "b"), edge("b", "c"), edge("a", "c")])
+    svg = draw_graph("w", nodes, [edge("a", "b"), edge("b", "c"), edge("a", "c")])
     (_, _), (left, _), (_, _) = read_boxes(svg)
     [through] = [float(match) for match in re.findall(r"([\d.]+) [\d.]+V", svg)]
     assert not left <= through <= left + BOX_WIDTH
@@ -80,7 +80,7 @@ def test_a_long_arrow_passes_beside_the_boxes_of_the_layers_between() -> None:
 
 def test_branches_leave_in_the_order_of_their_targets_and_have_their_names() -> None:
     nodes = [node("ask", "switch", "condition"), *(node(name, "send_message", "action") for name in ("x", "y", "z"))]
-    svg = draw_workflow("w", nodes, [edge("ask", name, f"case {name}") for name in ("x", "y", "z")])
+    svg = draw_graph("w", nodes, [edge("ask", name, f"case {name}") for name in ("x", "y", "z")])
     starts = [float(match) for match in re.findall(r'd="M([\d.]+) [\d.]+C', svg)]
     assert starts == sorted(starts) and len(set(starts)) == 3
     assert [f">case {name}<" in svg for name in ("x", "y", "z")] == [True] * 3
@@ -89,7 +89,7 @@ def test_branches_leave_in_the_order_of_their_targets_and_have_their_names() -> 
 
 def test_texts_of_others_are_only_texts_and_long_ones_are_shortened() -> None:
     bad = '<script>alert("1")</script>\x00\x1b]'
-    svg = draw_workflow(bad, [node(bad, bad), node("n" * 60)], [edge(bad, "n" * 60, bad)])
+    svg = draw_graph(bad, [node(bad, bad), node("n" * 60)], [edge(bad, "n" * 60, bad)])
     assert "<script" not in svg and "\x00" not in svg and "\x1b" not in svg
     root = ET.fromstring(svg)
     assert root.attrib["aria-label"] == 'Workflow <script>alert("1")</script>]'
@@ -108,7 +108,7 @@ def test_texts_of_others_are_only_texts_and_long_ones_are_shortened() -> None:
 
 
 def test_a_run_is_shown_at_its_boxes() -> None:
-    svg = draw_workflow("w", [node("a", state="done"), node("b", state="failed"), node("c", state="skipped")], [])
+    svg = draw_graph("w", [node("a", state="done"), node("b", state="failed"), node("c", state="skipped")], [])
     assert ("a: set, done" in svg, "b: set, failed" in svg, svg.count('stroke-width="4"')) == (True, True, 2)
     assert svg.count('opacity="0.45"') == 1
 

@@ -12,10 +12,13 @@ from denizen.domain.event_source import EventSourceState, EventSourceStatus, Pol
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
+from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import TokenPrice, Usage
+from denizen.domain.workflow import Edge, Workflow, WorkflowNode
+from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowRunListing
 from denizen.engine.event_bus.log import EventEntry
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
-from denizen.ports.configuration import PlannedChange
+from denizen.ports.configuration import ConfigurationFault, PlannedChange
 from denizen.ports.mcp_configuration import McpOutputLine, McpServerInfo, McpToolInfo
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.ports.model_configuration import (
@@ -26,12 +29,21 @@ from denizen.ports.model_configuration import (
     ProviderKindInfo,
 )
 from denizen.ports.skill_configuration import SkillEvent, SkillEventKind, SkillReview, SkillState, SkillToolInfo
+from denizen.ports.workflow_configuration import WorkflowExample
 from denizen.web.pages.events import EventRow, EventsPage
 from denizen.web.pages.mcp_servers import McpServerEditPage, McpServerFormPage, McpServerPage, McpServersPage
 from denizen.web.pages.models import ModelsPage, ProviderPage
 from denizen.web.pages.page import Frame
 from denizen.web.pages.schedules import CATCH_UPS, ROUTES, NewSchedulePage, ScheduleForm, SchedulePage, SchedulesPage
 from denizen.web.pages.skills import ShownDiff, SkillPage, SkillsPage
+from denizen.web.pages.workflows import (
+    NewWorkflowPage,
+    ShownNode,
+    WorkflowPage,
+    WorkflowRow,
+    WorkflowRunPage,
+    WorkflowsPage,
+)
 from denizen_sdk.errors import ProblemDetails
 from tests.clock import NOON
 
@@ -84,6 +96,52 @@ FORM = ScheduleForm(
     catch_ups=CATCH_UPS,
 )
 
+WORKFLOW = Workflow(
+    name="greet",
+    description="Greets <people>.",
+    agent=AgentName("ada"),
+    nodes={
+        "go": WorkflowNode(id="go", type="manual", settings={}, edges=(Edge("go", "then", "say"),)),
+        "say": WorkflowNode(id="say", type="log", settings={"text": "Hello"}),
+    },
+    digest="d1",
+)
+WORKFLOW_FAULT = ConfigurationFault(
+    file="greet.yaml", line=2, column=1, path="nodes.go", message="It is wrong.", fix="Mend it."
+)
+NODE_RUN = NodeRun(
+    id="node_1",
+    run=TurnId("turn_1"),
+    path="say",
+    type="log",
+    status=NodeStatus.FAILED,
+    port="",
+    inputs={"text": "Hello"},
+    outputs={"text": "Hello"},
+    error="It broke.",
+    started_at=NOON,
+    ended_at=NOON,
+)
+WORKFLOW_RUN = WorkflowRunListing(
+    run=WorkflowRun(
+        id=TurnId("turn_1"),
+        workflow="greet",
+        digest="d1",
+        trigger="go",
+        scope={"input": {"name": "Ana"}},
+        agent=AgentName("ada"),
+        started_by="local:ana",
+        rerun_of="turn_0",
+        from_node="say",
+        started_at=NOON,
+    ),
+    status=TurnStatus.FAILED,
+    reply="Hello.",
+    failure="It broke.",
+    ended_at=NOON,
+    nodes=(NODE_RUN,),
+)
+
 EVENT = CloudEvent(
     id="1",
     source="/discord/1574892566195732480",
@@ -118,6 +176,42 @@ EVENT_SOURCE = SourceReport(
 
 def list_component_pages(frame: Frame) -> Mapping[str, object]:
     return {
+        "admin/workflows.html": WorkflowsPage(
+            frame=frame,
+            rows=[WorkflowRow(workflow=WORKFLOW, triggers=["manual"], last=WORKFLOW_RUN)],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/workflow_new.html": NewWorkflowPage(
+            frame=frame,
+            examples=[WorkflowExample("greet", "Greets.", "nodes: {}")],
+            name="greet",
+            text="nodes: {}",
+            faults=[WORKFLOW_FAULT],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/workflow.html": WorkflowPage(
+            frame=frame,
+            workflow=WORKFLOW,
+            text="nodes: {}",
+            digest="d",
+            runs=[WORKFLOW_RUN],
+            given="{}",
+            faults=[WORKFLOW_FAULT],
+            notice="Done.",
+            problem=PROBLEM,
+        ),
+        "admin/workflow_run.html": WorkflowRunPage(
+            frame=frame,
+            listing=WORKFLOW_RUN,
+            scope="{}",
+            nodes=[ShownNode(node=NODE_RUN, inputs="{}", outputs="{}")],
+            starts=[("", "from the beginning")],
+            has_picture=True,
+            notice="Done.",
+            problem=PROBLEM,
+        ),
         "admin/schedules.html": SchedulesPage(
             frame=frame,
             may_edit=True,

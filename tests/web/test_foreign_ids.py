@@ -62,6 +62,7 @@ IDS_OF_ADMINS = {
     "memory": "mem_1",
     "delivery": "delivery_1",
     "schedule": "tea",
+    "workflow": "greet",
 }
 """Parameters that name what only admins see: a member is refused before anything is looked up."""
 OWN_NAMES = {
@@ -133,10 +134,12 @@ async def give_everything(web: WebFixture, ann: SignedIn) -> Mapping[str, str]:
     await add_question_and_background_task(web, ann.user, turn)
     project = (await client.post("/api/projects", json={"name": SECRET})).json()["id"]
     task = (await client.post("/api/tasks", json={"title": SECRET, "project": project})).json()["id"]
+    comment = (await client.post(f"/api/tasks/{task}/comments", json={"text": SECRET})).json()["id"]
     document = (await client.post(f"/api/projects/{project}/documents", json={"name": SECRET})).json()["id"]
     return {
         "project": project,
         "task": task,
+        "comment": comment,
         "document": document,
         "chat_id": chat,
         "message_id": answer,

@@ -85,6 +85,7 @@ from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.engine.workflows.catalog import Workflows
 from denizen.engine.workflows.runner import WorkflowRunner
+from denizen.engine.workflows.tool_access import OwnerWorkflows
 from denizen.engine.workflows.tools import WorkflowTools
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
@@ -421,6 +422,7 @@ def _build_denizen(
         open_projects=projects.open,
         schedules=OwnSchedules(resources),
         events=EventTools(),
+        workflows=OwnerWorkflows(),
         open_questions=services.questions.open,
         memories=memories,
         instance=HomeInstanceControl(store, clock, restart),

@@ -271,15 +271,26 @@ class HomeConfiguration:
         async with self._lock:
             return await self._write_and_load(by, [_FileText(file, text or None)])
 
-    async def put_workflow(self, by: Principal, file: Path, text: str | None) -> ConfigurationChange:
-        """Writes the file of a workflow, or removes it, and loads it. Raises InvalidInput for what cannot be used."""
+    async def edit_workflow(
+        self, by: Principal, file: Path, edit: Callable[[str | None], str | None]
+    ) -> ConfigurationChange:
+        """Writes the file of a workflow, and loads it. `edit` makes the new text of the old one; None stands for a file
+        that is not there. Raises as `replace`, and what `edit` raises.
+        """
         async with self._lock:
-            check = partial(_examine, self._home, workflow_texts={file.stem: text})
-            result = await to_thread.run_sync(check, await to_thread.run_sync(read_config, self._home))
-            if result.problems:
-                raise config_error(result.problems)
-            await to_thread.run_sync(partial(file.parent.mkdir, mode=0o700, exist_ok=True))
-            return await self._write_and_load(by, [_FileText(file, text)])
+            new = edit(await to_thread.run_sync(_read_file, file))
+            if problems := await self._examine_workflow(file, new):
+                raise config_error(problems)
+            return await self._write_and_load(by, [_FileText(file, new)])
+
+    async def find_workflow_faults(self, file: Path, text: str) -> Sequence[ConfigurationFault]:
+        """Returns what would be wrong with a workflow, were this the text of its file."""
+        return [_fault(each) for each in await self._examine_workflow(file, text) if each.file == file]
+
+    async def _examine_workflow(self, file: Path, text: str | None) -> Sequence[ConfigProblem]:
+        config = await to_thread.run_sync(read_config, self._home)
+        check = partial(_examine, self._home, config, workflow_texts={file.stem: text})
+        return (await to_thread.run_sync(check)).problems
 
     async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
         """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
@@ -443,6 +454,10 @@ def _add_secrets(file: Path, secrets: Mapping[str, str]) -> _FileText:
     for name, value in secrets.items():
         text = put_secret(text, name, value)
     return _FileText(file, text, SECRET_MODE)
+
+
+def _read_file(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8-sig") if file.exists() else None
 
 
 def _put(each: _FileText) -> None:

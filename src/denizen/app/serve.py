@@ -36,6 +36,7 @@ from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
+from denizen.app.workflow_configuration import HomeWorkflows
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
@@ -61,6 +62,7 @@ from denizen.web.http.dependencies import (
     ScheduleServices,
     UserServices,
     WebDependencies,
+    WorkflowServices,
 )
 
 if TYPE_CHECKING:
@@ -339,6 +341,8 @@ def _server(
     schedules = HomeSchedules(denizen.schedule_catalog, external.configuration)
     denizen.generation_deps.skills.schedules.open_configuration(schedules)
     denizen.generation_deps.skills.events.open_configuration(HomeEvents(external.configuration))
+    workflow_files = HomeWorkflows(denizen.home, denizen.runtime, external.configuration)
+    denizen.generation_deps.skills.workflows.connect(denizen.workflows, workflow_files)
     store, clock = denizen.services.store, denizen.services.clock
     limiter = RateLimiter(store, clock)
     app = create_app(
@@ -397,6 +401,7 @@ def _server(
             setup=SetupWizard(denizen, external.configuration),
             components=build_components(denizen, external.configuration),
             schedules=ScheduleServices(denizen.schedule_catalog, schedules),
+            workflows=WorkflowServices(denizen.workflows, workflow_files),
             plan_policy=external.configuration.plan_policy,
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,

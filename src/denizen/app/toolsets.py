@@ -51,6 +51,7 @@ from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.schedules.own_schedules import OwnSchedules
 from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.engine.workflows.tool_access import OwnerWorkflows
 from denizen.ports.browser import PageBrowser
 from denizen.ports.calendar import OpenCalendars
 from denizen.ports.mail import Mailbox
@@ -106,6 +107,7 @@ class SkillDeps:
     open_projects: OpenProjects
     schedules: OwnSchedules
     events: EventTools
+    workflows: OwnerWorkflows
     open_questions: OpenQuestions
     memories: MemoryKeeper
     instance: InstanceControl
@@ -170,6 +172,7 @@ def build_skill_services(
             open_feeds=deps.open_feeds,
             open_projects=deps.open_projects,
             open_schedules=deps.schedules.open,
+            open_workflows=deps.workflows.open,
             open_questions=deps.open_questions,
             open_events=deps.events.open,
         ),

@@ -12,6 +12,7 @@ import click
 from denizen.cli.exit_codes import DONE, INVALID, exit_code
 from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.terminal import echo, printable_json
+from denizen.cli.workflow_files import add, draw, examples
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -30,6 +31,10 @@ SHOWN_CHARS = 300
 @click.group()
 def command() -> None:
     """Workflows: graphs of steps that events, times and people start. They stand in `workflows/NAME.yaml`."""
+
+
+for each in (add, draw, examples):
+    command.add_command(each)
 
 
 @command.command("list")
@@ -214,7 +219,7 @@ def _switch(home: Path, name: str, *, is_on: bool) -> None:
 
     get_workflow(load_home_settings(home).workflows, name)
     file = workflow_file(home, name)
-    write_whole(file, switch_text(file.read_text(encoding="utf-8-sig"), is_on=is_on))
+    write_whole(file, switch_text(file.read_text(encoding="utf-8-sig"), file=file, is_on=is_on))
     echo(f"{name} is {'on' if is_on else 'off'}.")
 
 

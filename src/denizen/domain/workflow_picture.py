@@ -13,6 +13,8 @@ from statistics import fmean
 from xml.sax.saxutils import escape, quoteattr
 
 from denizen.domain.record import record
+from denizen.domain.workflow import Workflow
+from denizen.domain.workflow_nodes import CASE, ON_ERROR, THEN
 
 BOX_WIDTH, BOX_HEIGHT = 190, 52
 GAP_ACROSS, GAP_DOWN, MARGIN = 30, 62, 24
@@ -34,6 +36,7 @@ _ARROW_HEAD = (
     f'<path d="M0 0L10 5L0 10z" fill="{EDGE}"/></marker></defs>'
 )
 MAX_NAME_CHARS, MAX_TYPE_CHARS, MAX_PORT_CHARS = 24, 28, 18
+_PORT_NAMES: Mapping[str, str] = {THEN: "", ON_ERROR: "on error"}
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -71,7 +74,7 @@ _Lanes = Sequence[tuple[PictureEdge, Sequence[str]]]
 """The edges, each with the spots that it visits, from its source to its target."""
 
 
-def draw_workflow(title: str, nodes: Sequence[PictureNode], edges: Sequence[PictureEdge]) -> str:
+def draw_graph(title: str, nodes: Sequence[PictureNode], edges: Sequence[PictureEdge]) -> str:
     """Returns an SVG document. Raises ValueError where an edge leads to no node, or the edges go in a circle."""
     layers = find_layers([node.id for node in nodes], edges)
     spots = {node.id: _Spot(layers[node.id], BOX_WIDTH) for node in nodes}
@@ -94,6 +97,23 @@ def draw_workflow(title: str, nodes: Sequence[PictureNode], edges: Sequence[Pict
         'font-family="system-ui, -apple-system, Segoe UI, Roboto, sans-serif">'
     )
     return "\n".join([head, f"<title>{escape(shown)}</title>", _ARROW_HEAD, *drawn, "</svg>\n"])
+
+
+def draw_workflow(workflow: Workflow, states: Mapping[str, str] | None = None) -> str:
+    """Returns the picture of a workflow, or of a run of it, whose nodes have these states."""
+    return draw_graph(
+        workflow.name,
+        [
+            PictureNode(id=each.id, type=each.type, group=each.kind.group, state=(states or {}).get(each.id, ""))
+            for each in workflow.nodes.values()
+        ],
+        [
+            PictureEdge(
+                source=each.source, target=each.target, port=_PORT_NAMES.get(each.port, each.port.removeprefix(CASE))
+            )
+            for each in workflow.edges
+        ],
+    )
 
 
 def find_layers(nodes: Sequence[str], edges: Sequence[PictureEdge]) -> Mapping[str, int]:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from denizen.domain.ids import TurnId
-from denizen.domain.principal import Principal
 from denizen.domain.record import record
 from denizen.domain.workflow_run import NodeRun, WorkflowRun, WorkflowVersion
-from denizen.ports.configuration import ConfigurationChange
 
 
 @record(kw_only=True)
@@ -19,28 +17,6 @@ class RunSearch:
     workflow: str = ""
     before: str = ""
     limit: int = 20
-
-
-class WorkflowConfiguration(Protocol):
-    """The files of workflows, for people who change them while the server runs. What is written holds when the call
-    returns, or nothing was written. Who changed something is in the audit log.
-    """
-
-    async def read(self, name: str) -> str:
-        """Returns the YAML text. Raises NotFound."""
-        ...
-
-    async def put(self, by: Principal, name: str, text: str) -> ConfigurationChange:
-        """Writes the text of a workflow, a new one or another text. Raises InvalidInput that lists every problem."""
-        ...
-
-    async def delete(self, by: Principal, name: str) -> ConfigurationChange:
-        """Removes a workflow; its runs stay. Raises NotFound, and InvalidInput while another one runs it within."""
-        ...
-
-    async def set_enabled(self, by: Principal, name: str, *, is_on: bool) -> ConfigurationChange:
-        """Switches a workflow on or off. Raises NotFound."""
-        ...
 
 
 class WorkflowRepository(Protocol):

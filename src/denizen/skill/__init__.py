@@ -97,6 +97,10 @@ from denizen.skill.instance_services import (
     SkillInfo,
     SpendingSummary,
     UserOrder,
+    WorkflowAccess,
+    WorkflowRunSummary,
+    WorkflowStep,
+    WorkflowSummary,
 )
 from denizen.skill.kept_services import (
     FeedAccess,
@@ -220,6 +224,10 @@ __all__ = [
     "UserOrder",
     "WebOrigin",
     "WebRequest",
+    "WorkflowAccess",
+    "WorkflowRunSummary",
+    "WorkflowStep",
+    "WorkflowSummary",
     "covers_question",
     "describe_event",
     "describe_reading",

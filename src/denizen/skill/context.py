@@ -26,7 +26,13 @@ from denizen.ports.google import GoogleAccount
 from denizen.ports.mail import Mailbox
 from denizen.ports.toolset import CallScope
 from denizen.skill.archive_services import ArchiveLookup
-from denizen.skill.instance_services import AdministrationAccess, EventAccess, InstanceControl, SkillEditor
+from denizen.skill.instance_services import (
+    AdministrationAccess,
+    EventAccess,
+    InstanceControl,
+    SkillEditor,
+    WorkflowAccess,
+)
 from denizen.skill.kept_services import (
     FeedAccess,
     MemoryAccess,
@@ -167,6 +173,12 @@ class OpenSchedules(Protocol):
     def __call__(self, scope: CallScope) -> ScheduleAccess | None: ...
 
 
+class OpenWorkflows(Protocol):
+    """Returns the workflows for the call of this scope; None where there are none."""
+
+    def __call__(self, scope: CallScope) -> WorkflowAccess | None: ...
+
+
 class OpenQuestions(Protocol):
     """Returns the questions to the owner that the call of this scope may leave; None where nobody could answer."""
 
@@ -234,6 +246,7 @@ class ScopedServices:
     open_feeds: OpenFeeds = _nothing
     open_projects: OpenProjects = _nothing
     open_schedules: OpenSchedules = _nothing
+    open_workflows: OpenWorkflows = _nothing
     open_questions: OpenQuestions = _nothing
     open_events: OpenEvents = _nothing
 
@@ -463,6 +476,11 @@ class ToolContext:
     def schedules(self) -> ScheduleAccess | None:
         """The asker's schedules."""
         return self._services.scoped.open_schedules(self._scope)
+
+    @cached_property
+    def workflows(self) -> WorkflowAccess | None:
+        """The workflows of this home; for built-in skills only."""
+        return self._services.scoped.open_workflows(self._scope)
 
     @cached_property
     def questions(self) -> OwnerQuestions | None:

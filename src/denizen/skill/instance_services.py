@@ -1,4 +1,5 @@
-"""The services for Denizen itself: skills of the owner, spending, records, configuration and events.
+"""The services for Denizen itself: skills of the owner, spending, records, configuration, events and
+workflows.
 
 They are as `services` says.
 """
@@ -212,4 +213,73 @@ class EventAccess(Protocol):
 
     async def remove(self, kind: str, name: str) -> str:
         """Raises NotFound."""
+        ...
+
+
+@record(kw_only=True)
+class WorkflowSummary:
+    """A workflow. `triggers` are the types of its triggers; `last_status` is empty before its first run."""
+
+    name: str
+    description: str
+    enabled: bool
+    triggers: Sequence[str] = ()
+    last_status: str = ""
+
+
+@record(kw_only=True)
+class WorkflowRunSummary:
+    """A run of a workflow. `reason` says why it went so; `ended_at` is None while it goes on."""
+
+    id: str
+    workflow: str
+    status: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    reason: str = ""
+
+
+@record(kw_only=True)
+class WorkflowStep:
+    """How one node of a run went."""
+
+    node: str
+    type: str
+    status: str
+    duration_s: float | None = None
+    output: Json = None
+    error: str = ""
+
+
+class WorkflowAccess(Protocol):
+    """The workflows of this home, as an owner sees and changes them. Names that do not exist raise NotFound."""
+
+    async def list(self) -> Sequence[WorkflowSummary]: ...
+
+    async def read(self, name: str) -> str:
+        """Returns the text of a workflow."""
+        ...
+
+    async def create(self, name: str, text: str) -> None:
+        """Adds a workflow. Raises Conflict for a name that is taken, and InvalidInput with all that is wrong."""
+        ...
+
+    async def change(self, name: str, old: str, new: str) -> None:
+        """Replaces a part of the text, which has to be there exactly once. Raises InvalidInput."""
+        ...
+
+    async def delete(self, name: str) -> None: ...
+
+    async def switch(self, name: str, *, is_on: bool) -> None: ...
+
+    async def run(self, name: str, given: JsonObject) -> str:
+        """Begins a run, also of a workflow that is off. Returns its id. Raises InvalidInput."""
+        ...
+
+    async def list_runs(self, name: str, *, limit: int) -> Sequence[WorkflowRunSummary]:
+        """Returns the runs of a workflow, or of all, the newest first."""
+        ...
+
+    async def get_run(self, run: str) -> tuple[WorkflowRunSummary, Sequence[WorkflowStep]]:
+        """Returns a run with its nodes, in the order in which they ran."""
         ...

@@ -80,6 +80,7 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
         open_reminders=_nothing,
         open_feeds=_nothing,
         open_schedules=_nothing,
+        open_workflows=_nothing,
         open_questions=_nothing,
         open_events=_nothing,
         open_projects=_nothing,

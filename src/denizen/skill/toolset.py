@@ -135,6 +135,7 @@ def _limit_to_check(services: SkillServices) -> SkillServices:
             open_projects=_end_check,
             open_schedules=_end_check,
             open_events=_end_check,
+            open_workflows=_end_check,
         ),
     )
 

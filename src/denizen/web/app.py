@@ -43,6 +43,7 @@ from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.uploads import UploadRoutes
 from denizen.web.api.users import UserRoutes
 from denizen.web.api.webhooks import WebhookRoutes
+from denizen.web.api.workflows import WorkflowRoutes, WorkflowRunRoutes
 from denizen.web.http.access_log import AccessLog
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
@@ -107,6 +108,8 @@ def create_app(deps: WebDependencies) -> Starlette:
         *(SourceImportRoutes(deps.importer).routes if deps.importer is not None else ()),
         *(GapRoutes(deps.gaps).routes if deps.gaps is not None else ()),
         *(ScheduleRoutes(deps.schedules).routes if deps.schedules is not None else ()),
+        *(WorkflowRoutes(deps.workflows).routes if deps.workflows is not None else ()),
+        *(WorkflowRunRoutes(deps.workflows.workflows).routes if deps.workflows is not None else ()),
         *(SandboxRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(DocumentRoutes(engine.calls).routes if engine.calls is not None else ()),
         *(LogRoutes(deps.instance.logs, clock).routes if deps.instance.logs is not None else ()),

@@ -71,12 +71,6 @@ def workflow_file(home: Path, name: str) -> Path:
     return home / WORKFLOWS_FOLDER / f"{name}{SUFFIX}"
 
 
-def find_workflow_file(home: Path, name: str) -> Path | None:
-    """Returns the file of a workflow that is there. Raises as `workflow_file`."""
-    file = workflow_file(home, name)
-    return file if file.is_file() else None
-
-
 def list_workflow_files(home: Path) -> list[Path]:
     folder = home / WORKFLOWS_FOLDER
     return sorted(each for each in folder.iterdir() if each.suffix in (SUFFIX, ".yml")) if folder.is_dir() else []

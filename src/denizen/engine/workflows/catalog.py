@@ -1,6 +1,6 @@
 """The door to workflows for commands, pages, programs and tools: what there is, starting runs, and what became of them.
 
-Changing the files of workflows is another matter (`denizen.ports.workflows.WorkflowConfiguration`).
+Changing the files of workflows is another matter (`denizen.ports.workflow_configuration`).
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ from denizen.engine.users.accounts import UserAccounts
 from denizen.engine.users.credentials import UserCredentials
 from denizen.engine.users.managed_guilds import ManagedGuilds
 from denizen.engine.users.registration import Registration
+from denizen.engine.workflows.catalog import Workflows
 from denizen.ports.configuration import ConfigurationEdit, ConfigurationFiles
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.log import LogArchive
@@ -54,6 +55,7 @@ from denizen.ports.schedule_configuration import ScheduleConfiguration
 from denizen.ports.setup import ServerSetup
 from denizen.ports.skill_configuration import SkillConfiguration
 from denizen.ports.users import IdentityProvider
+from denizen.ports.workflow_configuration import WorkflowConfiguration
 from denizen.web.http.auth import AccessRules
 
 if TYPE_CHECKING:
@@ -190,6 +192,14 @@ class ScheduleServices:
     configuration: ScheduleConfiguration
 
 
+@record
+class WorkflowServices:
+    """The workflows in force with their runs, and the files that hold them."""
+
+    workflows: Workflows
+    configuration: WorkflowConfiguration
+
+
 class ReplayTurn(Protocol):
     """Runs a turn again without side effects, on another agent or model (`engine/inspection/replay.py`)."""
 
@@ -250,10 +260,10 @@ class InstanceServices:
 @record(kw_only=True)
 class WebDependencies:
     """Everything that routes use. `users` are the people with accounts. Without `knowledge`, `gaps`, `projects`,
-    `community`, `importer`, `configuration`, `components` or `schedules` there are no routes for them, without `setup`
-    no pages for first steps, without `events` none for events and webhooks, and without `plan_policy` none that try
-    rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the address of a
-    simulated platform's page, or empty.
+    `community`, `importer`, `configuration`, `components`, `schedules` or `workflows` there are no routes for them,
+    without `setup` no pages for first steps, without `events` none for events and webhooks, and without `plan_policy`
+    none that try rules of the gate. `mcp` is the MCP server, which is called behind the guard. `simulator` is the
+    address of a simulated platform's page, or empty.
     """
 
     engine: EngineEntryPoints
@@ -273,6 +283,7 @@ class WebDependencies:
     setup: ServerSetup | None = None
     components: ComponentServices | None = None
     schedules: ScheduleServices | None = None
+    workflows: WorkflowServices | None = None
     plan_policy: PlanPolicy | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)

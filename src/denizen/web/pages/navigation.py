@@ -46,6 +46,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Questions", "/admin/questions", for_owners=True),
             NavigationLink("Turns", "/admin/turns"),
             NavigationLink("Schedules", "/admin/schedules"),
+            NavigationLink("Workflows", "/admin/workflows", for_owners=True),
             NavigationLink("Events", "/admin/events", for_owners=True),
             NavigationLink("Logs", "/admin/logs"),
             NavigationLink("Audit", "/admin/audit", for_owners=True),

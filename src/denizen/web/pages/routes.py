@@ -44,6 +44,7 @@ from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
 from denizen.web.pages.users import UserPages
+from denizen.web.pages.workflows import WorkflowPages, WorkflowRunPages
 
 
 def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
@@ -57,6 +58,8 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *(SnapshotPages(deps, knowledge).routes if knowledge is not None else ()),
         *(SearchPages(deps, knowledge).routes if knowledge is not None else ()),
         *(SchedulePages(deps, deps.schedules).routes if deps.schedules is not None else ()),
+        *(WorkflowPages(deps, deps.workflows).routes if deps.workflows is not None else ()),
+        *(WorkflowRunPages(deps, deps.workflows).routes if deps.workflows is not None else ()),
         *(GapPages(deps, deps.gaps).routes if deps.gaps is not None else ()),
         *(ProjectPages(deps, deps.projects).routes if deps.projects is not None else ()),
         *(MemoryPages(deps, deps.community.memories).routes if deps.community is not None else ()),

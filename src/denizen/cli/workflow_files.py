@@ -1,0 +1,55 @@
+"""`denizen workflows draw`, `examples` and `add`: what is done with the files of workflows, without running any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from denizen.cli.home import load_home_settings
+from denizen.cli.terminal import echo
+
+
+@click.command()
+@click.argument("name")
+@click.option("--to", "file", type=click.Path(path_type=Path), help="The file to write.  [default: NAME.svg]")
+@click.pass_obj
+def draw(home: Path, name: str, file: Path | None) -> None:
+    """Draw the graph of a workflow as SVG. Colours tell the groups of nodes apart, and names stand at branches."""
+    from denizen.domain.workflow import get_workflow
+    from denizen.domain.workflow_picture import draw_workflow
+
+    picture = draw_workflow(get_workflow(load_home_settings(home).workflows, name))
+    target = file or Path(f"{name}.svg")
+    target.write_text(picture, encoding="utf-8")
+    echo(f"Drawn: {target}")
+
+
+@click.command()
+@click.option("--show", metavar="NAME", help="Show the text of one.")
+def examples(show: str | None) -> None:
+    """List the workflows that ship with Denizen, to begin from: `add NAME --example EXAMPLE` takes one."""
+    from denizen.app.workflow_configuration import find_example, list_examples
+
+    if show:
+        echo(find_example(show).text.rstrip())
+        return
+    for each in list_examples():
+        echo(f"{each.name}  {each.description}")
+
+
+@click.command()
+@click.argument("name", required=False, default="")
+@click.option("--example", help="Begin from this one of `denizen workflows examples`.")
+@click.option("--file", "source", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Take this file.")
+@click.pass_obj
+def add(home: Path, name: str, example: str | None, source: Path | None) -> None:
+    """Add a workflow from an example or a file. It is checked first; NAME is that of the example unless it is given."""
+    from denizen.app.home.environment import read_environment
+    from denizen.app.workflow_configuration import add_workflow_file, find_example
+
+    if (example is None) == (source is None):
+        raise click.UsageError("Give one of --example and --file.")
+    text = find_example(example).text if example else (source or Path()).read_text(encoding="utf-8-sig")
+    file = add_workflow_file(home, read_environment(), name or example or (source or Path()).stem, text)
+    echo(f"Added {file.stem}: {file}")

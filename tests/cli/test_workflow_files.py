@@ -1,0 +1,58 @@
+"""`denizen workflows draw`, `examples` and `add`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from denizen.app.workflow_configuration import list_examples
+from tests.e2e.home import Home
+
+REST = """\
+  reader: {}
+default_agent: denizen
+webhooks: {enabled: true, secret: "${HOOK}", routes: {hub: {scheme: github, action: log}, alerts: {action: log}}}
+"""
+EXAMPLES = (
+    "feed-digest moderation-escalation nightly-check on-call poll reaction-roles release-notes stand-up triage-issues "
+    "welcome"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "home", {"HOOK": "a-secret-of-the-routes"})
+    found.configure("http://127.0.0.1:9/v1", rest=REST)
+    return found
+
+
+def test_every_example_can_be_added_and_drawn(home: Home, tmp_path: Path) -> None:
+    listed = home.do("workflows", "examples").out.splitlines()
+    assert [line.split()[0] for line in listed] == EXAMPLES.split() == [each.name for each in list_examples()]
+    for name in EXAMPLES.split():
+        done = home.do("workflows", "add", "--example", name)
+        assert (done.code, done.out) == (0, f"Added {name}: {home.folder / 'workflows' / f'{name}.yaml'}\n"), done
+    assert "10 workflows can be used." in home.do("workflows", "check").out
+    picture = tmp_path / "picture.svg"
+    for name in EXAMPLES.split():
+        assert home.do("workflows", "draw", name, "--to", str(picture)).code == 0
+        assert ET.parse(picture).getroot().attrib["aria-label"] == f"Workflow {name}"
+
+
+def test_a_workflow_is_added_from_a_file_under_a_name_of_its_own_and_never_over_another(
+    home: Home, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("nodes: {go: {type: manual, then: say}, say: {type: log, text: Hello}}", encoding="utf-8")
+    assert home.do("workflows", "add", "other", "--file", str(file)).code == 0
+    assert (home.folder / "workflows/other.yaml").read_text() == f"{file.read_text()}\n"
+    refused = home.do("workflows", "add", "other", "--file", str(file))
+    assert refused.code != 0 and "There is a workflow 'other' already." in refused.err
+    assert "cannot be the name" in home.do("workflows", "add", "../evil", "--file", str(file)).err
+    file.write_text("nodes:\n  go: {type: manual, then: nowhere}\n", encoding="utf-8")
+    wrong = home.do("workflows", "add", "wrong", "--file", str(file))
+    assert wrong.code != 0 and "wrong.yaml:2" in wrong.err and "nowhere" in wrong.err
+    assert not (home.folder / "workflows/wrong.yaml").exists()
+    assert "There are: feed-digest" in home.do("workflows", "add", "--example", "welcom").err
