@@ -68,7 +68,7 @@ from denizen.web.http.dependencies import (
 if TYPE_CHECKING:
     import uvicorn
 
-    from denizen.app.fleet import Fleet, FleetParts
+    from denizen.app.fleet import Fleet
 
 
 WATCHER_PAUSE_S = 5.0
@@ -191,10 +191,21 @@ def _watch_readiness(denizen: Denizen, accounts: AccountSupervisor) -> Readiness
     return ReadinessMonitor(checks | ({"accounts": accounts.check} if denizen.role.has_accounts else {}))
 
 
-def _list_parts(denizen: Denizen) -> FleetParts:
+def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
+    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
+    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
+    group.start_soon(run_forever, "watching the configuration", watching)
+
+
+def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
+    """Starts what a process does for its fleet. One of those that run turns does the upkeep of all."""
     from denizen.app.fleet import FleetParts
 
-    return FleetParts(
+    async def keep_up() -> None:
+        async with anyio.create_task_group() as upkeep:
+            _start_upkeep(upkeep, denizen)
+
+    parts = FleetParts(
         channels=denizen.platforms.channels,
         live=denizen.services.live,
         outbox=denizen.services.outbox,
@@ -205,22 +216,7 @@ def _list_parts(denizen: Denizen) -> FleetParts:
             "reminders": denizen.platforms.reminders.changed,
         },
     )
-
-
-def _start_watch(group: TaskGroup, denizen: Denizen, configuration: HomeConfiguration) -> None:
-    watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-    watching = partial(watch, watched, configuration.reload_and_tell, catch_up=True)
-    group.start_soon(run_forever, "watching the configuration", watching)
-
-
-def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
-    """Starts what a process does for its fleet. One of those that run turns does the upkeep of all."""
-
-    async def keep_up() -> None:
-        async with anyio.create_task_group() as upkeep:
-            _start_upkeep(upkeep, denizen)
-
-    group.start_soon(run_forever, "talking to the fleet", partial(fleet.run, _list_parts(denizen)))
+    group.start_soon(run_forever, "talking to the fleet", partial(fleet.run, parts))
     if denizen.role.runs_turns:
         group.start_soon(fleet.hold_upkeep, keep_up)
 
