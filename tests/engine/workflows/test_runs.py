@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.ids import TurnId, fresh
 from denizen.domain.json import JsonObject
+from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import NodeStatus
@@ -34,6 +36,7 @@ from tests.engine.workflows.workflow_fixture import (
     run,
     start,
 )
+from tests.timing import poll
 
 pytestmark = pytest.mark.anyio
 
@@ -453,3 +456,26 @@ async def test_runs_are_listed_and_faulty_orders_refused() -> None:
             await start(server, "off")
         with pytest.raises(NotFound, match="no workflow 'x'"):
             await start(server, "x")
+
+
+@pytest.mark.parametrize(("waits", "answer", "said"), [("1d", "On Friday.", "On Friday."), ("1s", "", "nobody knows")])
+async def test_the_owners_answer_reaches_the_run_and_no_turn_besides(waits: str, answer: str, said: str) -> None:
+    flow = make(
+        {
+            "start": BEGIN,
+            "act": {"type": "ask_owner", "question": "When?", "timeout": waits, "then": "say", "else": "no"},
+            "say": {"type": "reply", "text": "{{act.text}}"},
+            "no": {"type": "reply", "text": "nobody knows"},
+        }
+    )
+    async with open_platform(workflows=flow) as server:
+        inbox = server.turns.questions
+        turn = await start(server)
+        if answer:
+            [asked] = await poll(partial(inbox.list_questions, status=QuestionStatus.OPEN))
+            await inbox.answer(asked.id, OPERATOR, answer)
+        assert (await finish(server, turn.id)).reply == said
+        await inbox.settle(server.turns.submit)
+        async with server.store.work(write=False) as work:
+            assert [each.id for each in await work.turns.list_turns()] == [turn.id]
+        assert await inbox.list_questions(status=QuestionStatus.OPEN) == []

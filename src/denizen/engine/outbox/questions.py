@@ -37,6 +37,7 @@ from denizen.domain.question import (
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
+from denizen.domain.workflow_run import STARTED
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.signal import Signal
@@ -249,13 +250,16 @@ class QuestionInbox:
         return found[0] if found else None
 
     async def _hand_over(self, question: OwnerQuestion, submit: SubmitTurn) -> None:
-        """Opens the turn that hears of the answer. What a limit refuses now is tried again."""
+        """Opens the turn that hears of the answer; a run of a workflow waits for it itself. What a limit refuses now is
+        tried again.
+        """
         status = QuestionStatus.DELIVERED
         try:
             async with self._store.work(write=False) as work:
                 turn = await work.turns.get(question.turn_id)
                 session = await _find_session_place(work, turn)
-            await submit(_plan_turn(question, turn, session))
+            if STARTED not in turn.options:
+                await submit(_plan_turn(question, turn, session))
         except (LimitExceeded, Unavailable) as error:
             _log.warning("an answer waits", extra={"question": question.id, **error.fields})
             return
