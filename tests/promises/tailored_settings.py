@@ -130,7 +130,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "4.4",
         "An agent sets description, model, provider, list of models, instructions, tools, temperature, rounds, "
         "context folder, nudging, summarising and hooks.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

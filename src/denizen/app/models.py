@@ -19,6 +19,7 @@ from denizen.adapters.models.providers import PROVIDERS, AliasSpec, ModelSpec, P
 from denizen.app.home.secrets import FileSecrets
 from denizen.app.model_choice import ModelChoice
 from denizen.app.settings import Settings
+from denizen.app.settings.agents import MODEL_CHAIN
 from denizen.app.settings.models import ProviderSection
 from denizen.domain.agent import Agent
 from denizen.domain.errors import InvalidInput, Unavailable
@@ -125,7 +126,8 @@ def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntime
             name,
             each.model,
             tuple(each.fallbacks),
-            is_offered=name not in sections or settings.document.has(("models", "aliases", name)),
+            is_offered=(name not in sections and MODEL_CHAIN not in name)
+            or settings.document.has(("models", "aliases", name)),
         )
         for name, each in settings.models.aliases.items()
     ]

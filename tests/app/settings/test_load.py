@@ -116,8 +116,8 @@ def test_each_key_of_an_agent_is_a_field_of_one_record():
     parts = (Agent, AgentInstructions, HistorySettings, ToolAccess)
     names = [each.name for part in parts for each in fields(part)]
     assert sorted(names) == sorted(set(names))
-    # These two act only while the configuration is read.
-    assert AgentSection.model_fields.keys() - set(names) == {"preset", "skip_global_context"}
+    # These three act only while the configuration is read.
+    assert AgentSection.model_fields.keys() - set(names) == {"fallbacks", "preset", "skip_global_context"}
 
 
 @pytest.mark.proves(

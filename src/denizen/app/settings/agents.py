@@ -293,6 +293,10 @@ class StoringSection(Section):
     )
 
 
+MODEL_CHAIN = " > "
+"""Stands between the models in the name of a list of them. No alias that people write has it."""
+
+
 class AgentSection(Section):
     """One agent. `persona` names files below `agents/<name>/`; unset means the usual three, as far as they exist."""
 
@@ -311,6 +315,9 @@ class AgentSection(Section):
         default="balanced",
         description="An alias, or `provider/model`; `auto` chooses among `fast`, `balanced` and `quality` for each "
         "question.",
+    )
+    fallbacks: tuple[SomeText, ...] = Field(
+        default=(), description="Models to try when that one cannot answer, in order: aliases, or `provider/model`."
     )
     tools: tuple[SomeText, ...] = Field(
         default=("*",),
@@ -393,6 +400,18 @@ class AgentSection(Section):
         "a spoiler on Discord, as `reasoning_content` or events over HTTP. It is never sent to a model again as text.",
     )
     hooks: HooksSection = default_section()
+
+    @property
+    def model_name(self) -> str:
+        """The model by its name; several by a name that lists them, which is an alias of its own."""
+        return MODEL_CHAIN.join((self.model, *self.fallbacks))
+
+    @model_validator(mode="after")
+    def _has_a_first_model(self) -> Self:
+        if self.fallbacks and self.model == AUTO:
+            fix = "Name a model, or give fallbacks to the aliases that are chosen among, under models.aliases."
+            raise refuse("a model that is chosen for each question has no fallbacks here.", fix, key="fallbacks")
+        return self
 
 
 def _hide_keys(schema: dict[str, Any]) -> None:
@@ -587,7 +606,7 @@ def build_agent(
         section,
         Agent,
         name=AgentName(name),
-        model=USUAL if section.model == AUTO else section.model,
+        model=USUAL if section.model == AUTO else section.model_name,
         is_routed=section.model == AUTO,
         limits=copy_fields(section.limits, TurnLimits),
         sampling=copy_fields(section.sampling, SamplingSettings),

@@ -202,6 +202,13 @@ def _agent_models(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
             yield ("agents", name), USUAL
         elif isinstance(model, str):
             yield ("agents", name, "model"), USUAL if model == AUTO else model
+    sections: dict[KeyPath, Mapping[str, Json]] = {("agent_defaults",): _group(tree, "agent_defaults")}
+    sections |= {("agents", name): _group(agents, name) for name in agents}
+    for path, section in sections.items():
+        fallbacks = section.get("fallbacks")
+        for index, fallback in enumerate(fallbacks if isinstance(fallbacks, list) else ()):
+            if isinstance(fallback, str):
+                yield (*path, "fallbacks", index), fallback
 
 
 def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:

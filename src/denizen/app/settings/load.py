@@ -396,7 +396,7 @@ def add_implied(config: Config, outline: ReferenceOutline) -> Config:
     default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
     return config.model_copy(
         update={
-            "models": _models(config.models, outline),
+            "models": _models(config.models, outline, agents.values()),
             "agents": agents,
             "default_agent": default,
             "channels": _channels(config.channels),
@@ -404,7 +404,7 @@ def add_implied(config: Config, outline: ReferenceOutline) -> Config:
     )
 
 
-def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
+def _models(models: ModelsSection, outline: ReferenceOutline, agents: Iterable[AgentSection]) -> ModelsSection:
     providers, aliases = dict(models.providers), dict(models.aliases)
     if BUILTIN not in providers and (not outline.providers or BUILTIN in outline.used_providers):
         providers[BUILTIN] = ProviderSection(kind="embedded")
@@ -419,6 +419,11 @@ def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
     aliases = {
         **{name: AliasSection(model=model) for name, model in usual.items()},
         **{name: _lead_to_models(alias, usual) for name, alias in aliases.items()},
+        **{
+            each.model_name: AliasSection(model=each.model, fallbacks=each.fallbacks)
+            for each in agents
+            if each.fallbacks
+        },
     }
     return models.model_copy(update={"providers": providers, "aliases": aliases})
 
