@@ -38,7 +38,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType(
         "src/denizen/adapters/durable/recovery.py::RunRecovery._run": "job: the next round tries again",
         "src/denizen/adapters/durable/recovery.py::RunRecovery._take_over": "job: one bad run must not keep the others waiting",
         "src/denizen/adapters/store/connections.py::ConnectionWorker.submit.work": "thread: raised again in the task that waits for it",
-        "src/denizen/adapters/fleet/bus.py::FleetBus._take": "message: one that cannot be taken must not end the bus",
+        "src/denizen/adapters/fleet/bus.py::FleetBus._tell": "message: one that cannot be taken must not end the bus",
         "src/denizen/adapters/fleet/bus.py::FleetBus._answer": "call: whoever asked gets an error, not silence",
         "src/denizen/adapters/discord/gateway/events.py::call_listener": "event: a listener fault must not end the account",
         "src/denizen/adapters/discord/client/http.py::_PendingRequest.run": "transfer: raised again in the task that waits",

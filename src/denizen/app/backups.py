@@ -38,7 +38,8 @@ _DATABASES = ("*.db", "*.db-*", "*.db.*", "*.sock")
 """Databases are copied as such, with what stands beside them; a socket is no file."""
 _FETCHED = ("models", "logs")
 """Folders of the home folder that are fetched or written anew."""
-_KEYS = (SECRETS_FILE, "*.pem", "*.key")
+_KEYS = (f"*{SECRETS_FILE}*", "*.pem", "*.key")
+"""Secrets, and copies of them that editors and an interrupted writing leave."""
 
 
 @record(kw_only=True)
@@ -84,7 +85,9 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
         raise Conflict(
             f"{target} is there already.", code="backup_exists", fix="Give another name, or move the old file away."
         )
-    with _refused_by_disk(target), _work_folder(target.parent) as folder:
+    # What is to be encrypted lies nowhere in the clear but where it is already.
+    beside = settings.home if options.recipient else target.parent
+    with _refused_by_disk(target), _work_folder(beside) as folder, _work_folder(target.parent) as final:
         databases = _copy_stores(settings, folder, report)
         entries = {name: folder / name for name in databases}
         for path in sorted(_list_home_files(settings.home, target.parent, with_secrets=options.with_secrets)):
@@ -102,7 +105,7 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
         whole = folder / "archive"
         if options.recipient:
             report(BackupProgress(stage="encrypting"))
-            whole = folder / "encrypted"
+            whole = final / "encrypted"
             encrypt_file(folder / "archive", whole, options.recipient)
         whole.replace(target)
     return Backup(target, made)

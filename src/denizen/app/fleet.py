@@ -202,7 +202,7 @@ async def open_fleet(url: str, role: FleetRole, name: str) -> AsyncGenerator[Fle
     tables, session = FleetTables(url), fresh("node")
     nodes = FleetNodes(tables, name, role, __version__, session)
     await nodes.join()
-    bus = FleetBus(url, name)
+    bus = FleetBus(url, name, await tables.load_key())
     try:
         yield Fleet(
             name=name, role=role, bus=bus, nodes=nodes, leases=LeaseTable(tables, session), relay=FleetRelay(bus, role)

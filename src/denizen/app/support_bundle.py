@@ -106,4 +106,6 @@ async def _read_log(folder: Path) -> str:
         entries = await LogFiles(folder).search(LogFilter(), limit=LOG_ENTRIES)
     except DenizenError as error:
         return f"{error.explain()}\n"
-    return "".join(f"{encode_entry(each)}\n" for each in reversed(entries))
+    # What a workflow writes into the log may quote people.
+    told = [each for each in reversed(entries) if not {"workflow", "node"} <= each.fields.keys()]
+    return "".join(f"{encode_entry(each)}\n" for each in told)

@@ -9,7 +9,7 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from denizen.skill import ToolContext, run_in_thread
+from denizen.skill import ToolContext, ToolError, run_in_thread
 
 KEPT = 200
 _SLACK = timedelta(minutes=2)
@@ -29,6 +29,13 @@ async def save_attempt(context: ToolContext, text: str) -> None:
     path = _path(context)
     if path is not None:
         await run_in_thread(lambda: _write(path, text))
+
+
+async def begin_once(context: ToolContext, fix: str) -> None:
+    """Notes that the call begins. Raises ToolError where it was begun before: a process that died may have acted."""
+    if await load_attempt(context) is not None:
+        raise ToolError(f"This was begun before a restart, and may have been done. {fix}", is_own=True)
+    await save_attempt(context, "begun")
 
 
 async def find_first_attempt(context: ToolContext) -> str:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+from denizen.builtin_skills.attempts import begin_once
 from denizen.skill import (
     Effect,
     NotAllowed,
@@ -89,7 +90,12 @@ class AgentAnswer:
 
 
 @skill.tool(
-    tier=Tier.DANGEROUS, timeout_s=TIMEOUT_S + GRACE_S, reads={Taint.TOOL}, effects={Effect.SEND}, listed_only=True
+    tier=Tier.DANGEROUS,
+    timeout_s=TIMEOUT_S + GRACE_S,
+    reads={Taint.TOOL},
+    effects={Effect.SEND},
+    destructive=True,  # people are asked about each call, whatever a model thinks of it
+    listed_only=True,
 )
 async def coding_agent(
     context: ToolContext,
@@ -107,6 +113,7 @@ async def coding_agent(
     book = _SessionBook(context.folder / "sessions" / f"{context.conversation}.json")
     resumed = await run_in_thread(partial(book.pick, session.strip(), folder.strip()))
     argv = settings.build_argv(prompt, resumed)
+    await begin_once(context, "Look into the folder before you give the work again.")
     ran = await context.run_program(argv, cwd=place, timeout_s=TIMEOUT_S, env=settings.env)
     answer = read_answer(ran.text)
     if answer.session:

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 from urllib.parse import quote, urlencode
 
+from denizen.builtin_skills.attempts import begin_once
 from denizen.skill import (
     Effect,
     InvalidInput,
@@ -107,6 +108,7 @@ async def create_issue(
     body: Annotated[str, Param(max_length=20_000)] = "",
 ) -> str:
     """Opens an issue on GitHub."""
+    await begin_once(context, "Look for the issue before you open it again.")
     return await _write(context, repository, "issues", {"title": title, "body": body})
 
 
@@ -115,6 +117,7 @@ async def comment_on_github(
     context: ToolContext, repository: Repository, number: Number, text: Annotated[str, Param(max_length=20_000)]
 ) -> str:
     """Comments on an issue or pull request."""
+    await begin_once(context, "Read the issue before you comment again.")
     return await _write(context, repository, f"issues/{number}/comments", {"body": text})
 
 

@@ -96,8 +96,8 @@ def _decide(holds: bool) -> NodeResult:  # noqa: FBT001
 
 
 def _if(node: WorkflowNode, given: NodeInput) -> NodeResult:
-    del node
-    return _decide(check_tests(given.settings["test"], given.scope, is_any=given.settings["any"] is True))
+    # The test as it is written, which is filled where it is checked: what people wrote has no places of its own.
+    return _decide(check_tests(node.settings["test"], given.scope, is_any=given.settings["any"] is True))
 
 
 def _switch(node: WorkflowNode, given: NodeInput) -> NodeResult:

@@ -34,6 +34,16 @@ class WorkflowStart:
     from_node: str = ""
 
 
+def is_foreign_run(options: Mapping[str, Json]) -> bool:
+    """Whether a turn is a run with values of an event, or with those of an earlier run: others may have written them,
+    whoever starts it.
+    """
+    started = options.get(STARTED)
+    scope = started.get("scope") if isinstance(started, Mapping) else None
+    has_event = isinstance(scope, Mapping) and bool(scope.get("event"))
+    return has_event or (isinstance(started, Mapping) and bool(started.get("rerun_of")))
+
+
 def start_to_json(start: WorkflowStart) -> JsonObject:
     return {
         "name": start.name,

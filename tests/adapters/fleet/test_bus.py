@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import anyio
 import psycopg
 import pytest
+from anyio import to_thread
+from cryptography.fernet import Fernet
 
 from denizen.adapters.fleet.bus import CHANNEL, PART_BYTES, FleetBus
 from denizen.domain.errors import DenizenError, NotAllowed, Unavailable
@@ -16,6 +20,8 @@ from tests.timing import HANG_LIMIT_S, poll
 
 pytest_plugins = ["tests.postgres"]
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("postgres")]
+
+KEY = Fernet.generate_key().decode()
 
 Join = Callable[[str], AbstractAsyncContextManager[FleetBus]]
 
@@ -26,7 +32,7 @@ def join(postgres_url: str) -> Join:
 
     @asynccontextmanager
     async def open_(name: str) -> AsyncGenerator[FleetBus]:
-        bus = FleetBus(postgres_url, name)
+        bus = FleetBus(postgres_url, name, KEY)
         async with anyio.create_task_group() as group:
             group.start_soon(bus.run)
             with anyio.fail_after(HANG_LIMIT_S):
@@ -83,22 +89,39 @@ async def test_a_call_is_answered_with_a_value_or_an_error(join: Join, caplog: p
     assert "of nobody's business" in caplog.text
 
 
-async def test_what_is_no_message_harms_nothing(join: Join, postgres_url: str) -> None:
+def seal(key: str, **message: object) -> str:
+    return Fernet(key).encrypt(json.dumps({"from": "b", "to": "*", "topic": "say", **message}).encode()).decode()
+
+
+async def test_only_whole_messages_of_this_fleet_are_heard_each_once(join: Join, postgres_url: str) -> None:
     heard: list[Json] = []
+    forged = seal(Fernet.generate_key().decode(), body={"n": 1})
+    real, last = seal(KEY, body={"n": 5}), seal(KEY, body={"n": 6})
     async with join("a") as a:
         a.hear("say", lambda _sender, body: heard.append(body["n"]))
         with psycopg.connect(postgres_url, autocommit=True) as other:
-            for text in ("", "x", "b * say k 0 1\n{", "b * say k2 1 2\n{}", "b * say k3 0 1\n{}", "b * say k4 x 1\n{}"):
+            for text in ("", "x", "k1 1 2\nx", f"k2 0 1\n{forged}", 'k3 0 1\n{"from": "b"}', f"k4 x 1\n{real}"):
                 other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, text])
-            for _ in range(2):  # one that came twice is heard once
-                other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, 'b * say k5 0 1\n{"n": 5}'])
-            other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, 'b * say k6 0 1\n{"n": 6}'])
+            for key in ("k5", "k6"):  # somebody who listens sends it once more
+                other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"{key} 0 1\n{real}"])
+            other.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f"k7 0 1\n{last}"])
 
         async def is_heard() -> bool:
             return 6 in heard
 
         await poll(is_heard)
     assert heard == [5, 6]
+
+
+async def test_nobody_who_only_listens_reads_a_message(join: Join, postgres_url: str) -> None:
+    async with join("a") as a:
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute(f"LISTEN {CHANNEL}")
+            a.send("say", {"n": "the door code"})
+            listen = partial(list, other.notifies(timeout=HANG_LIMIT_S, stop_after=1))
+            [told] = [each.payload for each in await to_thread.run_sync(listen)]
+    assert "door" not in told
+    assert "say" not in told.partition("\n")[0]
 
 
 async def test_it_hears_again_when_the_database_is_back(join: Join, postgres_url: str) -> None:

@@ -84,7 +84,8 @@ async def test_a_connection_that_breaks_is_made_again_and_what_was_sent_twice_is
         async with listen(server, sockets):
 
             async def is_settled() -> bool:
-                return len(sockets.opened) == 3 and (await log.list_sources())[0].status is EventSourceStatus.WORKING
+                connected = [kind for kind, _ in await list_events(server)].count("source.connected")
+                return connected == 3 and (await log.list_sources())[0].status is EventSourceStatus.WORKING
 
             await poll(is_settled)
             assert [data for kind, data in await list_events(server) if kind == "websocket.market"] == [
@@ -92,7 +93,7 @@ async def test_a_connection_that_breaks_is_made_again_and_what_was_sent_twice_is
                 {"value": "plain"},
                 {"id": 2},
             ]
-            assert [kind for kind, _ in await list_events(server)].count("source.connected") == 3
+            assert len(sockets.opened) == 3
         server.world.clock.advance(minutes=4)
         assert (await log.list_sources())[0].status is EventSourceStatus.WAITING
 

@@ -16,7 +16,9 @@ from denizen.domain.json import JsonObject
 from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
-from denizen.domain.workflow_run import NodeStatus
+from denizen.domain.verdict import Decision
+from denizen.domain.workflow_run import NodeStatus, is_foreign_run
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.workflows.catalog import RunOrder
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
@@ -479,3 +481,48 @@ async def test_the_owners_answer_reaches_the_run_and_no_turn_besides(waits: str,
         async with server.store.work(write=False) as work:
             assert [each.id for each in await work.turns.list_turns()] == [turn.id]
         assert await inbox.list_questions(status=QuestionStatus.OPEN) == []
+
+
+async def test_what_people_wrote_has_no_places_in_a_test() -> None:
+    flow = make(
+        {
+            "start": {"type": "manual", "input": {"text": ""}, "then": "code"},
+            "code": {"type": "set", "values": {"text": "4711"}, "then": "act"},
+            "act": {
+                "type": "if",
+                "test": {"value": "{{input.text}}", "equals": "{{code.text}}"},
+                "then": "yes",
+                "else": "no",
+            },
+            "yes": {"type": "reply", "text": "open"},
+            "no": {"type": "reply", "text": "shut"},
+        }
+    )
+    async with open_platform(workflows=flow) as server:
+        assert (await run(server, text="{{code.text}}")).reply == "shut"
+        assert (await run(server, text="4711")).reply == "open"
+
+
+ASKS = GatePolicy(rules=(ToolRule("write", Decision.ASK),))
+
+
+async def test_a_no_is_not_asked_about_again() -> None:
+    nodes = {"start": BEGIN, "act": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "retry": 2}}
+    world, tools = World(), ToolsetFixture()
+    async with open_platform(world, tools=tools, workflows=make(nodes), gate=ASKS) as server:
+        turn = await start(server)
+        [approval] = await wait_for_approvals(server.store)
+        await server.turns.approvals.decide(approval.id, OPERATOR, ApprovalChoice.DENY)
+        assert "Denied" in (await finish(server, turn.id)).failure
+    assert tools.calls == []
+
+
+async def test_a_repeated_run_holds_foreign_text_whoever_repeats_it() -> None:
+    nodes = {"start": {"type": "on_event", "on": "site.changed", "then": "act"}, "act": {"type": "reply", "text": "x"}}
+    async with open_platform(workflows=make(nodes)) as server:
+        first = await run(server, site="club")
+        again = await open_workflows(server).rerun(first.run.id, RunOrder(key=fresh("run"), by=OPERATOR))
+        assert is_foreign_run(again.options)
+        plain = await start(server, site="club")
+        assert is_foreign_run(plain.options)  # the values of its event may be anybody's
+        assert not is_foreign_run({})

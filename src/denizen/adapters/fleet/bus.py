@@ -4,7 +4,8 @@ A message reaches those who listen at that moment, in the order in which its sen
 since a notification has less than 8,000 bytes (PostgreSQL manual, NOTIFY). A call is a message that is answered. While
 the database is away nothing arrives, and what should be sent waits for it, the oldest dropped first.
 
-Whoever can use this database already reads and writes everything of Denizen, so messages have no key of their own.
+Anybody who may connect to a database may listen to it and notify it, so messages are encrypted and signed with a key
+that stands in a table, which only Denizen's user reads.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import anyio
 import psycopg
 from anyio.abc import TaskGroup
+from cryptography.fernet import Fernet, InvalidToken
 from psycopg.sql import SQL, Identifier
 
 from denizen.adapters.fleet.wire import read_error, write_error
@@ -34,8 +36,10 @@ MAX_PARTS = 8192
 """The most parts of one message: some 57 MB."""
 MAX_OPEN = 100
 """So many messages whose parts are on their way."""
-REMEMBERED = 1000
-"""So many messages are known again: a connection that broke may have sent one twice."""
+REMEMBERED = 20_000
+"""So many messages are known again: a connection that broke, or somebody who listened, may have sent one twice."""
+LIFE_S = 300
+"""How old a message may be, in seconds, by the clocks of two machines."""
 CALL_TIMEOUT_S = 30.0
 RECONNECT_S = 1.0
 CONNECT_TIMEOUT_S = 5
@@ -50,16 +54,17 @@ _log = logging.getLogger("denizen.fleet")
 class FleetBus:
     """The bus as the process `node` uses it. Names of nodes and topics have no blanks."""
 
-    def __init__(self, url: str, node: str) -> None:
+    def __init__(self, url: str, node: str, key: str) -> None:
         self._url = url
         self.node = node
+        self._fernet = Fernet(key)
         self._outgoing: deque[str] = deque(maxlen=MAX_WAITING)
         self._news = anyio.Event()
         self._hearers: dict[str, list[Hear]] = {}
         self._answerers: dict[str, Answer] = {}
         self._calls: dict[str, _Call] = {}
-        self._parts: dict[tuple[str, str], list[str]] = {}
-        self._heard: deque[str] = deque(maxlen=REMEMBERED)
+        self._parts: dict[str, list[str]] = {}
+        self._heard = _HeardMessages()
         self._group: TaskGroup | None = None
         self.connected = anyio.Event()
         """Set when it has listened for the first time."""
@@ -70,13 +75,14 @@ class FleetBus:
 
     def send(self, topic: str, body: JsonObject, *, to: str = "*") -> None:
         """Sends to one process, or to all others. Returns at once."""
-        text, key = json.dumps(body, separators=(",", ":")), fresh("m")
+        told = json.dumps({"from": self.node, "to": to, "topic": topic, "body": body}, separators=(",", ":"))
+        text, key = self._fernet.encrypt(told.encode()).decode(), fresh("m")
         parts = [text[at : at + PART_BYTES] for at in range(0, len(text), PART_BYTES)]
         if len(parts) > MAX_PARTS:
             _log.warning("a message of the fleet is too long", extra={"topic": topic, "chars": len(text)})
             return
         for number, part in enumerate(parts):
-            self._outgoing.append(f"{self.node} {to} {topic} {key} {number} {len(parts)}\n{part}")
+            self._outgoing.append(f"{key} {number} {len(parts)}\n{part}")
         news, self._news = self._news, anyio.Event()
         news.set()
 
@@ -167,29 +173,32 @@ class FleetBus:
     def _take(self, payload: str) -> None:
         head, _, part = payload.partition("\n")
         fields = head.split(" ")
-        if len(fields) != 6 or not (fields[4].isdigit() and fields[5].isdigit()):
+        if len(fields) != 3 or not (fields[1].isdigit() and fields[2].isdigit()):
             _log.warning("a message that is none came from the database")
             return
-        sender, to, topic, key = fields[:4]
-        if sender == self.node or to not in ("*", self.node):
-            return
-        number, of = int(fields[4]), int(fields[5])
-        parts = self._parts.setdefault((sender, key), [])
+        key, number, of = fields[0], int(fields[1]), int(fields[2])
+        parts = self._parts.setdefault(key, [])
         parts.append(part)
         if number != len(parts) - 1 or of > MAX_PARTS:  # its beginning was not heard
-            del self._parts[sender, key]
+            del self._parts[key]
         elif number == of - 1:
-            del self._parts[sender, key]
-            if key not in self._heard:
-                self._heard.append(key)
-                try:
-                    body = json.loads("".join(parts))
-                    for hearer in self._hearers.get(topic, ()):
-                        hearer(sender, body)
-                except Exception:  # noqa: BLE001 - the boundary of a message: the next one is heard all the same
-                    _log.exception("a message of the fleet could not be taken", extra={"topic": topic, "node": sender})
+            self._tell("".join(self._parts.pop(key)))
         elif len(self._parts) > MAX_OPEN:
             del self._parts[next(iter(self._parts))]
+
+    def _tell(self, token: str) -> None:
+        if token in self._heard:
+            return
+        self._heard.append(token)
+        try:
+            message = json.loads(self._fernet.decrypt(token, ttl=LIFE_S))
+            if message["from"] != self.node and message["to"] in ("*", self.node):
+                for hearer in self._hearers.get(message["topic"], ()):
+                    hearer(message["from"], message["body"])
+        except InvalidToken:
+            _log.warning("a message of the fleet is old, or not of this fleet")
+        except Exception:  # noqa: BLE001 - the boundary of a message: the next one is heard all the same
+            _log.exception("a message of the fleet could not be taken")
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
@@ -218,6 +227,23 @@ class FleetBus:
             waiting.error = error if isinstance(error, dict) else None
             waiting.value = message.get("value")
             waiting.answered.set()
+
+
+class _HeardMessages:
+    """The messages that were heard lately, by their beginnings, which are random."""
+
+    def __init__(self) -> None:
+        self._order: deque[str] = deque()
+        self._known: set[str] = set()
+
+    def __contains__(self, token: str) -> bool:
+        return token[:60] in self._known
+
+    def append(self, token: str) -> None:
+        self._order.append(token[:60])
+        self._known.add(token[:60])
+        if len(self._order) > REMEMBERED:
+            self._known.discard(self._order.popleft())
 
 
 class _Call:

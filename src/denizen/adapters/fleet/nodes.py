@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import anyio
 import psycopg
 from anyio import to_thread
+from cryptography.fernet import Fernet
 from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 
@@ -46,8 +47,11 @@ CREATE TABLE IF NOT EXISTS {schema}.nodes (
   started_at timestamptz NOT NULL DEFAULT now(), seen_at timestamptz NOT NULL DEFAULT now(),
   accounts jsonb NOT NULL, runs int NOT NULL
 );
+CREATE TABLE IF NOT EXISTS {schema}.keys (id int PRIMARY KEY, key text NOT NULL);
 CREATE TABLE IF NOT EXISTS {schema}.leases (name text PRIMARY KEY, holder text NOT NULL, until timestamptz NOT NULL);
 """
+_MAKE_KEY = "INSERT INTO {schema}.keys (id, key) VALUES (1, %(key)s) ON CONFLICT DO NOTHING"
+_FIND_KEY = "SELECT key FROM {schema}.keys WHERE id = 1"
 _JOIN = """
 INSERT INTO {schema}.nodes (name, session, role, version, accounts, runs)
 VALUES (%(name)s, %(session)s, %(role)s, %(version)s, '[]', 0)
@@ -86,6 +90,11 @@ class FleetTables:
     async def create(self) -> None:
         """Raises Unavailable or NeedsAttention when the database is the reason."""
         await self.execute("SELECT pg_advisory_lock(hashtext('denizen:fleet'));" + _TABLES)
+
+    async def load_key(self) -> str:
+        """Returns the key of the fleet's messages, which its first process has made."""
+        await self.execute(_MAKE_KEY, key=Fernet.generate_key().decode())
+        return str((await self.execute(_FIND_KEY))[0]["key"])
 
     async def execute(self, statement: str, **bounds: object) -> list[dict[str, Any]]:
         """Returns the rows. Raises Unavailable while the database is away, and NeedsAttention when it refuses."""

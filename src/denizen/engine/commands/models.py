@@ -103,7 +103,16 @@ async def _handover(context: CommandContext) -> CommandReply:
             why="Only admins may choose any agent; this one is off, or not offered to everybody.",
             fix="Ask an admin.",
         )
+    if target.name == context.agent.name:
+        return private_reply(f"{target.name} answers here already.")
     limits = {key: _read_number(context, key, usual) for key, usual in _HANDOVER_LIMITS.items()}
+    if not context.caller.is_admin and any(limits[key] > usual for key, usual in _HANDOVER_LIMITS.items()):
+        raise NotAllowed(
+            "Only admins hand a room over for so long.",
+            code="handover_long",
+            why="an agent that has a room answers every message in it",
+            fix=f"Leave out `minutes` and `messages`: {DEFAULT_MINUTES} minutes, {DEFAULT_MESSAGES} messages.",
+        )
     await handovers.begin(channel, place, plan_handover(target.name, context.now(), **limits), key=context.command.id)
     return private_reply(f"{target.name} has this room now.")
 

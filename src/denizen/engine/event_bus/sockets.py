@@ -36,6 +36,8 @@ CONFIRM_EVERY_S = 60.0
 STEADY = timedelta(minutes=1)
 """A connection that was there for so long did not break for the reason that the one before had."""
 FAILURE_CHARS = 500
+MAX_PER_MINUTE = 120
+"""So many messages of a source are kept in a minute, so that it does not crowd out other events."""
 
 _log = logging.getLogger("denizen.events")
 
@@ -61,6 +63,8 @@ class SocketListener:
         self._bus = bus
         self._connector = connector
         self._chance = chance
+        self._taken: dict[str, tuple[int, int]] = {}
+        """The minute in which a source sent last, and how many messages it has sent in that."""
 
     async def run(self) -> None:
         """Keeps the connections, until it is cancelled. Each change of the configuration is followed."""
@@ -105,8 +109,16 @@ class SocketListener:
     async def _publish(self, source: WebSocketSource, message: Json) -> None:
         key = find_message_id(source, message) or fresh("message")
         event = make_event(source, message, key=key, now=self._clock.now())
-        if self._bus.awaits(event.type, event.source):
+        if not self._bus.awaits(event.type, event.source):
+            return
+        minute = int(self._clock.monotonic_s() // 60)
+        since, count = self._taken.get(source.key, (minute, 0))
+        count = count + 1 if since == minute else 1
+        self._taken[source.key] = minute, count
+        if count <= MAX_PER_MINUTE:
             await self._bus.publish(event)
+        elif count == MAX_PER_MINUTE + 1:
+            _log.warning("a websocket sends too much; the rest of this minute is dropped", extra={"source": source.key})
 
     async def _publish_connected(self, source: WebSocketSource) -> None:
         _log.info("a websocket is connected", extra={"source": source.key})

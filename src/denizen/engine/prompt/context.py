@@ -28,7 +28,7 @@ from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_message_taint, find_part_taint, find_prompt_taint
 from denizen.domain.tool import Effect, Taint
 from denizen.domain.turn import Turn
-from denizen.domain.workflow_run import STARTED, find_guild, start_from_json
+from denizen.domain.workflow_run import STARTED, find_guild, is_foreign_run, start_from_json
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import ADMINISTRATION, OpenTurn, load_turn
 from denizen.engine.memory.keeper import MemoryKeeper
@@ -472,7 +472,7 @@ async def _find_taint(store: Store, facts: _TurnFacts, messages: Sequence[Prompt
     taint = find_prompt_taint(messages, asker) | find_part_taint(opened.trigger.parts)
     if is_transcript and any(TEXT_FOLLOWS in join_text(message.parts) for message in messages):
         taint |= {Taint.DOCUMENT}
-    if opened.turn.principal.kind in EVENT_KINDS:
+    if opened.turn.principal.kind in EVENT_KINDS or is_foreign_run(opened.turn.options):
         taint |= {Taint.TOOL}
     if facts.is_supplied and any(message.role is Role.TOOL for message in messages):
         taint |= {Taint.TOOL}

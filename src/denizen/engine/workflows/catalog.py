@@ -157,7 +157,7 @@ class Workflows:
             digest=run.digest,
             trigger=run.trigger,
             scope=run.scope,
-            rerun_of=run.id if from_node else "",
+            rerun_of=run.id,
             from_node=from_node,
         )
         agent = current.agent if current else run.agent

@@ -65,6 +65,9 @@ from denizen.engine.workflows.tools import WorkflowTools, plan_call
 from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallOptions
 
+_DENIED = "workflow_denied"
+"""A no is not asked about again."""
+
 _log = logging.getLogger("denizen.workflows")
 
 
@@ -124,7 +127,7 @@ async def _load_reused(work: UnitOfWork, workflow: Workflow, start: WorkflowStar
     """Returns, by path, the nodes of the run that this one repeats which are not run again: all that `from_node` does
     not lead to.
     """
-    if not start.rerun_of:
+    if not start.from_node:
         return {}
     again = find_reachable(workflow.nodes, [start.from_node])
     ran = await work.workflows.list_nodes(TurnId(start.rerun_of))
@@ -539,7 +542,8 @@ def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
     if outcome is None:
         return True
     retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
-    return isinstance(outcome, DenizenError) and work.fault is None and attempt <= retries
+    may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code != _DENIED
+    return may_pass and attempt <= retries
 
 
 def _raise_error(outcome: _Outcome) -> NodeResult:
@@ -560,7 +564,7 @@ def _explain_failure(workflow: Workflow, path: str, error: DenizenError) -> Deni
 def _read_result(result: ToolResultPart) -> _Outcome:
     if result.is_error:
         message, _, fix = result.text.partition("\nfix: ")
-        return InvalidInput(message, code="workflow_tool", fix=fix)
+        return InvalidInput(message, code=_DENIED if message.startswith("Denied: ") else "workflow_tool", fix=fix)
     return NodeResult(outputs={"text": result.text, "is_error": False})
 
 

@@ -13,9 +13,10 @@ from typing import cast
 
 from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import EMITTED, EVENT_NAME, MAX_DEPTH, CloudEvent, check_nesting
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed
 from denizen.domain.ids import derive, fresh
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
 from denizen.domain.tool import DataFlow, Effect, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.workflow import WorkflowNode
@@ -157,6 +158,9 @@ class WorkflowTools:
         target = await self._targets.find_room(scope.agent, self._platform, str(call.args["channel"]))
         channel = target.channel
         assert channel is not None  # as `find_room` returns it
+        asker = scope.principal
+        if asker.kind is PrincipalKind.PLATFORM_USER and not await channel.may_write(target.place, asker):
+            raise NotAllowed("Whoever started this run may not write there.", code="workflow_post", fix="Ask there.")
         now = self._clock.now()
         policy = self._targets.runtime.current.account_policy_for(self._platform, scope.agent)
         said = Announcement(target.place, "", str(call.args["text"]), key=scope.options.idempotency_key)
