@@ -61,7 +61,14 @@ def _find_licence(name: str) -> str:
         return str(expression)
     named: list[str] = about.get_all("Classifier") or []
     classified = [each.rpartition(" :: ")[2] for each in named if each.startswith("License")]
-    return " / ".join(classified) or str(about.get("License") or "").partition("\n")[0][:80]
+    return " / ".join(classified) or str(about.get("License") or "").partition("\n")[0][:80] or _read_title(name)
+
+
+def _read_title(name: str) -> str:
+    """Returns the first line of the licence that a package ships, for one whose metadata do not name it."""
+    files = importlib.metadata.files(name) or []
+    texts = [each for each in files if each.parent.name == "licenses"]
+    return texts[0].read_text(encoding="utf-8").strip().partition("\n")[0][:80] if texts else ""
 
 
 def render_sbom(version: str, parts: list[tuple[str, str, str]]) -> str:

@@ -23,8 +23,10 @@ from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
 from denizen.domain.errors import InvalidInput
+from denizen.domain.handover import HAND_OVER
 from denizen.domain.hook import Hooks
 from denizen.domain.record import record
+from denizen.engine.agents.tools import TOOL_NAMES as AGENT_TOOLS
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
 from denizen.engine.tools.toolbox import FIND_TOOLS, list_all
 from denizen.ports.toolset import Toolset
@@ -80,7 +82,8 @@ def survey_tools(settings: Settings) -> KnownTools:
     specs = [spec for name in BUILTIN if not explain_idle(name, settings) for spec in load_builtin(name).specs()]
     names = {*(spec.name for spec in specs), *(tool.name for tool in settings.custom_tools)}
     if any(agent.tool_access.delegates_to for agent in settings.agents.values()):
-        names |= set(DELEGATION_TOOLS)
+        names |= {*DELEGATION_TOOLS, HAND_OVER}
+    names |= set(AGENT_TOOLS)
     entries = survey_skills(settings.home, settings.skills)
     may_miss = misses_some(entries, settings.skills)
     for entry in entries:

@@ -54,6 +54,7 @@ SECTIONS: Mapping[str, str] = {
     "schedules": "Schedules",
     "task_watcher": "Task watcher",
     "listeners": "Listeners",
+    "events": "WebSockets and polled APIs",
     "webhooks": "Webhooks",
     "mcp": "MCP servers",
     "models": "Models",
@@ -74,6 +75,7 @@ SECTIONS: Mapping[str, str] = {
     "folders": "Folders",
     "store": "Store",
     "logging": "Logging",
+    "telemetry": "Metrics and traces",
 }
 """The sections that have a link, with what people call them."""
 _SETTING = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, SECTIONS))})(?:\.[a-z0-9_-]+)+")
