@@ -102,6 +102,18 @@ async def test_a_backup_for_a_key_is_read_with_that_key_only(home: Home, tmp_pat
     assert not (tmp_path / "x.zip").exists()
 
 
+@pytest.mark.parametrize("beside", ["..", ".", "disk"])
+async def test_all_files_are_in_a_backup_wherever_it_is_written_and_no_other_backup(home: Home, beside: str) -> None:
+    home.add_file("agents/SOUL.md", "kind")
+    home.add_file("photos.zip", "no archive")
+    home.add_file("secrets.env~", "KEY=very-secret")
+    await fill(home)
+    for name in ("a.zip", "b.zip"):
+        made = make_backup(home.load(), BackupOptions(target=(home.path / beside / name).resolve()), NOW, Told())
+        inside = {each for each in made.manifest.files if each.startswith("home/")}
+        assert inside == {"home/denizen.yaml", "home/agents/SOUL.md", "home/photos.zip"}
+
+
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
 async def test_a_damaged_backup_is_refused_and_leaves_nothing_behind(home: Home, tmp_path: Path, place: float) -> None:
     await fill(home)

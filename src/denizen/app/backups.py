@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +17,7 @@ from denizen.app.backup_archive import (
     AGE_SUFFIX,
     DURABLE_ENTRY,
     HOME_ENTRIES,
+    MANIFEST,
     STORE_ENTRY,
     Manifest,
     decrypt_file,
@@ -36,6 +38,7 @@ NAME_PREFIX = "denizen-"
 ZIP_SUFFIX = ".zip"
 _DATABASES = ("*.db", "*.db-*", "*.db.*", "*.sock")
 """Databases are copied as such, with what stands beside them; a socket is no file."""
+_WORK_PREFIX = ".denizen-backup-"
 _FETCHED = ("models", "logs")
 """Folders of the home folder that are fetched or written anew."""
 _KEYS = (f"*{SECRETS_FILE}*", "*.pem", "*.key")
@@ -90,7 +93,7 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
     with _refused_by_disk(target), _work_folder(beside) as folder, _work_folder(target.parent) as final:
         databases = _copy_stores(settings, folder, report)
         entries = {name: folder / name for name in databases}
-        for path in sorted(_list_home_files(settings.home, target.parent, with_secrets=options.with_secrets)):
+        for path in sorted(_list_home_files(settings.home, with_secrets=options.with_secrets)):
             entries[HOME_ENTRIES + path.relative_to(settings.home).as_posix()] = path
         manifest = Manifest(
             version=__version__,
@@ -203,16 +206,27 @@ def _copy_stores(settings: Settings, folder: Path, report: ReportBackup) -> Sequ
     return [each.name for each in copies.values()]
 
 
-def _list_home_files(home: Path, target_folder: Path, *, with_secrets: bool) -> Generator[Path]:
-    left_out = {home / BACKUPS_FOLDER, *(home / name for name in _FETCHED)} | ({target_folder} - {home})
+def _list_home_files(home: Path, *, with_secrets: bool) -> Generator[Path]:
+    left_out = {home / BACKUPS_FOLDER, *(home / name for name in _FETCHED)}
     for path in home.rglob("*"):
         if not path.is_file() or path.is_symlink() or left_out & set(path.parents):
             continue
+        if any(part.startswith(_WORK_PREFIX) for part in path.relative_to(home).parts) or _is_backup(path):
+            continue
         is_database = path.parent == home and any(path.match(pattern) for pattern in _DATABASES)
         is_secret = any(path.match(pattern) for pattern in _KEYS)
-        is_ours = path.name.startswith(NAME_PREFIX) and path.name.endswith((ZIP_SUFFIX, AGE_SUFFIX))
-        if not is_database and not is_ours and (with_secrets or not is_secret):
+        if not is_database and (with_secrets or not is_secret):
             yield path
+
+
+def _is_backup(path: Path) -> bool:
+    """Whether it is a backup, under whatever name; an encrypted one is known by the names of ours."""
+    if path.name.endswith(AGE_SUFFIX):
+        return path.name.startswith(NAME_PREFIX)
+    if path.suffix != ZIP_SUFFIX or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return {MANIFEST, STORE_ENTRY} <= set(archive.namelist())
 
 
 def _unpack(file: Path, identity: Path | None, folder: Path, report: ReportBackup) -> Manifest:
@@ -254,7 +268,7 @@ def _name(now: datetime, *, encrypted: bool) -> str:
 def _work_folder(beside: Path) -> Generator[Path]:
     """Makes a folder on the disk of the result, so that the result only has to be renamed; it is removed in the end."""
     beside.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".denizen-backup-", dir=beside))
+    folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=beside))
     try:
         yield folder
     finally:

@@ -176,7 +176,8 @@ async def serve(
 def _listen_for_metrics(denizen: Denizen) -> socket.socket:
     """Returns the socket of the metrics. Processes of a fleet that share a machine take a free port each."""
     section = denizen.settings.config.telemetry.metrics
-    listener = listen(section.host, section.port, may_move=denizen.fleet is not None)
+    may_move = denizen.fleet is not None
+    listener = listen(section.host, section.port, may_move=may_move, setting="telemetry.metrics.port")
     address = f"http://{_show_host(section.host)}:{listener.getsockname()[1]}{METRICS_PATH}"
     _log.info("metrics are served", extra={"url": address})
     return listener
@@ -409,7 +410,7 @@ def _server(
     return HttpServer(app, choose_limits(raise_descriptor_limit(), proxies), on_ready)
 
 
-def listen(host: str, port: int, *, may_move: bool = False) -> socket.socket:
+def listen(host: str, port: int, *, may_move: bool = False, setting: str = "--port or server.port") -> socket.socket:
     """Returns a socket that listens there; with `may_move` on a free port when this one is taken. Raises NeedsAttention
     when it cannot.
     """
@@ -427,7 +428,7 @@ def listen(host: str, port: int, *, may_move: bool = False) -> socket.socket:
             f"Denizen cannot listen on {host} port {port}.",
             code="port_unusable",
             why=error.strerror or type(error).__name__,
-            fix="Stop what uses the port, or choose another with --port or server.port.",
+            fix=f"Stop what uses the port, or choose another with {setting}.",
         ) from error
     return listener
 

@@ -20,7 +20,7 @@ from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings import CONFIG_FILE, Settings
 from denizen.app.settings.edit import parse_config, splice_value
 from denizen.app.settings.load import read_config
-from denizen.domain.errors import Conflict, DenizenError, InvalidInput
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound
 from denizen.domain.store_move import MoveProgress, MoveStage, StoreStatus, TableRows
 
 PASSWORD_VARIABLE = "DENIZEN_STORE_PASSWORD"  # noqa: S105 - the name of a variable
@@ -80,6 +80,7 @@ class HomeStoreMove:
         """Gives a move up for good: changes are not noted any more. Raises Conflict when it is done."""
         from denizen.adapters.store.mover import forget_move
 
+        _check_there(self._settings.store_url)
         forget_move(open_dialect(self._settings.store_url))
 
     def _run(self, url: str) -> None:
@@ -119,6 +120,7 @@ class HomeStoreMove:
         from denizen.adapters.store.plain_rows import count, list_plain_tables
 
         url = self._settings.store_url
+        _check_there(url)
         dialect = open_dialect(url)
         with dialect.engine.connect() as connection:
             dialect.begin(connection, write=False)
@@ -128,6 +130,15 @@ class HomeStoreMove:
                 tables = tuple(TableRows(table.name, count(connection, table)) for table in list_plain_tables())
         backend = "sqlite" if url.startswith("sqlite") else "postgresql"
         return StoreStatus(backend=backend, place=_hide_password(url), tables=tables, move=self._progress)
+
+
+def _check_there(url: str) -> None:
+    """Raises NotFound for a file that is not there: SQLite would make an empty one."""
+    file = Path(url.partition("///")[2])
+    if url.startswith("sqlite") and not file.exists():
+        raise NotFound(
+            f"There is no database {file} yet.", code="store_missing", fix="Start Denizen once, or give --home."
+        )
 
 
 def choose_durable_database(settings: Settings) -> Path | str:

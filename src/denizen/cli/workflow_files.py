@@ -8,6 +8,7 @@ import click
 
 from denizen.cli.home import load_home_settings
 from denizen.cli.terminal import echo
+from denizen.domain.errors import InvalidInput
 
 
 @click.command()
@@ -21,7 +22,11 @@ def draw(home: Path, name: str, file: Path | None) -> None:
 
     picture = draw_workflow(get_workflow(load_home_settings(home).workflows, name))
     target = file or Path(f"{name}.svg")
-    target.write_text(picture, encoding="utf-8")
+    try:
+        target.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        fix = "Give a file in a folder that exists, with --to."
+        raise InvalidInput(f"{target} cannot be written.", code="file", why=error.strerror or "", fix=fix) from error
     echo(f"Drawn: {target}")
 
 

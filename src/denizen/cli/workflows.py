@@ -103,13 +103,25 @@ def disable(home: Path, name: str) -> None:
 
 
 @command.command()
-@click.argument("group", required=False, default="")
-def nodes(group: str) -> None:
-    """List the types of nodes, or those of one group."""
+@click.argument("name", required=False, default="")
+def nodes(name: str) -> None:
+    """List the types of nodes, those of one group, or the settings of one type."""
+    from denizen.domain.errors import InvalidInput
     from denizen.domain.workflow_nodes import NodeGroup, list_node_types
 
+    known = {kind.name: kind for each in NodeGroup for kind in list_node_types(each)}
+    if name in known:
+        kind = known[name]
+        echo(f"{kind.name}: {kind.about}")
+        for key, setting in kind.settings.items():
+            echo(f"  {key}{' (required)' if setting.is_required else ''}  {setting.about}")
+        echo(f"It leads on by: {', '.join(kind.ports)}. Its outputs: {', '.join(kind.outputs) or 'none'}.")
+        return
+    if name and name not in tuple(NodeGroup):
+        fix = f"Name a type, or one of the groups {', '.join(NodeGroup)}."
+        raise InvalidInput(f"There is no type of nodes '{name[:60]}'.", code="workflow_node", fix=fix)
     for each in NodeGroup:
-        if group in ("", each.value):
+        if name in ("", each.value):
             echo(f"{each.value}:")
             for kind in list_node_types(each):
                 echo(f"  {kind.name}  {kind.about}")
