@@ -45,5 +45,11 @@ class WorkflowRepository(Protocol):
         ...
 
     async def forget_starter(self, key: str) -> int:
-        """Removes the runs that a principal has started or caused. Returns how many."""
+        """Removes the runs that a principal has started or caused, and what was given to their turns. Returns how
+        many.
+        """
+        ...
+
+    async def forget_events(self, keys: Sequence[str]) -> int:
+        """Removes the runs that these events have started, as `forget_starter`. Called before the events go."""
         ...

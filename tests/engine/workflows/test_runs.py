@@ -526,3 +526,19 @@ async def test_a_repeated_run_holds_foreign_text_whoever_repeats_it() -> None:
         plain = await start(server, site="club")
         assert is_foreign_run(plain.options)  # the values of its event may be anybody's
         assert not is_foreign_run({})
+
+
+async def test_what_an_event_told_leaves_the_history_of_runs_with_the_event() -> None:
+    nodes = {"start": {"type": "on_event", "on": "site.changed", "then": "act"}, "act": {"type": "reply", "text": "x"}}
+    world = World()
+    async with open_platform(world, workflows=make(nodes)) as server:
+        event = site(world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        await poll(partial(open_workflows(server).list_runs, RunSearch()))
+        found = await find_newest(server)
+        assert "club" in str(found.run.scope)
+        await server.bus.forget([event.key])
+        assert await open_workflows(server).list_runs(RunSearch()) == []
+        turn = await server.turns.get(found.run.id)
+        assert "club" not in str(turn.options)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EnumValue, EscapedText, JsonText, UtcTime, id_columns, metadata, texts, times
-from denizen.adapters.store.repository import SqlRepository, insert_row, read_record, write_record
+from denizen.adapters.store.events import event_deliveries
+from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, write_record
+from denizen.adapters.store.turns import turns
 from denizen.domain.ids import TurnId
-from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowVersion
+from denizen.domain.json import JsonObject
+from denizen.domain.workflow_run import STARTED, NodeRun, NodeStatus, WorkflowRun, WorkflowVersion
 from denizen.ports.workflows import RunSearch
 
 MAX_RUNS = 500
@@ -60,6 +64,9 @@ _NODES = (
     sa.select(workflow_nodes).where(workflow_nodes.c.run == sa.bindparam("of_run")).order_by(workflow_nodes.c.position)
 )
 _STARTED_BY = workflow_runs.c.started_by == sa.bindparam("whose", type_=EscapedText())
+_OF_EVENTS = workflow_runs.c.id.in_(
+    sa.select(event_deliveries.c.turn_id).where(event_deliveries.c.event.in_(sa.bindparam("events", expanding=True)))
+)
 _OLD = sa.and_(
     _OF_WORKFLOW,
     workflow_runs.c.position
@@ -70,6 +77,13 @@ _OLD = sa.and_(
     .limit(1)
     .scalar_subquery(),
 )
+
+
+_EMPTY = sa.update(turns).where(turns.c.id == sa.bindparam("of_turn"))
+
+
+def _read_options(row: Row) -> tuple[str, JsonObject]:
+    return row.id, row.options
 
 
 class SqlWorkflows(SqlRepository):
@@ -107,8 +121,15 @@ class SqlWorkflows(SqlRepository):
     async def forget_starter(self, key: str) -> int:
         return await self._remove(_STARTED_BY, {"whose": key})
 
+    async def forget_events(self, keys: Sequence[str]) -> int:
+        return await self._remove(_OF_EVENTS, {"events": list(keys)}) if keys else 0
+
     async def _remove(self, which: sa.ColumnElement[bool], bounds: dict[str, object]) -> int:
-        """Removes runs with their nodes."""
+        """Removes runs with their nodes, and what their turns keep of that with which they were started."""
         runs = sa.select(workflow_runs.c.id).where(which)
+        begun = sa.select(turns.c.id, turns.c.options).where(turns.c.id.in_(runs))
+        for key, options in await self._list(_read_options, begun, bounds):
+            emptied: JsonObject = {**options, STARTED: {**cast("JsonObject", options.get(STARTED) or {}), "scope": {}}}
+            await self._change(_EMPTY.values(options=emptied), {"of_turn": key})
         await self._change(sa.delete(workflow_nodes).where(workflow_nodes.c.run.in_(runs)), bounds)
         return await self._change(sa.delete(workflow_runs).where(which), bounds)

@@ -108,6 +108,7 @@ class EventBus:
     async def forget(self, keys: Sequence[str]) -> None:
         """Removes these events from the log, and what is still to be done about them."""
         async with self._store.work() as work:
+            await work.workflows.forget_events(keys)
             await work.events.forget(keys)
 
     async def _plan(self, work: UnitOfWork, event: CloudEvent, listener: EventListener, now: datetime) -> EventDelivery:
