@@ -50,7 +50,7 @@ def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Generator[LimitedDisk]:
-    with open_limited_disk(tmp_path / "disk", "2m") as opened:
+    with open_limited_disk(tmp_path / "disk", "8m") as opened:
         yield opened
 
 

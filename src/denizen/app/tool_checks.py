@@ -83,7 +83,9 @@ def survey_tools(settings: Settings) -> KnownTools:
     names = {*(spec.name for spec in specs), *(tool.name for tool in settings.custom_tools)}
     if any(agent.tool_access.delegates_to for agent in settings.agents.values()):
         names |= {*DELEGATION_TOOLS, HAND_OVER}
-    names |= set(AGENT_TOOLS)
+    access = [agent.tool_access for agent in settings.agents.values()]
+    if any(name in AGENT_TOOLS for each in access for name in (*each.tools, *each.pinned_tools)):
+        names |= set(AGENT_TOOLS)
     entries = survey_skills(settings.home, settings.skills)
     may_miss = misses_some(entries, settings.skills)
     for entry in entries:
