@@ -112,10 +112,8 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
             "The database was written by a newer version of Denizen.",
             code="store_newer",
             why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
-            fix=f"Install the newer version again, or go back to the copy that it left. SQLite: with Denizen stopped, "
-            f"remove NAME-wal and NAME-shm beside the file and move NAME.before-{stored} to its place (durable.db "
-            f"stays). Postgres: the schema before_{stored}, after ALTER ROLE CURRENT_USER IN DATABASE NAME SET "
-            f"search_path = before_{stored}, public.",
+            fix="Install the newer version again; or stop Denizen, and `denizen upgrade undo` goes back to the copy "
+            "that was made before.",
         )
 
 

@@ -54,7 +54,7 @@ def count_rows(file: Path) -> dict[str, int]:
     with closing(sqlite3.connect(file)) as database:
         return {
             name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608 - names of tables
-            for name in _list_tables(database)
+            for name in list_tables(database)
         }
 
 
@@ -78,7 +78,7 @@ def check_copy(file: Path, expected: Mapping[str, int]) -> None:
             orphan = database.execute("PRAGMA foreign_key_check").fetchone()
             if orphan is not None:
                 raise _refuse(file, f"row {orphan[1]} of {orphan[0]} refers to a row of {orphan[2]} that is gone")
-            for name in _list_tables(database):
+            for name in list_tables(database):
                 database.execute(f'SELECT * FROM "{name}" ORDER BY random() LIMIT 3').fetchall()  # noqa: S608
         found = count_rows(file)
     except sqlite3.Error as error:
@@ -100,8 +100,10 @@ def _copy(reader: sqlite3.Connection, new: sqlite3.Connection, report: Callable[
     reader.backup(new, pages=PAGES_PER_STEP, progress=lambda _status, left, total: report(total - left))
 
 
-def _list_tables(database: sqlite3.Connection) -> Sequence[str]:
-    rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+def list_tables(database: sqlite3.Connection, schema: str = "main") -> Sequence[str]:
+    """Returns the names of all tables but those of an index of words."""
+    rows = database.execute(f"SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table' ORDER BY name")  # noqa: S608
+    rows = rows.fetchall()
     virtual = [name for name, sql in rows if str(sql).upper().startswith("CREATE VIRTUAL")]
     own = [
         *virtual,
