@@ -269,7 +269,7 @@ PAGES: dict[str, object] = {
             )
         ],
         queued=frozenset({TURN.id}),
-        waiting={TURN.id: 1},
+        waiting=frozenset({TURN.id}),
     ),
     "admin/logs.html": LogsPage(
         frame=FRAME,

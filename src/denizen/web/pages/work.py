@@ -15,7 +15,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.project import MAX_FOUND, Task, TaskQuery, TaskStatus
 from denizen.domain.record import record
-from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.turn import TurnStatus
 from denizen.engine.schedules.catalog import ScheduleListing
 from denizen.ports.store import TurnListing, TurnSearch
 from denizen.web.http.auth import get_principal
@@ -30,7 +30,7 @@ _UNDER_WAY = frozenset({TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED, TaskStatus.I
 
 @record(kw_only=True)
 class AgentWork:
-    """What one agent does. `hidden` is how many of its turns in flight the reader may not see."""
+    """The work of one agent. `hidden` is how many of its turns in flight the reader may not see."""
 
     agent: str
     turns: Sequence[TurnListing]
@@ -46,13 +46,13 @@ class AgentWork:
 @record(kw_only=True)
 class WorkPage:
     """The context of `admin/work.html`: first the agents at work. `queued` are turns that wait behind others, `waiting`
-    how many calls of a turn wait for people.
+    those with a call that waits for people.
     """
 
     frame: Frame
     agents: Sequence[AgentWork]
     queued: frozenset[TurnId]
-    waiting: Mapping[TurnId, int]
+    waiting: frozenset[TurnId]
 
 
 class WorkPages:
@@ -90,13 +90,9 @@ class WorkPages:
             frame=build_frame(request, self._deps, path=PATH),
             agents=sorted(found, key=lambda each: each.is_idle),
             queued=self._deps.engine.turns.queued,
-            waiting=await self._count_waiting([each.turn for each in running]),
+            waiting=frozenset(each.request.turn_id for each in (await queries.load_overview()).waiting),
         )
         return render("admin/work.html", page)
-
-    async def _count_waiting(self, turns: Sequence[Turn]) -> Mapping[TurnId, int]:
-        found = await self._deps.engine.queries.load_overview()
-        return {turn.id: count for turn in turns if (count := sum(each.turn_id == turn.id for each in found.waiting))}
 
     async def _find_tasks(self, reader: Principal) -> Sequence[Task]:
         if self._deps.projects is None:
