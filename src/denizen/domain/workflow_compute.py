@@ -13,12 +13,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from denizen.domain.cloud_event import find_value
+from denizen.domain.comparison import equality_key, is_equal
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
 from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
-from denizen.domain.workflow_values import check_tests, fill, fill_post, read_clock, read_days, show
+from denizen.domain.workflow_values import check_tests, fill, fill_post, misses_value, read_clock, read_days, show
 
 MAX_ITEMS = 10_000
 
@@ -101,9 +102,10 @@ def _if(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 
 def _switch(node: WorkflowNode, given: NodeInput) -> NodeResult:
-    value = show(given.settings["value"])
-    port = next((edge.port for edge in node.edges if edge.port == f"{CASE}{value}"), ELSE)
-    return NodeResult(port=port, outputs={"case": value if port != ELSE else ""})
+    value = None if misses_value(node.settings["value"], given.scope) else given.settings["value"]
+    cases = [edge.port for edge in node.edges if edge.port.startswith(CASE)]
+    port = next((each for each in cases if is_equal(value, each.removeprefix(CASE))), ELSE)
+    return NodeResult(port=port, outputs={"case": port.removeprefix(CASE) if port != ELSE else ""})
 
 
 def _permission(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -183,12 +185,12 @@ def _sort(node: WorkflowNode, given: NodeInput) -> NodeResult:
     return _listed(items)
 
 
-def _order(value: Json) -> tuple[int, float, str]:
+def _order(value: Json) -> tuple[int, int | float, str]:
     """Nothing comes first, then numbers, then all else as text."""
     if value is None:
         return 0, 0.0, ""
     if isinstance(value, int | float):
-        return 1, float(value), ""
+        return 1, value, ""
     return 2, 0.0, show(value).casefold()
 
 
@@ -201,7 +203,7 @@ def _unique(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
     found: dict[str, Json] = {}
     for item in list_items(given.settings["items"]):
-        found.setdefault(json.dumps(_field(item, given), sort_keys=True), item)
+        found.setdefault(equality_key(_field(item, given)), item)
     return _listed(list(found.values()))
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from denizen.domain.cloud_event import find_value, list_places
+from denizen.domain.comparison import contains, exists, is_equal, is_within, matches
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
@@ -149,60 +149,44 @@ def list_tests(value: Json) -> Sequence[JsonObject]:
 
 
 def check_tests(value: Json, scope: Mapping[str, Json], *, is_any: bool) -> bool:
-    """Tells whether all tests hold, or any of them; their places are filled with the scope."""
+    """Tells whether all tests hold, or any of them; their places are filled with the scope. Where a place has no value
+    only `exists: false` holds.
+    """
     results = [_holds(each, scope) for each in list_tests(value)]
-    return any(results) if is_any else all(results)
+    return bool(results) and (any(results) if is_any else all(results))
+
+
+def misses_value(value: Json, scope: Mapping[str, Json]) -> bool:
+    """Whether it is nothing, or a place in it has no value."""
+    return value is None or any(find_value(scope, place) is None for place in list_all_places(value))
 
 
 def _holds(test: JsonObject, scope: Mapping[str, Json]) -> bool:
-    filled = {name: fill(each, scope) for name, each in test.items()}
-    value = filled.get("value")
-    return all(_holds_one(name, value, wanted) for name, wanted in filled.items() if name != "value")
+    value, is_missing = fill(test.get("value"), scope), misses_value(test.get("value"), scope)
+    wanted = {name: each for name, each in test.items() if name != "value"}
+    return bool(wanted) and all(
+        (not is_missing and exists(value)) == each
+        if name == "exists"
+        else not is_missing and not misses_value(each, scope) and _holds_one(name, value, fill(each, scope))
+        for name, each in wanted.items()
+    )
 
 
 def _holds_one(name: str, value: Json, wanted: Json) -> bool:
     match name:
         case "equals":
-            return _equal(value, wanted)
+            return is_equal(value, wanted)
         case "not_equals":
-            return not _equal(value, wanted)
+            return not is_equal(value, wanted)
         case "one_of":
-            return any(_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
+            return any(is_equal(value, each) for each in (wanted if isinstance(wanted, list) else [wanted]))
         case "contains":
-            return _contains(value, wanted)
+            return contains(value, wanted)
         case "matches":
-            return fnmatchcase(show(value), show(wanted))
-        case "exists":
-            return (value not in (None, "")) == (wanted is not False)
+            return matches(value, show(wanted))
+        case "at_least":
+            return is_within(value, at_least=wanted)
+        case "at_most":
+            return is_within(value, at_most=wanted)
         case _:
-            number, bound = _number(value), _number(wanted)
-            if number is None or bound is None:
-                return False
-            return number >= bound if name == "at_least" else number <= bound
-
-
-def _equal(value: Json, wanted: Json) -> bool:
-    """Compares as people do: a number in a text is that number."""
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return show(value).casefold() == show(wanted).casefold()
-    numbers = _number(value), _number(wanted)
-    if None not in numbers:
-        return numbers[0] == numbers[1]
-    return value == wanted or (not isinstance(value, Mapping | list) and show(value) == show(wanted))
-
-
-def _contains(value: Json, part: Json) -> bool:
-    if isinstance(value, str):
-        return show(part) in value
-    if isinstance(value, Mapping):
-        return show(part) in value
-    return isinstance(value, Sequence) and any(_equal(each, part) for each in value)
-
-
-def _number(value: Json) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
+            return False

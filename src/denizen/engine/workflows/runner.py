@@ -270,7 +270,7 @@ class _Run:
             status, error = NodeStatus.FAILED, outcome.explain()
             level.scope["error"] = outcome.message
             if work.node.list_targets(ON_ERROR):
-                result = NodeResult(port=ON_ERROR, outputs={"error": outcome.message, "code": outcome.code})
+                result = NodeResult(port=ON_ERROR, outputs=_list_error(work.node, outcome))
             else:
                 result = _explain_failure(level.workflow, work.path, outcome)
         await self._write(work, status, result if isinstance(result, NodeResult) else NodeResult(port=""), error)
@@ -544,6 +544,12 @@ def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
     retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
     may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code != _DENIED
     return may_pass and attempt <= retries
+
+
+def _list_error(node: WorkflowNode, error: DenizenError) -> JsonObject:
+    """Returns the outputs of a node that failed and leads on: what else it would put out has no value."""
+    told: JsonObject = {"error": error.message, "code": error.code}
+    return told | {"is_error": True} if "is_error" in node.kind.outputs else told
 
 
 def _raise_error(outcome: _Outcome) -> NodeResult:
