@@ -13,7 +13,16 @@ from denizen.domain.workflow import GraphWalk, Workflow
 from denizen.domain.workflow_checks import find_nesting_problems, read_workflow
 from denizen.domain.workflow_nodes import NODE_TYPES, NodeGroup, list_node_types
 from denizen.domain.workflow_run import WorkflowStart, find_guild
-from denizen.domain.workflow_values import check_tests, fill, read_clock, read_days, read_duration
+from denizen.domain.workflow_values import (
+    check_tests,
+    fill,
+    fill_post,
+    fill_text,
+    list_mentioned,
+    read_clock,
+    read_days,
+    read_duration,
+)
 
 
 def make(nodes: dict[str, Any], name: str = "flow", **top: Any) -> Workflow:
@@ -232,6 +241,22 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
     scope: JsonObject = {"event": {"user": {"name": "{{run.id}}"}, "n": 3}, "a": {"items": [1, 2]}}
     assert fill("Hi {{event.user.name}}, {{ event.n }} {{event.x}}!", scope) == "Hi {{run.id}}, 3 !"
     assert fill({"x": ["{{a.items}}", "{{event.n}}", "{{a.items.1}}"]}, scope) == {"x": [[1, 2], 3, 2]}
+
+
+def test_nothing_foreign_is_markup_in_a_post_whichever_way_it_went():
+    scope: JsonObject = {"event": {"name": "*Ana* {{run.id}}", "@type": "x"}, "run": {"id": "1"}}
+    scope["greet"] = {"text": fill_text("**Hi** {{event.name}}", scope)}
+    scope["lines"] = {"items": [fill("_{{event.name}}_", scope), "<@1>"]}
+    assert fill_post("# {{greet.text}}!", scope) == r"# **Hi** \*Ana\* {{run.id}}!"
+    assert fill_post("{{lines.items.0}}, {{lines.items.1}}", scope) == "_\\*Ana\\* {{run.id}}_, \\<@\u200b1\\>"
+    assert fill_post("{{greet.text}}", {"greet": {"text": "**Hi**"}}) == r"\*\*Hi\*\*"
+
+
+def test_a_mention_of_the_platform_stays_one_in_a_text_of_a_text():
+    scope: JsonObject = {"event": {"user": {"mention": "<@7>", "name": "<@8>"}, "@type": "discord.member.join"}}
+    scope["greet"] = {"text": fill_text("Hi {{event.user.mention}} {{event.user.name}}", scope)}
+    assert fill_post("{{greet.text}}", scope) == "Hi <@7> \\<@\u200b8\\>"
+    assert list_mentioned("{{event.user.mention}}{{event.user.name}}", scope) == ["7"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from denizen.domain.authored_text import author, author_all, is_authored, join_texts
 from denizen.domain.cloud_event import find_value
 from denizen.domain.comparison import equality_key, is_equal
 from denizen.domain.errors import InvalidInput
@@ -19,7 +20,16 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
 from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
-from denizen.domain.workflow_values import check_tests, fill, fill_post, misses_value, read_clock, read_days, show
+from denizen.domain.workflow_values import (
+    check_tests,
+    fill,
+    fill_post,
+    misses_value,
+    read_clock,
+    read_days,
+    show,
+    show_parts,
+)
 
 MAX_ITEMS = 10_000
 
@@ -105,7 +115,7 @@ def _switch(node: WorkflowNode, given: NodeInput) -> NodeResult:
     value = None if misses_value(node.settings["value"], given.scope) else given.settings["value"]
     cases = [edge.port for edge in node.edges if edge.port.startswith(CASE)]
     port = next((each for each in cases if is_equal(value, each.removeprefix(CASE))), ELSE)
-    return NodeResult(port=port, outputs={"case": port.removeprefix(CASE) if port != ELSE else ""})
+    return NodeResult(port=port, outputs={"case": author(port.removeprefix(CASE)) if port != ELSE else ""})
 
 
 def _permission(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -139,13 +149,14 @@ def _set(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 def _template(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    return NodeResult(outputs={"text": show(given.settings["text"])})
+    return NodeResult(outputs={"text": show_parts(given.settings["text"])})
 
 
 def _parse_json(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    text = given.settings["text"]
-    return NodeResult(outputs={"value": read_json(show(text))})
+    text = show_parts(given.settings["text"])
+    value = read_json(text)
+    return NodeResult(outputs={"value": author_all(value) if is_authored(text) else value})
 
 
 def read_json(text: str) -> Json:
@@ -224,14 +235,16 @@ def _count(node: WorkflowNode, given: NodeInput) -> NodeResult:
 
 def _split_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
-    separator, text = str(given.settings["separator"] or "\n"), show(given.settings["text"])
-    return _listed([part.strip() for part in text.split(separator) if part.strip()])
+    separator, text = str(given.settings["separator"] or "\n"), show_parts(given.settings["text"])
+    parts: list[Json] = [part.strip() for part in text.split(separator) if part.strip()]
+    return _listed([author_all(each) for each in parts] if is_authored(text) else parts)
 
 
 def _join_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
     items = list_items(given.settings["items"])
-    return NodeResult(outputs={"text": str(given.settings["separator"] or "").join(map(show, items))})
+    text = join_texts(str(given.settings["separator"] or ""), map(show_parts, items))
+    return NodeResult(outputs={"text": text})
 
 
 def _format_date(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -246,7 +259,7 @@ def _format_date(node: WorkflowNode, given: NodeInput) -> NodeResult:
             time = _read_time(said)
     local = time.astimezone(_zone(given))
     text = local.strftime(str(given.settings["format"]))
-    return NodeResult(outputs={"text": text, "time": local.isoformat()})
+    return NodeResult(outputs={"text": author(text), "time": local.isoformat()})
 
 
 def _read_time(said: str) -> datetime:

@@ -31,7 +31,7 @@ class NodeGroup(StrEnum):
 class SettingKind(StrEnum):
     """TEXT may have places, LITERAL none. DURATION is in seconds or like `10m`. VALUE is anything, OBJECT a mapping and
     LITERALS one text or several. TEST is a test or a list of them, FILTER conditions by path. ZONE is a time zone,
-    CLOCK a time of the day, DAYS are days of the week. POST is a TEXT in which values of events are no markup.
+    CLOCK a time of the day, DAYS are days of the week. POST is a TEXT in which nothing foreign is markup.
     """
 
     TEXT = "text"
@@ -160,7 +160,11 @@ _FILTER = NodeSetting(
     default={},
 )
 _PER_HOUR = _whole("How often an hour it runs at most.", 60, 1, 10_000)
-_POST = NodeSetting(kind=SettingKind.POST, about="The text; in values of an event nothing is markup.", is_required=True)
+_POST = NodeSetting(
+    kind=SettingKind.POST,
+    about="The text; nothing in it is markup that the workflow does not say itself.",
+    is_required=True,
+)
 _CHANNEL = _text("Id of a channel on Discord.")
 _MEMBER = _text("Name or id of a member, such as `{{event.user.id}}`.")
 _REASON = _text("Why, for the audit log of the server.", default="")
@@ -383,7 +387,7 @@ _ACTIONS = (
         settings={
             "name": _text("Its name."),
             "channel": _text("Id of the channel.", default="{{event.channel.id}}"),
-            "text": _text("Its first message.", default=""),
+            "text": NodeSetting(kind=SettingKind.POST, about="Its first message.", default=""),
             "message": _text("Id of a message to begin it from.", default=""),
             "private": _flag("Whether only those see it who are added."),
         },

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from denizen.domain.authored_text import AuthoredText, TextPiece, author, list_parts, write_post
 from denizen.domain.cloud_event import find_value, list_places
 from denizen.domain.comparison import contains, exists, is_equal, is_within, matches
 from denizen.domain.errors import InvalidInput
@@ -22,7 +23,6 @@ TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "a
 _ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
-_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -30,14 +30,15 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def fill(value: Json, scope: Mapping[str, Json]) -> Json:
-    """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself.
+    """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself; in all
+    others the author's parts stay told apart from what is filled in.
 
     Raises InvalidInput (`workflow_text_long`) for a text that becomes too long.
     """
     match value:
         case str():
             whole = _ANY_PLACE.fullmatch(value.strip())
-            return find_value(scope, whole[1]) if whole else fill_text(value, scope)
+            return _find(whole[1], scope) if whole else fill_text(value, scope)
         case Mapping():
             return {str(name): fill(each, scope) for name, each in value.items()}
         case Sequence():
@@ -46,27 +47,27 @@ def fill(value: Json, scope: Mapping[str, Json]) -> Json:
             return value
 
 
-def fill_text(template: str, scope: Mapping[str, Json]) -> str:
-    """Returns the text of a template. Raises as `fill`."""
-    return _check_length(_ANY_PLACE.sub(lambda place: show(find_value(scope, place[1])), template))
-
-
-def _check_length(text: str) -> str:
-    if len(text) > MAX_TEXT_CHARS:
-        raise InvalidInput(
-            f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
-            code="workflow_text_long",
-            fix="Take a part of what is filled in, with `slice` or `extract`.",
-        )
-    return text
+def fill_text(template: str, scope: Mapping[str, Json]) -> AuthoredText:
+    """Returns the text of a template, which its author wrote but for what is filled in. Raises as `fill`."""
+    parts, left = list[TextPiece](), MAX_TEXT_CHARS
+    for at, piece in enumerate(_ANY_PLACE.split(template)):  # texts and paths in turn
+        added = list_parts(show_parts(_find(piece, scope))) if at % 2 else [TextPiece(piece, is_authored=True)]
+        left -= sum(len(each.text) for each in added)
+        if left < 0:
+            raise InvalidInput(
+                f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
+                code="workflow_text_long",
+                fix="Take a part of what is filled in, with `slice` or `extract`.",
+            )
+        parts += added
+    return AuthoredText.of(parts)
 
 
 def fill_post(template: str, scope: Mapping[str, Json]) -> str:
-    """Returns the text of a post. Nothing in a value of an event or an item is markup, so that nobody's name becomes a
-    link or a ping; mentions that the platform itself wrote stay. Raises as `fill`.
+    """Returns the text of a post. Nothing that is foreign in it is markup, so that nobody's name becomes a link or a
+    ping; mentions that the platform itself wrote into an event stay. Raises as `fill`.
     """
-    text = _ANY_PLACE.sub(lambda place: _show_in_post(place[1], scope), template)
-    return _check_length(text)
+    return write_post(fill_text(template, scope))
 
 
 def list_mentioned(template: str, scope: Mapping[str, Json]) -> Sequence[str]:
@@ -76,18 +77,22 @@ def list_mentioned(template: str, scope: Mapping[str, Json]) -> Sequence[str]:
 
 
 def show(value: Json) -> str:
-    """Returns a value as text: texts as they are, nothing as an empty one, all else as JSON."""
+    """Returns a value as plain text: texts as they are, nothing as an empty one, all else as JSON."""
+    return str(show_parts(value))
+
+
+def show_parts(value: Json) -> str:
+    """Returns a value as `show`, and keeps which parts of it the author wrote."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _show_in_post(path: str, scope: Mapping[str, Json]) -> str:
-    value = show(find_value(scope, path))
-    is_foreign = path.partition(".")[0] in ("event", "item")
-    if not is_foreign or (_is_mention(path, scope) and _FORM.fullmatch(value)):
-        return value
-    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+def _find(path: str, scope: Mapping[str, Json]) -> Json:
+    value = find_value(scope, path)
+    if isinstance(value, str) and _is_mention(path, scope) and _FORM.fullmatch(value):
+        return author(value)
+    return value
 
 
 def _is_mention(path: str, scope: Mapping[str, Json]) -> bool:
