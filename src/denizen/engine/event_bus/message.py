@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from denizen.domain.authored_text import escape_markup
 from denizen.domain.cloud_event import CloudEvent, fill_template, list_places, show_field
 from denizen.skill.context import quote_untrusted
 
@@ -24,7 +25,6 @@ PLATFORM_TYPES = "discord."
 
 _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
-_MARKUP = re.compile(r"[\\`*_~|\[\]<>#@]")
 
 
 def write_digest_prompt(events: Sequence[CloudEvent], template: str, *, more: int = 0) -> str:
@@ -87,7 +87,7 @@ def _show_in_post(event: CloudEvent, path: str) -> str:
     value = show_field(event, path)
     if _is_mention(event, path) and _FORM.fullmatch(value):
         return value
-    return _MARKUP.sub(lambda mark: "@\u200b" if mark[0] == "@" else f"\\{mark[0]}", " ".join(value.split()))
+    return escape_markup(" ".join(value.split()))
 
 
 def _is_mention(event: CloudEvent, path: str) -> bool:
