@@ -37,7 +37,9 @@ class WorkflowRepository(Protocol):
     async def list_runs(self, wanted: RunSearch) -> Sequence[WorkflowRun]: ...
 
     async def add_node(self, node: NodeRun) -> bool:
-        """Keeps what a node did. False, and nothing changes, when its id is there already."""
+        """Keeps what a node did. False, and nothing changes, when its id is there already; but one that failed gives
+        way to the same node that did it in a later try.
+        """
         ...
 
     async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:

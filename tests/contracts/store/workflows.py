@@ -71,6 +71,16 @@ class WorkflowContract:
             assert await work.workflows.list_nodes(RUN.id) == [NODE]
             assert await work.workflows.list_nodes(later.id) == []
 
+    async def test_a_node_that_failed_gives_way_to_its_later_try_and_no_other_does(self, store: Store) -> None:
+        failed = replace(NODE, status=NodeStatus.FAILED, error="It is broken.", outputs={})
+        async with store.work() as work:
+            assert await work.workflows.add_node(failed)
+            assert not await work.workflows.add_node(replace(failed, error="Other."))
+            assert await work.workflows.add_node(NODE)
+            assert not await work.workflows.add_node(failed)
+        async with store.work(write=False) as work:
+            assert await work.workflows.list_nodes(RUN.id) == [NODE]
+
     async def test_the_oldest_runs_of_a_workflow_go_with_their_nodes(self, store: Store) -> None:
         other = replace(RUN, id=TurnId("other"), workflow="other")
         async with store.work() as work:

@@ -63,6 +63,9 @@ _EARLIER = (
 _NODES = (
     sa.select(workflow_nodes).where(workflow_nodes.c.run == sa.bindparam("of_run")).order_by(workflow_nodes.c.position)
 )
+_FAILED = sa.update(workflow_nodes).where(
+    workflow_nodes.c.id == sa.bindparam("which"), workflow_nodes.c.status == NodeStatus.FAILED
+)
 _STARTED_BY = workflow_runs.c.started_by == sa.bindparam("whose", type_=EscapedText())
 _OF_EVENTS = workflow_runs.c.id.in_(
     sa.select(event_deliveries.c.turn_id).where(event_deliveries.c.event.in_(sa.bindparam("events", expanding=True)))
@@ -113,7 +116,12 @@ class SqlWorkflows(SqlRepository):
         return await self._list(partial(read_record, WorkflowRun), statement, bounds)
 
     async def add_node(self, node: NodeRun) -> bool:
-        return await self._add(workflow_nodes, write_record(node))
+        row = write_record(node)
+        if await self._add(workflow_nodes, row):
+            return True
+        return node.status is not NodeStatus.FAILED and bool(
+            await self._change(_FAILED.values(row), {"which": node.id})
+        )
 
     async def list_nodes(self, run: TurnId) -> Sequence[NodeRun]:
         return await self._list(partial(read_record, NodeRun), _NODES, {"of_run": run})
