@@ -29,7 +29,9 @@ class WorkflowRepository(Protocol):
     async def find_version(self, digest: str) -> WorkflowVersion | None: ...
 
     async def add_run(self, run: WorkflowRun) -> bool:
-        """Keeps a run, in the place of the oldest of its workflow where there are many. False when it is there."""
+        """Keeps a run, in the place of the oldest of its workflow where there are many, and of all that are very old.
+        Runs that have not ended stay, and those that they repeat. False when it is there.
+        """
         ...
 
     async def find_run(self, key: TurnId) -> WorkflowRun | None: ...

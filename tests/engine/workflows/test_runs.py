@@ -17,9 +17,9 @@ from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.domain.workflow_run import NodeStatus, is_foreign_run
+from denizen.domain.workflow_run import NodeStatus, WorkflowStart, is_foreign_run
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
-from denizen.engine.workflows.catalog import RunOrder
+from denizen.engine.workflows.catalog import RunOrder, plan_run
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
 from denizen.ports.workflows import RunSearch
@@ -439,6 +439,32 @@ async def test_a_run_is_repeated_from_a_node_with_the_outputs_of_those_before() 
             await open_workflows(server).rerun(first.run.id, order, from_node="nothing")
         with pytest.raises(NotFound):
             await open_workflows(server).rerun(TurnId("turn_x"), order)
+
+
+async def test_a_run_that_is_not_kept_any_more_is_neither_shown_nor_repeated_in_part() -> None:
+    flow = make(
+        {
+            "start": BEGIN,
+            "act": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "say"},
+            "say": {"type": "join"},
+        }
+    )
+    async with open_platform(workflows=flow) as server:
+        workflows, first = open_workflows(server), await run(server)
+        start = WorkflowStart(
+            name="flow", digest=first.run.digest, trigger="start", rerun_of=first.run.id, from_node="say"
+        )
+        async with server.store.work() as work:
+            await work.workflows.forget_starter(OPERATOR.key)
+        order = RunOrder(key=fresh("run"), by=OPERATOR)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.rerun(first.run.id, order)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.get_run(first.run.id)
+        # It goes after the other run was ordered, and before that begins.
+        late = await server.turns.submit(plan_run(replace(flow["flow"], agent=first.run.agent), start, order))
+        assert "no run" in (await finish(server, late.id)).failure
+        assert [each.tool for each in server.tools.calls] == ["write"]
 
 
 @pytest.mark.proves("V31")

@@ -26,7 +26,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.workflows.dry_run import DryRun, DryRunSetting
-from denizen.engine.workflows.runner import keep_version
+from denizen.engine.workflows.runner import keep_version, run_unknown
 from denizen.engine.workflows.tools import list_own_specs
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.workflows import RunSearch
@@ -189,17 +189,15 @@ class Workflows:
         """Returns a run with its nodes. Raises NotFound."""
         async with self._store.work(write=False) as work:
             run = await self._get_run(work, key)
-            turn, nodes = await work.turns.get(key), await work.workflows.list_nodes(key)
+            turn, nodes = await work.turns.find(key), await work.workflows.list_nodes(key)
+        if turn is None:
+            raise run_unknown(key)
         return replace(_list_run(run, turn), nodes=tuple(nodes))
 
     async def _get_run(self, work: UnitOfWork, key: TurnId) -> WorkflowRun:
         run = await work.workflows.find_run(key)
         if run is None:
-            raise NotFound(
-                f"There is no run '{key[:60]}'.",
-                code="workflow_run_unknown",
-                fix="`denizen workflows runs` lists those that are kept.",
-            )
+            raise run_unknown(key)
         return run
 
 

@@ -90,8 +90,9 @@ class WorkflowRunner:
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
         async with self.services.store.work() as work:
-            workflow = await _load_version(work, start.digest)
             await work.workflows.add_run(_plan_run(context, start))
+        async with self.services.store.work(write=False) as work:
+            workflow = await _load_version(work, start.digest)
             reused = await _load_reused(work, workflow, start)
         text = await _Run(self, context, steps, reused).run(workflow, start)
         if text:
@@ -131,12 +132,15 @@ def _plan_run(context: TurnContext, start: WorkflowStart) -> WorkflowRun:
 
 async def _load_reused(work: UnitOfWork, workflow: Workflow, start: WorkflowStart) -> Mapping[str, NodeRun]:
     """Returns, by path, the nodes of the run that this one repeats which are not run again: all that `from_node` does
-    not lead to.
+    not lead to. Raises NotFound: without their outputs all of them would act anew.
     """
     if not start.from_node:
         return {}
     again = find_reachable(workflow.nodes, [start.from_node])
-    ran = await work.workflows.list_nodes(TurnId(start.rerun_of))
+    first = await work.workflows.find_run(TurnId(start.rerun_of))
+    if first is None:
+        raise run_unknown(start.rerun_of)
+    ran = await work.workflows.list_nodes(first.id)
     return {each.path: each for each in ran if each.port and "/" not in each.path and each.path not in again}
 
 
@@ -567,6 +571,15 @@ class _Run:
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
+
+
+def run_unknown(key: str) -> NotFound:
+    return NotFound(
+        f"There is no run '{key[:60]}'.",
+        code="workflow_run_unknown",
+        why="there never was, or it is not kept any more",
+        fix="`denizen workflows runs` lists those that are kept.",
+    )
 
 
 async def keep_version(work: UnitOfWork, workflow: Workflow, now: datetime) -> None:
