@@ -8,10 +8,11 @@ from functools import partial
 import anyio
 import pytest
 
+from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
@@ -25,7 +26,7 @@ from denizen.ports.toolset import CallScope
 from denizen.ports.workflows import RunSearch
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture, wait_for_approvals
-from tests.engine.platform_fixture import PlatformFixture, World, list_texts, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
 from tests.engine.workflows.workflow_fixture import (
     OPERATOR,
     find_newest,
@@ -465,6 +466,24 @@ async def test_a_run_that_is_not_kept_any_more_is_neither_shown_nor_repeated_in_
         late = await server.turns.submit(plan_run(replace(flow["flow"], agent=first.run.agent), start, order))
         assert "no run" in (await finish(server, late.id)).failure
         assert [each.tool for each in server.tools.calls] == ["write"]
+
+
+async def test_a_key_stands_for_one_workflow_and_one_input() -> None:
+    nodes = {"start": {"type": "manual", "then": "act"}, "act": {"type": "reply", "text": "{{input.x}}"}}
+    order = RunOrder(key="once", by=OPERATOR)
+    agents = {name: Agent(name) for name in (ADA, AgentName("ben"))}
+    flows = make(nodes) | make(nodes, "other", agent="ben")
+    async with open_platform(agents=agents, workflows=flows, connect=False) as server:
+        workflows = open_workflows(server)
+        first = await workflows.start("flow", {"x": 1}, order)
+        assert (await workflows.start("flow", {"x": 1}, order)).id == first.id
+        for name, given in (("other", {"x": 1}), ("flow", {"x": 2}), ("flow", {})):
+            with pytest.raises(Conflict, match="another run"):
+                await workflows.start(name, given, order)
+        await finish(server, first.id)
+        with pytest.raises(Conflict, match="another run"):
+            await workflows.rerun(first.id, order)
+        assert len(await workflows.list_runs(RunSearch())) == 1
 
 
 @pytest.mark.proves("V31")
