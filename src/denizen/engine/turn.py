@@ -125,8 +125,7 @@ class TurnRunner:
         self._services = services
         self._workflows = workflows
         self._queues = queues or TurnQueues()
-        runs_here = services.relay is None or services.relay.runs_turns
-        self._elsewhere = None if runs_here else TurnsElsewhere(services.store)
+        self._elsewhere = None if services.relay is None else TurnsElsewhere(services.store)
         self._resumed = ResumedTurns(self._is_over)
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
@@ -157,6 +156,10 @@ class TurnRunner:
     def running_count(self) -> int:
         """How many turns this process has begun and not ended, those that wait among them."""
         return len(self._running)
+
+    def count_idle(self) -> int:
+        """Returns how many of these wait, for people or for other turns. May be called from any thread."""
+        return len(self._running) - self.approvals.pauses.count_working()
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
