@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import pytest
 
+from denizen.adapters.documents.pdf import read_pdf
+from denizen.adapters.uploads.folder import UploadFolder
+from denizen.adapters.uploads.images import encode_image
+from denizen.domain.chat import Chat, ChatId
+from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.json import Json
+from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
+from denizen.engine.chats.live_chats import LiveChats
+from denizen.engine.chats.removal import ChatRemoval
+from denizen.engine.chats.uploads import ChatUploads
+from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
-from tests.engine.engine_fixture import message, open_engine
+from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message, open_engine
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -22,9 +35,10 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class DeafRelay:
-    """A relay whose words nobody hears."""
+    """A relay whose words nobody hears, unless `on_cancel` does."""
 
     runs_turns: bool
+    on_cancel: Callable[[TurnId], object] = lambda _turn: None
     cancelled: list[TurnId] = field(default_factory=list[TurnId])
 
     def watch(self, turn_id: TurnId, *, on: bool) -> None: ...
@@ -36,6 +50,7 @@ class DeafRelay:
 
     def cancel(self, turn_id: TurnId) -> None:
         self.cancelled.append(turn_id)
+        self.on_cancel(turn_id)
 
     def wake_outbox(self, platform: str, account: AgentName) -> None: ...
 
@@ -69,3 +84,51 @@ async def test_a_turn_that_was_stopped_before_a_worker_took_it_never_runs() -> N
                 await worker.durable.wait(turn.id)
         assert (await web.turns.get(turn.id)).status is TurnStatus.CANCELLED
     assert not model.requests
+
+
+async def test_what_a_worker_writes_in_a_chat_before_it_stops_goes_with_the_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, log, told = TemporaryStore(), MemoryLog(), DeafRelay(runs_turns=False)
+    called, awaited = anyio.Event(), anyio.Event()
+
+    async def look(_call: ToolCall, _scope: CallScope) -> ToolResult:
+        called.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await awaited.wait()  # the removal has come as far as it does alone
+        return ToolResult("never")
+
+    model = ScriptedModel(ScriptedReply("A secret.", calls=[call("look", q="x")]))
+    async with (
+        open_engine(ScriptedModel(), store=store, log=log, relay=told) as web,
+        open_engine(model, ToolsetFixture(run=look), store=store, log=log, relay=DeafRelay(runs_turns=True)) as worker,
+    ):
+        wait = web.durable.wait
+
+        async def note_and_wait(run_id: str) -> Json:
+            awaited.set()
+            return await wait(run_id)
+
+        monkeypatch.setattr(web.durable, "wait", note_and_wait)
+        told.on_cancel = worker.turns.cancel_here
+        turn = await web.turns.submit(message("1"))
+        now = SystemClock().now()
+        chat = Chat(
+            id=ChatId("c"),
+            conversation_id=PLACE.conversation_id,
+            owner=ANA.key,
+            agent=NAME,
+            created_at=now,
+            updated_at=now,
+        )
+        uploads = ChatUploads(store, UploadFolder(tmp_path), encode_image, read_pdf)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await called.wait()
+            await ChatRemoval(web.services, web.turns, uploads, LiveChats()).remove(chat)
+        async with store.work(write=False) as work:
+            assert not await work.turns.list_prompts(turn.id)
+            assert not await work.messages.list_tail(turn.session_id, limit=10)
+        assert not log.runs

@@ -104,10 +104,11 @@ class _TurnSkipped(Exception):  # noqa: N818 - nothing is wrong
 
 @dataclass
 class _RunningTurn:
-    """A turn that runs in this process: what stops it, and its steps once it has begun them."""
+    """A turn that runs in this process: what stops it, its steps once it has begun them, and whether it is closed."""
 
     scope: anyio.CancelScope
     steps: TurnSteps | None = None
+    is_closing: bool = False
 
 
 class TurnRunner:
@@ -140,7 +141,7 @@ class TurnRunner:
         """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
         """Turns among the opened ones that were cancelled before they ran."""
-        self.stops = StopRequests(services.store, self._running.keys, self.cancel_here)
+        self.stops = StopRequests(services.store, self._running.keys, self._end_unwanted)
         self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
@@ -337,6 +338,7 @@ class TurnRunner:
 
     async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         """Closes the turn, even when what happened in it cannot be written down."""
+        self._running[opened.turn.id].is_closing = True
         try:
             return await self._close(opened, outcome, steps)
         except DenizenError:
@@ -482,6 +484,11 @@ class TurnRunner:
         else:
             return False
         return True
+
+    def _end_unwanted(self, key: TurnId) -> None:
+        running = self._running.get(key)
+        if running is not None and not running.is_closing:
+            running.scope.cancel()
 
     def is_stopped(self, key: TurnId) -> bool:
         """Whether a turn that runs in this process was stopped with `cancel`, and does not only leave it."""

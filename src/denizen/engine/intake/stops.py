@@ -18,7 +18,7 @@ LOOK_EVERY_S = 2.0
 
 class StopRequests:
     """The stops that were asked for here, until they are written down, and those that concern turns of this process:
-    `list_running` are its turns, and `stop` ends one of them.
+    `list_running` are its turns, and `stop` ends one of them that does not end already.
     """
 
     def __init__(
@@ -44,7 +44,9 @@ class StopRequests:
                 await asked.wait()
 
     async def settle(self) -> None:
-        """Writes down what was asked for here, and stops the turns of this process that somebody stopped or deleted."""
+        """Writes down what was asked for here, and stops the turns of this process that somebody stopped, or ended in
+        the store: with their chat, perhaps.
+        """
         for turn_id in list(self._wanted):
             async with self._store.work() as work:
                 await work.turns.ask_stop(turn_id)
@@ -56,5 +58,5 @@ class StopRequests:
             found = {turn.id: turn for turn in await work.turns.find_many(running)}
         for turn_id in running:
             turn = found.get(turn_id)
-            if turn is None or (turn.is_stop_asked and not turn.status.is_final):
+            if turn is None or turn.is_stop_asked or turn.status.is_final:
                 self._stop(turn_id)
