@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
+import re
 import sqlite3
+import stat
 import threading
 import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -92,11 +97,20 @@ async def test_a_backup_for_a_key_is_read_with_that_key_only(home: Home, tmp_pat
     made = make_backup(home.load(), BackupOptions(recipient=str(own.to_public())), NOW, Told())
     assert made.file.name.endswith(".zip.age")
     assert not zipfile.is_zipfile(made.file)
-    for identity in (None, keys[1]):
+    keyless = tmp_path / "none.txt"
+    keyless.write_text("# nothing\n")
+    for identity in (None, keys[1], keyless):
         with pytest.raises(InvalidInput) as caught:
             verify_backup(made.file, identity, Told())
         assert caught.value.code == "backup_key"
-    assert verify_backup(made.file, keys[0], Told()) == made.manifest
+    both = tmp_path / "both.txt"
+    both.write_text(f"{other}\n{own}\n")
+    assert verify_backup(made.file, keys[0], Told()) == verify_backup(made.file, both, Told()) == made.manifest
+    renamed = made.file.rename(tmp_path / "of-last-week")
+    assert verify_backup(renamed, keys[0], Told()) == made.manifest
+    renamed.write_bytes(renamed.read_bytes()[:-20])
+    with pytest.raises(NeedsAttention, match="damaged"):
+        verify_backup(renamed, keys[0], Told())
     with pytest.raises(InvalidInput, match="no public key"):
         make_backup(home.load(), BackupOptions(target=tmp_path / "x.zip", recipient="age1nonsense"), NOW, Told())
     assert not (tmp_path / "x.zip").exists()
@@ -125,6 +139,90 @@ async def test_a_damaged_backup_is_refused_and_leaves_nothing_behind(home: Home,
     with pytest.raises(NeedsAttention, match="damaged"):
         restore_backup(made.file, tmp_path / "new", None, Told())
     assert sorted(tmp_path.iterdir()) == before
+
+
+async def test_damage_at_any_place_is_an_error_that_says_so(home: Home, tmp_path: Path) -> None:
+    home.add_file("uploads/noise", "".join(chr(0x20 + each % 95) for each in range(3000)))
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(target=tmp_path / "it.zip"), NOW, Told())
+    whole = made.file.read_bytes()
+    places = [*range(0, len(whole), len(whole) // 40), *range(len(whole) - 60, len(whole), 3)]
+    found = 0
+    for place in places:
+        made.file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:  # a byte that nobody reads, such as of a date, may differ
+            assert verify_backup(made.file, None, Told()).tables == made.manifest.tables
+        except (NeedsAttention, InvalidInput) as error:
+            assert error.code in {"backup_damaged", "backup_foreign", "backup_newer"}
+            found += 1
+    assert found > 40
+    made.file.write_bytes(whole[:-1000])
+    with pytest.raises(InvalidInput, match="no backup"):
+        verify_backup(made.file, None, Told())
+
+
+def rewrite(file: Path, change: Callable[[dict[str, Any]], None], more: Mapping[str, bytes] = {}) -> Path:
+    """Makes another archive, whose manifest is changed and which holds more entries."""
+    new = file.with_name("hostile.zip")
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in old.namelist():
+            if name != "manifest.json" and name not in more:
+                archive.writestr(name, old.read(name))
+        for name, content in more.items():
+            archive.writestr(name, content)
+        manifest = json.loads(old.read("manifest.json"))
+        change(manifest)
+        archive.writestr("manifest.json", json.dumps(manifest))
+    return new
+
+
+def claim(name: str, content: bytes = b"evil", **more: Any) -> Callable[[dict[str, Any]], None]:
+    entry = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "mode": 0o600, **more}
+    return lambda manifest: manifest["files"].update({name: entry})
+
+
+HOSTILE: list[tuple[Callable[[dict[str, Any]], None], Mapping[str, bytes]]] = [
+    (claim("../evil"), {"../evil": b"evil"}),
+    (claim("home/../../evil"), {"home/../../evil": b"evil"}),
+    (claim("/tmp/evil"), {"/tmp/evil": b"evil"}),
+    (claim("evil"), {"evil": b"evil"}),
+    (claim("home/agents"), {"home/agents": b"evil"}),
+    (claim("home/bomb", b"0"), {"home/bomb": b"0" * 10_000_000}),
+    (claim("home/big", size_bytes=1 << 60), {"home/big": b"evil"}),
+    (claim("home/less", size_bytes=-5), {"home/less": b"evil"}),
+    (claim("home/gone"), {}),
+    (lambda manifest: manifest["tables"].update({"../evil.db": {}}), {}),
+    (lambda manifest: manifest["tables"].pop("denizen.db"), {}),
+    (lambda manifest: manifest["files"].pop("denizen.db"), {}),
+    (lambda manifest: manifest.update(files=["denizen.db"]), {}),
+    (lambda manifest: manifest.update(tables="denizen.db"), {}),
+]
+
+
+async def test_a_hostile_archive_is_refused_and_leaves_nothing_behind(home: Home, tmp_path: Path) -> None:
+    home.add_file("agents/SOUL.md", "kind")
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(target=tmp_path / "it.zip"), NOW, Told())
+    for change, more in HOSTILE:
+        hostile = rewrite(made.file, change, more)
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises((NeedsAttention, InvalidInput)) as caught:
+            restore_backup(hostile, tmp_path / "new", None, Told())
+        assert caught.value.code in {"backup_damaged", "backup_foreign", "backup_disk"}
+        with pytest.raises(type(caught.value), match=re.escape(caught.value.message)):
+            verify_backup(hostile, None, Told())
+        assert sorted(tmp_path.rglob("*")) == before
+    assert not Path("/tmp/evil").exists()
+
+
+async def test_a_mode_of_the_archive_opens_a_file_to_nobody_but_its_owner_and_sets_no_user(
+    home: Home, tmp_path: Path
+) -> None:
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(target=tmp_path / "it.zip"), NOW, Told())
+    odd = rewrite(made.file, claim("home/odd", mode=0o104000), {"home/odd": b"evil"})
+    restore_backup(odd, tmp_path / "new", None, Told())
+    assert stat.S_IMODE((tmp_path / "new" / "odd").stat().st_mode) == 0o600
 
 
 async def test_a_restore_never_overwrites_and_never_takes_a_foreign_file(home: Home, tmp_path: Path) -> None:

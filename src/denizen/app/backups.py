@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import zipfile
@@ -23,6 +24,7 @@ from denizen.app.backup_archive import (
     decrypt_file,
     encrypt_file,
     extract_archive,
+    is_encrypted,
     parse_recipient,
     write_archive,
 )
@@ -233,7 +235,7 @@ def _unpack(file: Path, identity: Path | None, folder: Path, report: ReportBacku
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", fix="`denizen backup list` shows the backups of this home folder.")
     archive = file
-    if file.name.endswith(AGE_SUFFIX):
+    if is_encrypted(file):
         if identity is None:
             raise InvalidInput(
                 f"{file.name} is encrypted.", code="backup_key", fix="Give the file of the private key with --identity."
@@ -277,14 +279,16 @@ def _work_folder(beside: Path) -> Generator[Path]:
 
 @contextmanager
 def _refused_by_disk(place: Path) -> Generator[None]:
+    """Names the file that the error is about, or else what is made or read."""
     try:
         yield
     except OSError as error:
+        about = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else place
         raise NeedsAttention(
-            f"{place} cannot be written or read.",
+            f"{about} cannot be written or read.",
             code="backup_disk",
             why=error.strerror or type(error).__name__,
-            fix=f"Check that {place.parent} exists, may be written by this user, and has room.",
+            fix=f"Check that it may be read by this user, and that {place.parent} may be written and has room.",
         ) from error
 
 
