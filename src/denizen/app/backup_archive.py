@@ -12,12 +12,13 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -55,7 +56,8 @@ class ArchivedFile:
 @record(kw_only=True)
 class Manifest:
     """Describes a backup: the version of Denizen and the revision of the store that wrote it, from which database it
-    came (`sqlite` or `postgresql`), the rows of each table, and every file.
+    came (`sqlite` or `postgresql`), the rows of each table, every file, the symbolic links with their targets, and what
+    was left out, with the reason.
     """
 
     format: int = FORMAT
@@ -66,6 +68,8 @@ class Manifest:
     with_secrets: bool
     tables: Mapping[str, Mapping[str, int]]
     files: Mapping[str, ArchivedFile] = field(default_factory=dict[str, ArchivedFile])
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def size_bytes(self) -> int:
@@ -80,9 +84,8 @@ def write_archive(target: Path, manifest: Manifest, entries: Mapping[str, Path],
     target.touch(mode=0o600)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
         for name, path in entries.items():
-            try:
-                source = path.open("rb")
-            except FileNotFoundError:
+            source = _open_file(path)
+            if source is None:
                 continue
             info = zipfile.ZipInfo(name)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -98,6 +101,21 @@ def write_archive(target: Path, manifest: Manifest, entries: Mapping[str, Path],
         whole = replace(manifest, files=files)
         archive.writestr(MANIFEST, json.dumps(asdict(whole), indent=1), zipfile.ZIP_DEFLATED)
     return whole
+
+
+def _open_file(path: Path) -> IO[bytes] | None:
+    """Returns None for what has gone, or has become something else than a file. Raises OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}:
+            return None
+        raise
+    file = os.fdopen(handle, "rb")
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return file
+    file.close()
+    return None
 
 
 def read_manifest(archive: zipfile.ZipFile) -> Manifest:
@@ -134,9 +152,9 @@ def read_manifest(archive: zipfile.ZipFile) -> Manifest:
 
 def _check_names(manifest: Manifest) -> None:
     """Refuses names that lead out of the folder, and databases other than ours, before anything is written."""
-    for name, file in manifest.files.items():
+    for name in (*manifest.files, *manifest.links):
         inside = PurePosixPath(name)
-        if file.size_bytes < 0:
+        if name in manifest.files and manifest.files[name].size_bytes < 0:
             raise _damaged(name, "its size is negative")
         if inside.is_absolute() or ".." in inside.parts or "\0" in name or str(inside) != name:
             raise _damaged(name, "its name leads out of the folder")
@@ -160,10 +178,14 @@ def extract_archive(file: Path, folder: Path, report: ReportBytes) -> Manifest:
                     f"The backup does not fit on the disk of {folder.parent.parent}.",
                     code="backup_disk",
                     why=f"It has {manifest.size_bytes / 1e6:.0f} MB unpacked, and {free / 1e6:.0f} MB are free.",
-                    fix="Make room, or restore to another disk.",
+                    fix="Make room, or restore to another disk. For a check, TMPDIR may name a folder with room.",
                 )
             for name, expected in manifest.files.items():
                 _extract(archive, name, expected, folder, report)
+        for name, target in manifest.links.items():
+            _link(folder, name, target)
+        for name in manifest.links:  # only now each shows where it leads
+            _check_inside(folder, name, folder / name)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _not_a_backup(str(file)) from error
     except OSError as error:
@@ -281,6 +303,25 @@ def _extract(archive: zipfile.ZipFile, name: str, expected: ArchivedFile, folder
     if (written, digest.hexdigest()) != (expected.size_bytes, expected.sha256):
         raise _damaged(name, "its content is not what the manifest says")
     target.chmod(expected.mode & 0o777 | 0o600)
+
+
+def _link(folder: Path, name: str, target: str) -> None:
+    place = folder / name
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_inside(folder, name, place.parent)
+        place.symlink_to(target)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise _damaged(name, "another file of it has the same name") from error
+
+
+def _check_inside(folder: Path, name: str, place: Path) -> None:
+    try:
+        is_inside = place.resolve().is_relative_to((folder / HOME_ENTRIES).resolve())
+    except RuntimeError:  # in a circle
+        is_inside = False
+    if not is_inside:
+        raise _damaged(name, "it is a link that leads out of the folder")
 
 
 def _damaged(name: str, why: str) -> DenizenError:
