@@ -67,6 +67,19 @@ def check_readable(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> 
         _check_known(str(stored), history)
 
 
+def check_current(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
+    """Raises NeedsAttention for a database with the schema of another version. It changes nothing."""
+    with _explained(dialect), dialect.engine.connect() as connection:
+        stored = dialect.find_revision(connection)
+    if stored != history.head:
+        raise NeedsAttention(
+            "The database has another schema than that of this version.",
+            code="store_other_version",
+            why=f"Its schema is {stored or 'none'}; that of this version is {history.head}.",
+            fix="Use the version of Denizen that runs on it, or start this one once: it upgrades the database.",
+        )
+
+
 def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory, revision: str) -> None:
     from alembic import command
     from alembic.config import Config

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from denizen.adapters.store.dialect import REVISION_TABLE
@@ -41,12 +41,23 @@ def copy_databases(copies: Mapping[Path, Path], report: ReportCopy) -> None:
             for each, target in copies.items():
                 source = each
                 target.touch(mode=0o600)
-                with closing(sqlite3.connect(target)) as new:
+                with _named(target), closing(sqlite3.connect(target)) as new:
                     _copy(readers[each], new, lambda copied, before=done: report(before + copied, sum(pages.values())))
                     new.execute("PRAGMA journal_mode=DELETE")  # one file, without the log beside it
                 done += pages[each]
     except sqlite3.Error as error:
         raise explain(error, source) or error from error
+
+
+@contextmanager
+def _named(target: Path) -> Generator[None]:
+    """A disk that is full is that of the copy; other faults are those of the original."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}:
+            raise explain(error, target) or error from error
+        raise
 
 
 def count_rows(file: Path) -> dict[str, int]:
