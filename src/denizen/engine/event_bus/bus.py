@@ -341,7 +341,7 @@ class EventBus:
     async def _settle_started(self) -> None:
         """Notes how the turns of events have ended. One that failed before it did anything is tried again."""
         async with self._store.work(write=False) as work:
-            started = await work.events.list_started(limit=LOOK_AT)
+            started = await work.events.list_ended(limit=LOOK_AT)
             found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
         turns, groups = {turn.id: turn for turn in found}, dict[TurnId | None, list[EventDelivery]]()
         for delivery in started:
