@@ -42,7 +42,7 @@ async def search_gmail(context: ToolContext, query: Query = "in:inbox") -> str |
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def read_gmail(context: ToolContext, mail: MailId, start: Start = 0) -> str:
     """Reads a mail, which stays unread."""
-    return show_mail(await _read(context, mail), start)
+    return await show_mail(await _read(context, mail), start)
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S)

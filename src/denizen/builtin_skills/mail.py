@@ -83,7 +83,7 @@ async def list_mail(context: ToolContext, words: Annotated[str, Param(max_length
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S, reads={Taint.MAIL})
 async def read_mail(context: ToolContext, mail: MailId, start: Start = 0) -> str:
     """Reads a mail, which stays unread."""
-    return show_mail(await _read(context, mail), start)
+    return await show_mail(await _read(context, mail), start)
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=TIMEOUT_S)
@@ -117,7 +117,7 @@ async def _write(context: ToolContext, to: str, subject: str, text: str, answers
 async def _read(context: ToolContext, mail: str) -> ReceivedMail:
     try:
         return await _mailbox(context).read_mail(context.settings(MailSettings).account, mail.strip())
-    except NotFound as error:
+    except (InvalidInput, NotFound) as error:
         raise ToolError(error.explain(), is_own=True) from error
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from denizen.builtin_skills.page_text import extract_page_text
 from denizen.builtin_skills.paging import read_part
-from denizen.skill import MailSummary, Param, ReceivedMail, ToolOutput, quote_untrusted
+from denizen.skill import MailSummary, Param, ReceivedMail, ToolOutput, quote_untrusted, run_in_thread
 
+MAX_HTML_CHARS = 500_000
+"""How much of a mail in HTML is read."""
 To = Annotated[str, Param("addresses, divided by commas", max_length=1000)]
 Subject = Annotated[str, Param(max_length=300)]
 Text = Annotated[str, Param(max_length=50_000)]
@@ -25,10 +28,12 @@ def show_mails(mails: Sequence[MailSummary], *, source: str) -> str | ToolOutput
     )
 
 
-def show_mail(mail: ReceivedMail, start: int) -> str:
+async def show_mail(mail: ReceivedMail, start: int) -> str:
     """Returns a part of the mail, the first one with its headings. Raises ToolError as `read_part`."""
     name = f"mail {mail.summary.id}"
-    text = extract_page_text(mail.text, "").text if mail.is_html else mail.text
+    text = mail.text
+    if mail.is_html:
+        text = (await run_in_thread(partial(extract_page_text, text[:MAX_HTML_CHARS], ""))).text
     part, more = read_part(text, start, what=name)
     summary = mail.summary
     head = [f"From: {summary.sender}", f"To: {mail.to}", f"Date: {summary.date}", f"Subject: {summary.subject}"]

@@ -16,6 +16,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from denizen.domain.cloud_event import CloudEvent, find_value
+from denizen.domain.errors import InvalidInput
 from denizen.domain.feed import MAX_PAUSE, FeedVersion
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -29,6 +30,8 @@ LEAST_EVERY = timedelta(minutes=1)
 MAX_ITEMS = 100
 """So many new items of a poll become events at a time; the others follow with the next time."""
 MAX_KEY_CHARS = 200
+SHOWN_FIELDS, SHOWN_CHARS = 10, 200
+"""How much is told of an answer in which the items are not where they should be."""
 STALE_AFTER = timedelta(minutes=3)
 """A connection that was not confirmed for so long is not there any more, or its server is not."""
 
@@ -171,9 +174,13 @@ class ResourceListing:
         return list({each.id: each for each in self.items if each.id not in seen}.values())
 
 
-def read_listing(source: PollSource, content: Json) -> ResourceListing:
+def read_listing(source: PollSource, content: Json, *, is_known: bool = False) -> ResourceListing:
+    """Returns the items of an answer. Raises InvalidInput where the path of the items leads nowhere. A resource that
+    `is_known` may leave out the field itself, as some do while a list is empty.
+    """
     found = find_value(content, source.items)
     if found is None:
+        _check_path(content, source.items, is_known=is_known)
         return ResourceListing()
     items = found if isinstance(found, Sequence) and not isinstance(found, str) else None
     read = [
@@ -181,6 +188,32 @@ def read_listing(source: PollSource, content: Json) -> ResourceListing:
         for each in ([found] if items is None else items)
     ]
     return ResourceListing(read, is_state=items is None)
+
+
+def _check_path(content: Json, path: str, *, is_known: bool) -> None:
+    before, _, last = path.rpartition(".")
+    parent = find_value(content, before)
+    if not path or (isinstance(parent, Mapping) and (is_known or last in parent)):
+        return
+    names = path.split(".")
+    depth = max(n for n in range(len(names)) if not n or find_value(content, ".".join(names[:n])) is not None)
+    reached = ".".join(names[:depth])
+    inner = find_value(content, reached)
+    where = f"'{reached}'" if reached else "The answer"
+    known = [name for name in inner if name.isprintable()] if isinstance(inner, Mapping) else []
+    has = f"has the fields {', '.join(known[:SHOWN_FIELDS])}" if known else f"is {_name_kind(inner)}"
+    raise InvalidInput(
+        f"The answer has nothing at '{path}'.",
+        code="poll_items",
+        why=f"{where} {has}"[:SHOWN_CHARS],
+        fix="Correct `items`, or leave it out where the answer itself is the list.",
+    )
+
+
+def _name_kind(value: Json) -> str:
+    if isinstance(value, Mapping):
+        return "an object without fields"
+    return "a list" if isinstance(value, list | tuple) else "no object"
 
 
 def make_event(source: EventSource, content: Json, *, key: str, now: datetime) -> CloudEvent:

@@ -11,14 +11,36 @@ from datetime import datetime
 from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.message import EmailMessage
-from email.policy import SMTP, default
+from email.policy import SMTP, EmailPolicy
 from email.utils import format_datetime, getaddresses, parseaddr
+from itertools import islice
+from typing import cast
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.record import record
 
 MAX_RECIPIENTS = 20
+MAX_BYTES = 2_000_000
+"""How much of a mail is read."""
+MAX_HEADING_CHARS = 1000
+"""How much of a heading is read: whoever sends a mail chooses its length, and reading a long one takes minutes."""
+MAX_PARTS = 200
+SHOWN_ATTACHMENTS, ATTACHMENT_CHARS = 20, 100
+
+
+class _BoundedPolicy(EmailPolicy):
+    """Reads headings as Python's own policy does, as far as they are short and do not break its parser."""
+
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        parse = super().header_fetch_parse
+        try:
+            return parse(name, value[:MAX_HEADING_CHARS])
+        except (ValueError, LookupError, AttributeError, RecursionError):
+            return parse(name, "")
+
+
+_POLICY = cast("EmailPolicy[EmailMessage]", _BoundedPolicy())
 
 
 @record(kw_only=True)
@@ -95,39 +117,60 @@ def write_mail(mail: OutgoingMail, sender: str, *, now: datetime) -> EmailMessag
 
 def summarize_mail(number: str, data: bytes, *, is_read: bool) -> MailSummary:
     """Returns the row of a mail whose headings, or whole text, are `data`."""
-    mail = message_from_bytes(data, policy=default)
-    return MailSummary(
-        id=number, sender=_head(mail, "From"), subject=_head(mail, "Subject"), date=_head(mail, "Date"), is_read=is_read
-    )
+    return _summarize(number, message_from_bytes(data[:MAX_BYTES], policy=_POLICY), is_read=is_read)
 
 
 def read_mail(number: str, data: bytes, *, is_read: bool, thread: str = "") -> ReceivedMail:
-    """Returns the mail whose text is `data`. What cannot be read of it is empty."""
-    mail = message_from_bytes(data, policy=default)
+    """Returns the mail whose text is `data`. What cannot be read of it is empty. It takes a while for a large one, so
+    call it in a thread. Raises InvalidInput for one of too many parts.
+    """
+    mail = _parse(data)
     body = mail.get_body(("plain", "html"))
     text = ""
     if body is not None:
         with suppress(LookupError, UnicodeError):
             text = str(body.get_content())
     return ReceivedMail(
-        summary=summarize_mail(number, data, is_read=is_read),
+        summary=_summarize(number, mail, is_read=is_read),
         to=_head(mail, "To"),
         reply_to=_head(mail, "Reply-To") or _head(mail, "From"),
         message_id=_head(mail, "Message-ID"),
         references=_head(mail, "References"),
         text=text,
         is_html=body is not None and body.get_content_subtype() == "html",
-        attachments=[part.get_filename() or "unnamed" for part in mail.iter_attachments()],
+        attachments=_name_attachments(mail),
         thread=thread,
     )
 
 
+def _parse(data: bytes) -> EmailMessage:
+    refusal = InvalidInput(
+        f"This mail has more than {MAX_PARTS} parts.", code="mail_parts", fix="Open it in a program for mail."
+    )
+    try:
+        mail = message_from_bytes(data[:MAX_BYTES], policy=_POLICY)
+    except RecursionError as error:
+        raise refusal from error
+    if sum(1 for _ in islice(mail.walk(), MAX_PARTS + 1)) > MAX_PARTS:
+        raise refusal
+    return mail
+
+
+def _summarize(number: str, mail: EmailMessage, *, is_read: bool) -> MailSummary:
+    return MailSummary(
+        id=number, sender=_head(mail, "From"), subject=_head(mail, "Subject"), date=_head(mail, "Date"), is_read=is_read
+    )
+
+
+def _name_attachments(mail: EmailMessage) -> Sequence[str]:
+    names = [(part.get_filename() or "unnamed")[:ATTACHMENT_CHARS] for part in mail.iter_attachments()]
+    left = len(names) - SHOWN_ATTACHMENTS
+    return [*names[:SHOWN_ATTACHMENTS], f"and {left} more"] if left > 0 else names
+
+
 def _head(mail: EmailMessage, name: str) -> str:
     """Returns a heading on one line; empty for one that cannot be read."""
-    try:
-        return " ".join(str(mail.get(name, "")).split())[:500]
-    except (ValueError, LookupError, AttributeError, IndexError):  # of a heading that breaks the parser
-        return ""
+    return " ".join(str(mail.get(name, "")).split())[:500]
 
 
 def _is_address(text: str) -> bool:

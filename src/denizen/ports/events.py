@@ -110,8 +110,10 @@ class EventRepository(Protocol):
         """Returns those that are to be tried now, the oldest first."""
         ...
 
-    async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
-        """Returns those whose turns have begun and were not seen to end, the oldest first."""
+    async def list_ended(self, *, limit: int) -> Sequence[EventDelivery]:
+        """Returns the started ones whose turns have ended or are not kept, the oldest first. Those that wait for
+        people, for days maybe, are not among them.
+        """
         ...
 
     async def find_digest(self, listener: str, *, after: datetime) -> datetime | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from aiohttp import web
 
@@ -57,6 +59,17 @@ async def test_messages_are_sent_when_it_is_connected_and_what_comes_is_read_unt
     assert heard == ["Bearer secret", '{"op": "subscribe"}', "hello"]
     assert read == [{"price": 3}, "plain"]
     assert isinstance(error, Unavailable) and error.code == "websocket_lost"
+
+
+async def test_a_server_that_is_gone_before_it_was_sent_everything_is_away() -> None:
+    async def talk(opened: web.WebSocketResponse, request: web.Request) -> None:
+        await opened.receive_str()
+        assert request.transport is not None
+        request.transport.abort()
+
+    async with serve_socket(talk) as port:
+        _, error = await read_until_lost(replace(source_at(port), messages=("x" * 100_000,) * 200))
+    assert isinstance(error, Unavailable) and error.code == "websocket_fault"
 
 
 async def test_a_message_that_is_too_large_ends_the_connection() -> None:

@@ -9,10 +9,11 @@ import pytest
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.event_listener import EventDelivery, EventDeliveryStatus
 from denizen.domain.ids import TurnId
+from denizen.domain.turn import TurnStatus
 from denizen.ports.events import EventSearch
 from denizen.ports.store import Store
 from tests.clock import NOON
-from tests.contracts.store.records import at
+from tests.contracts.store.records import at, make_turn, open_conversation
 
 PUSH = CloudEvent(
     id="1",
@@ -109,11 +110,27 @@ class EventContract:
         async with store.work() as work:
             assert await work.events.update(started, attempts=0)
             assert await work.events.find_by_turn(TurnId("t1")) == started
-            assert list(await work.events.list_started(limit=9)) == [started]
+            assert list(await work.events.list_ended(limit=9)) == [started]
             assert await work.events.update(failed, attempts=0)
             assert not await work.events.update(started, attempts=0)
             assert await work.events.find_delivery("d1") == failed
             assert list(await work.events.list_failed(limit=9)) == [failed]
+
+    async def test_started_deliveries_are_listed_once_their_turns_have_ended(self, store: Store) -> None:
+        await add_events(store, PUSH)
+        _, session = await open_conversation(store)
+        turns = [make_turn(session, f"t{number}", hours=number) for number in range(2)]
+        rows = [
+            replace(WAITING, id=f"d{number}", status=EventDeliveryStatus.STARTED, turn_id=turn.id)
+            for number, turn in enumerate(turns)
+        ]
+        async with store.work() as work:
+            await work.events.add_deliveries(rows)
+            for turn in turns:
+                await work.turns.open(turn)
+            assert list(await work.events.list_ended(limit=1)) == []
+            await work.turns.close(replace(turns[1], status=TurnStatus.FAILED, closed_at=at(5)))
+            assert list(await work.events.list_ended(limit=1)) == [rows[1]]
 
     async def test_deliveries_wait_for_their_time(self, store: Store) -> None:
         await add_events(store, PUSH)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent
@@ -210,6 +211,27 @@ async def test_what_fails_again_and_again_ends_in_a_list_from_which_it_is_replay
             await server.bus.replay(delivery.id)
         with pytest.raises(NotFound):
             await server.bus.replay("evd_0")
+
+
+async def test_of_two_people_who_replay_a_delivery_at_once_one_does_and_the_other_is_told() -> None:
+    async with open_platform(World(), events=[POST]) as server:
+        event = site(server.world)
+        await server.bus.publish(event)
+        await server.bus.look()
+        [failed] = await deliveries(server, event)
+        outcomes = list[str]()
+
+        async def replay() -> None:
+            try:
+                outcomes.append((await server.bus.replay(failed.id)).status)
+            except Conflict:
+                outcomes.append("told")
+
+        async with anyio.create_task_group() as people:
+            people.start_soon(replay)
+            people.start_soon(replay)
+        [waiting] = await deliveries(server, event)
+        assert sorted(outcomes) == ["told", "waiting"] and waiting.attempts == failed.attempts + 1
 
 
 async def test_in_quiet_hours_events_wait_for_their_end_or_are_left_out() -> None:

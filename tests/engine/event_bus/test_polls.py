@@ -146,3 +146,39 @@ async def test_a_list_that_is_too_long_is_refused() -> None:
     async with open_platform(events=[KEEP], sources=[TICKETS]) as server:
         await look(server, make_poller(server, reader))
         assert "lists 2001 items" in (await read_state(server)).failure
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"tickets": [], "next": 2}, "The answer has the fields tickets, next"),
+        ({"data": {"lists": []}}, "'data' has the fields lists"),
+        ({"data": []}, "'data' is a list"),
+        ([], "The answer is a list"),
+        ("down", "The answer is no object"),
+    ],
+)
+async def test_a_path_of_items_that_leads_nowhere_is_told_with_what_is_there(content: Json, why: str) -> None:
+    reader = ResourceServer(content)
+    async with open_platform(events=[KEEP], sources=[TICKETS]) as server:
+        poller = make_poller(server, reader)
+        await look(server, poller)
+        failure = (await read_state(server)).failure
+        assert "nothing at 'data.list'" in failure and why in failure and "Correct `items`" in failure
+        reader.list_tickets("1")
+        await look(server, poller, TICKETS.every * 2)
+        assert (await read_state(server)).failures == 0
+
+
+@pytest.mark.parametrize("content", [{"data": {"list": None}}, {"data": {}}])
+async def test_a_resource_may_leave_out_an_empty_list_once_it_had_one(content: Json) -> None:
+    reader = ResourceServer()
+    reader.list_tickets("1")
+    async with open_platform(events=[KEEP], sources=[TICKETS]) as server:
+        poller = make_poller(server, reader)
+        await look(server, poller)
+        reader.content = content
+        await look(server, poller)
+        assert (await read_state(server)).failures == 0
+        reader.list_tickets("2")
+        assert await look(server, poller) == [{"id": "2", "state": "Open!"}]

@@ -136,6 +136,23 @@ async def test_a_failure_is_told_until_it_is_over() -> None:
         assert report.state is not None and "it answered 503" in report.state.failure
 
 
+async def test_a_server_that_sends_without_end_is_disconnected_also_where_nobody_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("denizen.engine.event_bus.sockets.MAX_SENT_PER_MINUTE", 20)
+    sockets = SocketServer([[{"id": n} for n in range(21)]])
+    events = [replace(KEEP, on=("websocket.other",))]
+    async with open_platform(events=events, sources=[MARKET]) as server, listen(server, sockets):
+        log = EventLog(server.runtime, server.store, server.world.clock, server.bus)
+
+        async def is_failing() -> bool:
+            [report] = await log.list_sources()
+            return report.state is not None and "more than 20 messages" in report.state.failure
+
+        await poll(is_failing)
+        assert sockets.closed == [MARKET.url] and await list_events(server) == []
+
+
 def test_tries_become_rarer_and_are_spread() -> None:
     assert [plan_reconnect_s(n, 1.0) for n in (1, 2, 4, 6, 99)] == [1.0, 2.0, 15.0, 300.0, 300.0]
     assert plan_reconnect_s(1, 0.0) == 0.5

@@ -164,6 +164,21 @@ async def test_the_same_delivery_is_one_event_and_a_try_of_the_sender_is_none() 
         assert (ping.status_code, ping.json()) == (200, {"status": "pong"})
 
 
+async def test_the_same_delivery_with_another_body_is_told_in_the_log_and_the_first_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_web(ScriptedModel(), events=settings()) as web:
+        for text in ("down", "down", "up"):
+            assert not caplog.records
+            answer = await send_alert(web, {"text": text}, key="delivery-1")
+        assert answer.json()["status"] == "known"
+        [told] = caplog.records
+        assert "another body" in told.message and told.__dict__["route"] == "alerts"
+        async with web.store.work(write=False) as work:
+            [kept] = await work.events.search(EventSearch())
+        assert kept.event.data == {"text": "down"}
+
+
 async def test_slack_gets_its_challenge_back_when_its_signature_fits() -> None:
     body = json.dumps({"type": "url_verification", "challenge": "3eZbrw1aB"})
     async with open_web(events=settings()) as web:

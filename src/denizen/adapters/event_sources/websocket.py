@@ -66,8 +66,14 @@ class WebSocketConnector:
                 own, other = opened.get_extra_info("sockname"), opened.get_extra_info("peername")
                 if other is None or check.leads_back(own and own[:2], host, port, other[0]):
                     raise NotAllowed(f"{host} leads back to this machine", code="private_address")
-                for message in source.messages:
-                    await opened.send_str(message)
+                try:
+                    with anyio.fail_after(CONNECT_TIMEOUT_S):
+                        for message in source.messages:
+                            await opened.send_str(message)
+                except (aiohttp.ClientError, OSError) as error:
+                    raise Unavailable(
+                        f"{host} did not take what is sent first", code="websocket_fault", why=_explain(error)
+                    ) from error
                 async with aclosing(_read(opened)) as messages:
                     yield messages
 

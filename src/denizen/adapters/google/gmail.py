@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from functools import partial
 from urllib.parse import quote
 
 import anyio
+from anyio import to_thread
 
 from denizen.adapters.google.client import GMAIL, GoogleClient, GoogleRequest, Row, get_row, get_text, list_rows
 from denizen.domain.clock import Clock
@@ -57,7 +59,9 @@ class RestGmail:
             raise Unavailable(
                 "Google's answer cannot be read.", code="google_unavailable", why="The mail is not in base64."
             ) from error
-        return read_mail(mail, data, is_read=_is_read(found), thread=get_text(found, "threadId"))
+        thread = get_text(found, "threadId")
+        read = partial(read_mail, mail, data, is_read=_is_read(found), thread=thread)
+        return await to_thread.run_sync(read, abandon_on_cancel=True)
 
     async def draft(self, mail: OutgoingMail) -> str:
         written = write_mail(mail, "", now=self._clock.now())

@@ -8,22 +8,32 @@ import ssl
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from email.message import EmailMessage
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.installation import build_install_command
-from denizen.domain.mail import MailSummary, OutgoingMail, ReceivedMail, read_mail, summarize_mail, write_mail
+from denizen.domain.mail import (
+    MAX_BYTES,
+    MailSummary,
+    OutgoingMail,
+    ReceivedMail,
+    read_mail,
+    summarize_mail,
+    write_mail,
+)
 from denizen.ports.mail import MailAccount, MailServer
 
 TIMEOUT_S = 20.0
 GOODBYE_S = 2.0
-MAX_BYTES = 2_000_000
-"""How much of one mail is read."""
-_HEADERS = "(UID FLAGS BODY.PEEK[HEADER.FIELDS (FROM SUBJECT DATE)])"
+MAX_HEADINGS_BYTES = 10_000
+"""How much of the headings of a mail in a list is read."""
+_HEADERS = f"(UID FLAGS BODY.PEEK[HEADER.FIELDS (FROM SUBJECT DATE)]<0.{MAX_HEADINGS_BYTES}>)"
 _WHOLE = f"(UID FLAGS BODY.PEEK[]<0.{MAX_BYTES}>)"
 _UID = re.compile(rb"UID (\d+)")
 _QUOTED = re.compile(r'["\\\x00-\x1f\x7f]+')
@@ -63,7 +73,7 @@ class ImapMailbox:
                 f"There is no mail {mail[:40]}.", code="mail_not_found", fix="list_mail shows their numbers."
             )
         number, is_read, data = found[0]
-        return read_mail(number, data, is_read=is_read)
+        return await to_thread.run_sync(partial(read_mail, number, data, is_read=is_read), abandon_on_cancel=True)
 
     async def draft(self, account: MailAccount, mail: OutgoingMail) -> None:
         written = self._write(account, mail)

@@ -21,9 +21,11 @@ from denizen.adapters.store.columns import (
     times,
 )
 from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, read_record, write_record
+from denizen.adapters.store.turns import turns
 from denizen.domain.cloud_event import CloudEvent
 from denizen.domain.event_listener import EventDelivery, EventDeliveryStatus
 from denizen.domain.ids import TurnId
+from denizen.domain.turn import TurnStatus
 from denizen.ports.events import EventSearch, LoggedEvent
 
 MAX_EVENTS = 20_000
@@ -88,9 +90,10 @@ _FAILED = (
     .order_by(event_deliveries.c.position.desc())
     .limit(_MOST)
 )
-_STARTED = (
+_RUNS = sa.exists().where(turns.c.id == event_deliveries.c.turn_id, turns.c.status == TurnStatus.OPEN)
+_ENDED = (
     sa.select(event_deliveries)
-    .where(event_deliveries.c.status == EventDeliveryStatus.STARTED)
+    .where(event_deliveries.c.status == EventDeliveryStatus.STARTED, ~_RUNS)
     .order_by(event_deliveries.c.position)
     .limit(_MOST)
 )
@@ -207,8 +210,8 @@ class SqlEvents(SqlRepository):
     async def list_due(self, *, now: datetime, limit: int) -> Sequence[EventDelivery]:
         return await self._list(_read_delivery, _DUE, {"now": now, "most": max(limit, 0)})
 
-    async def list_started(self, *, limit: int) -> Sequence[EventDelivery]:
-        return await self._list(_read_delivery, _STARTED, {"most": max(limit, 0)})
+    async def list_ended(self, *, limit: int) -> Sequence[EventDelivery]:
+        return await self._list(_read_delivery, _ENDED, {"most": max(limit, 0)})
 
     async def find_digest(self, listener: str, *, after: datetime) -> datetime | None:
         bounds = {"listener": listener, "after": after}

@@ -103,6 +103,11 @@ class EventBus:
         await work.events.add_deliveries(planned)
         return is_new
 
+    async def find(self, key: str) -> CloudEvent | None:
+        """Returns the event of that key that is kept."""
+        async with self._store.work(write=False) as work:
+            return await work.events.find(key)
+
     def wake(self) -> None:
         """Has what is due looked at now."""
         self._changed.send()
@@ -336,7 +341,7 @@ class EventBus:
     async def _settle_started(self) -> None:
         """Notes how the turns of events have ended. One that failed before it did anything is tried again."""
         async with self._store.work(write=False) as work:
-            started = await work.events.list_started(limit=LOOK_AT)
+            started = await work.events.list_ended(limit=LOOK_AT)
             found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
         turns, groups = {turn.id: turn for turn in found}, dict[TurnId | None, list[EventDelivery]]()
         for delivery in started:
@@ -382,7 +387,8 @@ class EventBus:
                 attempts=delivery.attempts + 1,
                 turn_id=None,
             )
-            await work.events.update(waiting, attempts=delivery.attempts)
+            if not await work.events.update(waiting, attempts=delivery.attempts):
+                raise Conflict("Somebody else has just had this delivery replayed.", code="delivery_not_failed")
         self._changed.send()
         return waiting
 

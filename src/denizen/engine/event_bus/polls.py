@@ -87,7 +87,7 @@ class ResourcePoller:
                 return
             try:
                 reading = await self._reader.read(source, claimed.version)
-                listing = _read_listing(source, reading)
+                listing = _read_listing(source, reading, is_known=claimed.was_reached)
             except DenizenError as error:
                 _log.warning("a resource could not be read", extra={"source": source.key, **error.fields})
                 failure = error.explain()[:FAILURE_CHARS]
@@ -140,8 +140,10 @@ class ResourcePoller:
             await work.event_sources.set_state(state)
 
 
-def _read_listing(source: PollSource, reading: ResourceReading) -> ResourceListing:
-    listing = read_listing(source, reading.content) if reading.has_changed else ResourceListing()
+def _read_listing(source: PollSource, reading: ResourceReading, *, is_known: bool) -> ResourceListing:
+    if not reading.has_changed:
+        return ResourceListing()
+    listing = read_listing(source, reading.content, is_known=is_known)
     if len(listing.items) > LONGEST_LISTING:
         raise InvalidInput(
             f"The resource lists {len(listing.items)} items.",

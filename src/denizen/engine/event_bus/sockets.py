@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.cloud_event import CloudEvent
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.event_source import (
     CONNECTED,
     EventSourceState,
@@ -38,8 +39,19 @@ STEADY = timedelta(minutes=1)
 FAILURE_CHARS = 500
 MAX_PER_MINUTE = 120
 """So many messages of a source are kept in a minute, so that it does not crowd out other events."""
+MAX_SENT_PER_MINUTE = 60_000
+"""A server that sends more in a minute, wanted or not, is disconnected: reading it would leave no time for others."""
 
 _log = logging.getLogger("denizen.events")
+
+
+@dataclass(slots=True)
+class _MinuteCount:
+    """How many messages a source has sent in a minute, and how many of them a listener waits for."""
+
+    minute: int
+    sent: int = 0
+    wanted: int = 0
 
 
 class SocketListener:
@@ -63,8 +75,7 @@ class SocketListener:
         self._bus = bus
         self._connector = connector
         self._chance = chance
-        self._taken: dict[str, tuple[int, int]] = {}
-        """The minute in which a source sent last, and how many messages it has sent in that."""
+        self._taken: dict[str, _MinuteCount] = {}
 
     async def run(self) -> None:
         """Keeps the connections, until it is cancelled. Each change of the configuration is followed."""
@@ -107,17 +118,25 @@ class SocketListener:
                 await anyio.sleep(plan_reconnect_s(failures, self._chance()))
 
     async def _publish(self, source: WebSocketSource, message: Json) -> None:
+        minute = int(self._clock.monotonic_s() // 60)
+        count = self._taken.get(source.key)
+        if count is None or count.minute != minute:
+            count = self._taken[source.key] = _MinuteCount(minute)
+        count.sent += 1
+        if count.sent > MAX_SENT_PER_MINUTE:
+            raise LimitExceeded(
+                f"The server has sent more than {MAX_SENT_PER_MINUTE} messages within a minute.",
+                code="websocket_flood",
+                fix="Subscribe to less, by `messages` or the address.",
+            )
         key = find_message_id(source, message) or fresh("message")
         event = make_event(source, message, key=key, now=self._clock.now())
         if not self._bus.awaits(event.type, event.source):
             return
-        minute = int(self._clock.monotonic_s() // 60)
-        since, count = self._taken.get(source.key, (minute, 0))
-        count = count + 1 if since == minute else 1
-        self._taken[source.key] = minute, count
-        if count <= MAX_PER_MINUTE:
+        count.wanted += 1
+        if count.wanted <= MAX_PER_MINUTE:
             await self._bus.publish(event)
-        elif count == MAX_PER_MINUTE + 1:
+        elif count.wanted == MAX_PER_MINUTE + 1:
             _log.warning("a websocket sends too much; the rest of this minute is dropped", extra={"source": source.key})
 
     async def _publish_connected(self, source: WebSocketSource) -> None:

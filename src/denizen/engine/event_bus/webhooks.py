@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -13,6 +14,8 @@ from denizen.domain.record import record
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.event_bus.bus import EventBus
 from denizen.ports.webhooks import WebhookRoute
+
+_log = logging.getLogger("denizen.events")
 
 
 class WebhookOutcome(StrEnum):
@@ -55,8 +58,9 @@ class WebhookIntake:
         return route
 
     async def take(self, route: WebhookRoute, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
-        """Keeps the event; `headers` are in lower case. Raises NotAllowed (`signature_wrong`), InvalidInput for a body
-        that is not JSON.
+        """Keeps the event; `headers` are in lower case. Of several with one delivery's name the first counts, whatever
+        their bodies: some senders count their tries in these. Raises NotAllowed (`signature_wrong`), InvalidInput for a
+        body that is not JSON.
         """
         now = self._clock.now()
         if not route.scheme.is_genuine(route.secret, headers, body, now=now):
@@ -78,4 +82,7 @@ class WebhookIntake:
             data=content.data,
         )
         is_new = await self._bus.publish(event)
+        if not is_new and (kept := await self._bus.find(event.key)) is not None and kept.data != event.data:
+            about = {"event": event.key, "route": route.name}
+            _log.warning("a webhook came again with another body, which is not kept", extra=about)
         return WebhookAnswer(WebhookOutcome.TAKEN if is_new else WebhookOutcome.KNOWN, event.key)
