@@ -124,19 +124,31 @@ def _is_mention(path: str, scope: Mapping[str, Json]) -> bool:
     return kind.startswith("discord.") and path.startswith("event.") and path.endswith(".mention")
 
 
-def list_all_places(value: Json) -> Iterator[str]:
-    """Yields the paths of all places in a value, at any depth."""
+def list_texts(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yields all texts in a value, at any depth, with where they stand."""
     match value:
         case str():
-            yield from list_places(value)
+            yield path, value
         case Mapping():
-            for each in value.values():
-                yield from list_all_places(each)
+            for name, each in value.items():
+                yield from list_texts(each, (*path, name))
         case Sequence():
-            for each in value:
-                yield from list_all_places(each)
+            for index, each in enumerate(value):
+                yield from list_texts(each, (*path, index))
         case _:
             pass
+
+
+def list_all_places(value: Json) -> Iterator[str]:
+    """Yields the paths of all places in a value, at any depth."""
+    for _, text in list_texts(value):
+        yield from list_places(text)
+
+
+def find_broken_place(text: str) -> str:
+    """Returns where a place begins that is not closed or has no path, with a little of what follows; empty without."""
+    at = _ANY_PLACE.sub(lambda place: " " * len(place[0]), text).find("{{")
+    return text[at : at + 30].partition("\n")[0] if at >= 0 else ""
 
 
 def read_duration(value: Json) -> float | None:
