@@ -41,6 +41,14 @@ def _event(conditions: Json) -> JsonObject:
     return {"a": {"type": "on_event", "on": "discord.message", "filter": conditions}}
 
 
+_MANUAL_C = {"type": "manual", "then": "c"}
+_LOG_Z = {"type": "log", "text": "{{b.z}}"}
+
+
+def _log(text: str, given: JsonObject | None = None) -> JsonObject:
+    return {"a": {"type": "manual", "input": given or {}, "then": "b"}, "b": {"type": "log", "text": text}}
+
+
 def _test(test: JsonObject) -> JsonObject:
     return {"a": {"type": "manual", "then": "b"}, "b": {"type": "if", "test": {"value": "{{event.n}}", **test}}}
 
@@ -98,6 +106,29 @@ def test_there_are_over_thirty_types_of_nodes_in_five_groups():
         (_event({"user.id": {"contains": ""}}), "nodes.a.filter.user.id.contains", "not a text"),
         (_event({"user.id": {"exists": "no"}}), "nodes.a.filter.user.id.exists", "not true or false"),
         (_event({"user.id": "{{run.id}}"}), "nodes.a.filter.user.id", "not a value"),
+        (_log("{{event.name"), "nodes.b.text", "`{{event.name`: this place is not closed"),
+        (_log("a {{run.id}} {{ two words }}"), "nodes.b.text", "this place is not closed"),
+        (_log("{{}}"), "nodes.b.text", "this place is not closed"),
+        (_log("{{run.name}}"), "nodes.b.text", "'run' has no 'name'"),
+        (_log("{{error.message}}"), "nodes.b.text", "'error' has no 'message'"),
+        (_log("{{b.text}}"), "nodes.b.text", "does not run before"),
+        (_log("{{input.nmae}}", {"name": "x"}), "nodes.b.text", "'input' has no 'nmae'"),
+        (_log("x", {"name": "{{run.id}}"}), "nodes.a.input.name", "are taken as they are"),
+        (
+            {**_log("{{c.txet}}"), "c": {"type": "template", "text": "x", "then": "b"}, "d": _MANUAL_C},
+            "nodes.b.text",
+            "'c' has no 'txet'",
+        ),
+        (
+            {**_log("x"), "b": {"type": "set", "values": {"q": ["x", "{{event"]}, "then": "c"}, "c": _LOG_Z},
+            "nodes.b.values.q.1",
+            "not closed",
+        ),
+        (
+            {**_log("x"), "b": {"type": "set", "values": {"q": 1}, "then": "c"}, "c": _LOG_Z},
+            "nodes.c.text",
+            "'b' has no 'z'",
+        ),
         (_test({"equals": None}), "nodes.b.test.equals", "not a value"),
         (_test({"exists": "false"}), "nodes.b.test.exists", "not true or false"),
         (_test({"one_of": []}), "nodes.b.test.one_of", "not a list"),
@@ -241,6 +272,18 @@ def test_places_are_filled_and_what_is_filled_in_has_none():
     scope: JsonObject = {"event": {"user": {"name": "{{run.id}}"}, "n": 3}, "a": {"items": [1, 2]}}
     assert fill("Hi {{event.user.name}}, {{ event.n }} {{event.x}}!", scope) == "Hi {{run.id}}, 3 !"
     assert fill({"x": ["{{a.items}}", "{{event.n}}", "{{a.items.1}}"]}, scope) == {"x": [[1, 2], 3, 2]}
+
+
+def test_places_may_name_all_that_a_node_puts_out_or_tells_of_its_failure():
+    make(
+        {
+            "a": {"type": "manual", "input": {"x": 1}, "then": "b"},
+            "b": {"type": "fetch", "url": "{{input.x}}{{input.text}}", "then": "c", "on_error": "d"},
+            "c": {"type": "set", "values": {"t": "{{b.text}}", "r": {"s": 1}}, "then": "e"},
+            "d": {"type": "log", "text": "{{b.error}} {{b.code}} {{error}} {{ run.id }} } }} {"},
+            "e": {"type": "log", "text": "{{c.r.s}} {{c}} {{a.x}} {{event.what.ever}}"},
+        }
+    )
 
 
 def test_nothing_foreign_is_markup_in_a_post_whichever_way_it_went():

@@ -24,7 +24,8 @@ def is_equal(value: Json, wanted: Json) -> bool:
 
 def equality_key(value: Json) -> str:
     """Returns what is the same for equal values, and for no others."""
-    return json.dumps(_write(value), sort_keys=True)
+    written = _write(value)
+    return f'"{written}' if isinstance(written, str) else json.dumps(written, sort_keys=True)
 
 
 def _write(value: Json) -> Json:

@@ -10,9 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from denizen.domain.cloud_event import list_places
 from denizen.domain.comparison import find_number
 from denizen.domain.event_listener import CONDITIONS
 from denizen.domain.ids import AgentName
@@ -41,13 +43,27 @@ from denizen.domain.workflow_nodes import (
     SettingKind,
     list_settings,
 )
-from denizen.domain.workflow_values import TESTS, list_all_places, read_clock, read_days, read_duration
+from denizen.domain.workflow_values import (
+    TESTS,
+    find_broken_place,
+    list_all_places,
+    list_texts,
+    read_clock,
+    read_days,
+    read_duration,
+)
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 NODE_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 MAX_DESCRIPTION_CHARS = 500
 _KEYS = ("description", "agent", "enabled", "nodes")
 _PORT_KEYS = (THEN, ELSE, ON_ERROR, EACH, CASES)
+_UNFILLED = (SettingKind.LITERAL, SettingKind.LITERALS, SettingKind.FILTER)
+_RESERVED_FIELDS: Mapping[str, frozenset[str]] = {
+    "run": frozenset({"id", "workflow", "agent", "started_by"}),
+    "error": frozenset(),
+    "index": frozenset(),
+}
 _AS_LONG_AS = "a number of seconds, or like 30s, 10m, 2h, 1d"
 
 
@@ -310,16 +326,51 @@ class _Reader:
                     known |= {"item", "index"}
                 if node.type == "for_each" and setting.is_per_item:
                     known |= bodies[node.id]
-                for place in list_all_places(value):
-                    first = place.partition(".")[0]
-                    if first in known:
-                        continue
-                    message, fix = "names nothing.", _near(first, known)
-                    if first in nodes:
-                        message, fix = f"'{first}' does not run before this node.", "Lead from it to this node."
-                    elif first in ("item", "index"):
-                        message, fix = "this is there in loops only.", "Put the node behind `each` of a `for_each`."
-                    self.refuse(("nodes", node.id, name), f"`{{{{{place}}}}}`: {message}", fix)
+                for at, text in list_texts(value) if setting.kind not in _UNFILLED else ():
+                    path = ("nodes", node.id, name, *at)
+                    if broken := find_broken_place(text):
+                        fix = "Write `{{event.user.name}}`: two braces on each side, and a path without spaces."
+                        self.refuse(path, f"`{broken}`: this place is not closed, or has no path.", fix)
+                    for place in list_places(text):
+                        if fault := _find_place_fault(nodes, node, place, known):
+                            self.refuse(path, f"`{{{{{place}}}}}`: {fault[0]}", fault[1])
+
+
+def _find_place_fault(
+    nodes: Mapping[str, WorkflowNode], node: WorkflowNode, place: str, known: AbstractSet[str]
+) -> tuple[str, str] | None:
+    """Returns what is wrong with a place in a setting of the node, and how to correct it; None where nothing is."""
+    first, _, rest = place.partition(".")
+    if node.type == "manual":
+        return "the values of inputs are taken as they are.", "Write a value without places."
+    if first in known:
+        outputs, output = _list_outputs(nodes, first), rest.partition(".")[0]
+        if outputs is None or not output or output in outputs:
+            return None
+        return f"'{first}' has no '{output}'.", _near(output, outputs) if outputs else f"Write `{{{{{first}}}}}` alone."
+    if first in nodes:
+        return f"'{first}' does not run before this node.", "Lead from it to this node."
+    if first in ("item", "index"):
+        return "this is there in loops only.", "Put the node behind `each` of a `for_each`."
+    return "names nothing.", _near(first, known)
+
+
+def _list_outputs(nodes: Mapping[str, WorkflowNode], name: str) -> frozenset[str] | None:
+    """Returns what a place can take out of what it names first; None where that is open, as inputs are that no manual
+    trigger names.
+    """
+    if name == "input":
+        given = [each.settings["input"] for each in nodes.values() if each.type == "manual"]
+        named = frozenset(name for each in given if isinstance(each, Mapping) for name in each)
+        return named | {"text", "planned_at"} if named else None
+    if name in RESERVED:
+        return _RESERVED_FIELDS.get(name)
+    node = nodes[name]
+    if node.kind.is_trigger:
+        return None
+    values = node.settings.get("values") if node.type == "set" else None
+    own = frozenset(values) if isinstance(values, Mapping) else frozenset(node.kind.outputs)
+    return own | {"error", "code"} if node.list_targets(ON_ERROR) else own
 
 
 def _find_fault(value: Json, setting: NodeSetting) -> str:

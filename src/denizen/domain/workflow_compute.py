@@ -6,7 +6,7 @@ Regular expressions are not among them: an expression that takes too long has to
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,10 +20,12 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
 from denizen.domain.workflow import WorkflowNode
 from denizen.domain.workflow_nodes import CASE, ELSE, THEN, SettingKind, list_settings
+from denizen.domain.workflow_sizes import OutputRoom, measure
 from denizen.domain.workflow_values import (
     check_tests,
     fill,
     fill_post,
+    list_all_places,
     misses_value,
     read_clock,
     read_days,
@@ -32,6 +34,8 @@ from denizen.domain.workflow_values import (
 )
 
 MAX_ITEMS = 10_000
+MAX_COMPARISONS = 1_000_000
+"""So often a `filter` may compare items with the entries of another list."""
 
 
 @record(kw_only=True)
@@ -168,22 +172,32 @@ def read_json(text: str) -> Json:
         value: Json = json.loads(bare)
     except (ValueError, RecursionError):
         raise _refuse(f"this is no JSON: {text.strip()[:80]}", "Lead on by `on_error` where it may be none.") from None
+    measure(value)
     return value
 
 
 def _filter(node: WorkflowNode, given: NodeInput) -> NodeResult:
     test, is_any = node.settings["test"], node.settings["any"] is True
+    items = list_items(given.settings["items"])
+    named = [find_value(given.scope, place) for place in list_all_places(test)]
+    longest = max((len(each) for each in named if isinstance(each, list)), default=1)
+    if len(items) * longest > MAX_COMPARISONS:
+        raise _refuse("there are too many items to compare each with each", "Take a part of one of the lists first.")
     kept = [item for item, scope in _each(given) if check_tests(test, scope, is_any=is_any)]
     return _listed(kept)
 
 
 def _map(node: WorkflowNode, given: NodeInput) -> NodeResult:
-    return _listed([fill(node.settings["to"], scope) for _, scope in _each(given)])
+    room, made = OutputRoom(), list[Json]()
+    for _, scope in _each(given):
+        made.append(fill(node.settings["to"], scope))
+        room.take(made[-1])
+    return _listed(made)
 
 
-def _each(given: NodeInput) -> Sequence[tuple[Json, Mapping[str, Json]]]:
-    items = list_items(given.settings["items"])
-    return [(item, {**given.scope, "item": item, "index": index}) for index, item in enumerate(items)]
+def _each(given: NodeInput) -> Iterator[tuple[Json, Mapping[str, Json]]]:
+    for index, item in enumerate(list_items(given.settings["items"])):
+        yield item, {**given.scope, "item": item, "index": index}
 
 
 def _sort(node: WorkflowNode, given: NodeInput) -> NodeResult:
@@ -243,7 +257,11 @@ def _split_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
 def _join_text(node: WorkflowNode, given: NodeInput) -> NodeResult:
     del node
     items = list_items(given.settings["items"])
-    text = join_texts(str(given.settings["separator"] or ""), map(show_parts, items))
+    separator, texts, room = str(given.settings["separator"] or ""), list[str](), OutputRoom()
+    for item in items:
+        texts.append(show_parts(item))
+        room.take(separator + texts[-1])
+    text = join_texts(separator, texts)
     return NodeResult(outputs={"text": text})
 
 
@@ -257,8 +275,11 @@ def _format_date(node: WorkflowNode, given: NodeInput) -> NodeResult:
             time = datetime.fromtimestamp(number, UTC)
         except (ValueError, OverflowError, OSError):
             time = _read_time(said)
-    local = time.astimezone(_zone(given))
-    text = local.strftime(str(given.settings["format"]))
+    try:
+        local = time.astimezone(_zone(given))
+        text = local.strftime(str(given.settings["format"]))
+    except (ValueError, OverflowError):
+        raise _refuse(f"this time cannot be written: {said[:80]}", "Give it a year from 1 to 9998.") from None
     return NodeResult(outputs={"text": author(text), "time": local.isoformat()})
 
 

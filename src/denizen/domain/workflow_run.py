@@ -17,7 +17,11 @@ from denizen.domain.workflow_nodes import NodeGroup
 STARTED = "workflow"
 """Among the options of a turn: the run of a workflow that it is."""
 MAX_STORED_CHARS = 200_000
-"""The limit of the inputs and of the outputs of one node, as JSON."""
+"""The limit of the outputs of one node, as JSON; larger inputs are not kept."""
+MAX_INPUT_CHARS = 1_000_000
+"""The limit of the inputs of one node, and of what a run is given."""
+MAX_RUN_CHARS = 10_000_000
+"""The limit of the outputs of all nodes of one run."""
 
 
 @record(kw_only=True)

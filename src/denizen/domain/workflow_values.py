@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from denizen.domain.authored_text import AuthoredText, TextPiece, author, list_parts, write_post
 from denizen.domain.cloud_event import find_value, list_places
@@ -18,6 +19,8 @@ from denizen.domain.json import Json, JsonObject
 
 MAX_TEXT_CHARS = 100_000
 """The limit of a text after its places are filled."""
+MAX_FILLED_CHARS = 1_000_000
+"""The limit of all texts of a setting together."""
 TESTS = ("equals", "not_equals", "one_of", "contains", "matches", "at_least", "at_most", "exists")
 
 _ANY_PLACE = re.compile(r"\{\{\s*(@?[^\s{}]{1,200})\s*\}\}")
@@ -33,34 +36,54 @@ def fill(value: Json, scope: Mapping[str, Json]) -> Json:
     """Returns the value with its places filled, at any depth. A text that is one place becomes the value itself; in all
     others the author's parts stay told apart from what is filled in.
 
-    Raises InvalidInput (`workflow_text_long`) for a text that becomes too long.
+    Raises InvalidInput (`workflow_text_long`) for texts that become too long.
     """
-    match value:
-        case str():
-            whole = _ANY_PLACE.fullmatch(value.strip())
-            return _find(whole[1], scope) if whole else fill_text(value, scope)
-        case Mapping():
-            return {str(name): fill(each, scope) for name, each in value.items()}
-        case Sequence():
-            return [fill(each, scope) for each in value]
-        case _:
-            return value
+    return _FilledValue(scope).fill(value)
 
 
 def fill_text(template: str, scope: Mapping[str, Json]) -> AuthoredText:
     """Returns the text of a template, which its author wrote but for what is filled in. Raises as `fill`."""
-    parts, left = list[TextPiece](), MAX_TEXT_CHARS
-    for at, piece in enumerate(_ANY_PLACE.split(template)):  # texts and paths in turn
-        added = list_parts(show_parts(_find(piece, scope))) if at % 2 else [TextPiece(piece, is_authored=True)]
-        left -= sum(len(each.text) for each in added)
-        if left < 0:
-            raise InvalidInput(
-                f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled.",
-                code="workflow_text_long",
-                fix="Take a part of what is filled in, with `slice` or `extract`.",
+    return _FilledValue(scope).fill_text(template)
+
+
+@dataclass(slots=True)
+class _FilledValue:
+    """A value whose places are being filled, and how many characters its texts may still get by that."""
+
+    scope: Mapping[str, Json]
+    left_chars: int = MAX_FILLED_CHARS
+
+    def fill(self, value: Json) -> Json:
+        match value:
+            case str():
+                whole = _ANY_PLACE.fullmatch(value.strip())
+                return _find(whole[1], self.scope) if whole else self.fill_text(value)
+            case Mapping():
+                return {str(name): self.fill(each) for name, each in value.items()}
+            case Sequence():
+                return [self.fill(each) for each in value]
+            case _:
+                return value
+
+    def fill_text(self, template: str) -> AuthoredText:
+        parts, left = list[TextPiece](), min(self.left_chars, MAX_TEXT_CHARS)
+        before = left
+        for at, piece in enumerate(_ANY_PLACE.split(template)):  # texts and paths in turn
+            is_path = at % 2 == 1
+            added = (
+                list_parts(show_parts(_find(piece, self.scope))) if is_path else [TextPiece(piece, is_authored=True)]
             )
-        parts += added
-    return AuthoredText.of(parts)
+            left -= sum(len(each.text) for each in added)
+            if left < 0:
+                raise InvalidInput(
+                    f"A text has more than {MAX_TEXT_CHARS} characters when its places are filled, or all of them more "
+                    f"than {MAX_FILLED_CHARS}.",
+                    code="workflow_text_long",
+                    fix="Take a part of what is filled in, with `slice` or `extract`.",
+                )
+            parts += added
+        self.left_chars -= before - left
+        return AuthoredText.of(parts)
 
 
 def fill_post(template: str, scope: Mapping[str, Json]) -> str:
@@ -101,19 +124,31 @@ def _is_mention(path: str, scope: Mapping[str, Json]) -> bool:
     return kind.startswith("discord.") and path.startswith("event.") and path.endswith(".mention")
 
 
-def list_all_places(value: Json) -> Iterator[str]:
-    """Yields the paths of all places in a value, at any depth."""
+def list_texts(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yields all texts in a value, at any depth, with where they stand."""
     match value:
         case str():
-            yield from list_places(value)
+            yield path, value
         case Mapping():
-            for each in value.values():
-                yield from list_all_places(each)
+            for name, each in value.items():
+                yield from list_texts(each, (*path, name))
         case Sequence():
-            for each in value:
-                yield from list_all_places(each)
+            for index, each in enumerate(value):
+                yield from list_texts(each, (*path, index))
         case _:
             pass
+
+
+def list_all_places(value: Json) -> Iterator[str]:
+    """Yields the paths of all places in a value, at any depth."""
+    for _, text in list_texts(value):
+        yield from list_places(text)
+
+
+def find_broken_place(text: str) -> str:
+    """Returns where a place begins that is not closed or has no path, with a little of what follows; empty without."""
+    at = _ANY_PLACE.sub(lambda place: " " * len(place[0]), text).find("{{")
+    return text[at : at + 30].partition("\n")[0] if at >= 0 else ""
 
 
 def read_duration(value: Json) -> float | None:

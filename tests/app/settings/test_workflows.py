@@ -55,6 +55,10 @@ def test_the_workflows_of_a_home_are_loaded_with_its_configuration(tmp_path: Pat
         ("join, then", "join, filter: {'@kind': x}, then", 4, "these events have no field '@kind'"),
         ("join, then", "join, filter: {user.is_bot: {not_anny: true}}, then", 4, "no condition 'not_anny'"),
         ("on_event, on: discord.member.join", "on_webhook, route: a, filter: {'@kind': x}", 4, "have no field '@kind'"),
+        ("{{event.user.name}}", "{{event.user.name}", 8, "this place is not closed"),
+        ("{{event.user.name}}", "{{event.user.nmae}}", 8, "these events have no field 'user.nmae'"),
+        ("{{event.user.name}}", "{{event.@kind}}", 8, "these events have no field '@kind'"),
+        ("{{event.user.name}}", "{{run.nmae}}", 8, "'run' has no 'nmae'"),
         ("nodes:", "nodes: [", 0, ""),
     ],
 )

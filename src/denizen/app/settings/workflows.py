@@ -7,14 +7,15 @@ from pathlib import Path
 
 from denizen.adapters.cron import find_cron_fault
 from denizen.app.settings.events import list_event_fields
-from denizen.app.settings.problem import ConfigProblem, suggest
+from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
-from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field
+from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field, list_places
 from denizen.domain.errors import InvalidInput
 from denizen.domain.record import record
 from denizen.domain.workflow import Workflow, WorkflowNode
 from denizen.domain.workflow_checks import NAME, find_nesting_problems, read_workflow
 from denizen.domain.workflow_compute import list_items
+from denizen.domain.workflow_values import list_texts
 from denizen.engine.hooks.skip_rule import check_pattern
 
 WORKFLOWS_FOLDER = "workflows"
@@ -119,13 +120,34 @@ def _find_pattern_fault(pattern: str) -> str:
     return ""
 
 
-def _find_missing_fields(document: ConfigDocument, node: WorkflowNode) -> Iterator[ConfigProblem]:
-    """Yields a problem for each condition of a trigger on a field that its events never have."""
-    conditions, fields = node.settings.get("filter"), _list_fields(node)
-    for path in conditions if isinstance(conditions, Mapping) else ():
-        if (fields is not None or path.startswith("@")) and not has_field(fields or (), path):
-            fix = suggest(path, [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)], noun="fields")
-            yield document.problem(("nodes", node.id, "filter", path), f"these events have no field '{path}'.", fix)
+def _find_missing_fields(document: ConfigDocument, workflow: Workflow) -> Iterator[ConfigProblem]:
+    """Yields a problem for each field, in a condition of a trigger or a place, that the events never have."""
+    triggers = [each for each in workflow.triggers if each.type in ("on_event", "on_webhook", "on_reaction")]
+    fields = {each.id: _list_fields(each) for each in triggers}
+    for node in triggers:
+        conditions = node.settings.get("filter")
+        for path in conditions if isinstance(conditions, Mapping) else ():
+            if not _has_field(fields[node.id], path):
+                yield _missing_field(document, ("nodes", node.id, "filter", path), path, fields[node.id])
+    known = [each for each in fields.values() if each is not None]
+    fields_of_any = frozenset[str]().union(*known) if triggers and len(known) == len(triggers) else None
+    for node in workflow.nodes.values():
+        for at, text in list_texts(dict(node.settings)):
+            key: KeyPath = ("nodes", node.id, *at)
+            for place in list_places(text) if document.has(key) else ():
+                first, _, path = place.partition(".")
+                is_own = path in ("@key", "@depth")
+                if first == "event" and path and not is_own and not _has_field(fields_of_any, path):
+                    yield _missing_field(document, key, path, fields_of_any)
+
+
+def _has_field(fields: frozenset[str] | None, path: str) -> bool:
+    return has_field(fields or (), path) or (fields is None and not path.startswith("@"))
+
+
+def _missing_field(document: ConfigDocument, at: KeyPath, path: str, fields: frozenset[str] | None) -> ConfigProblem:
+    fix = suggest(path, [*(fields or ()), *(f"@{each}" for each in ATTRIBUTES)], noun="fields")
+    return document.problem(at, f"these events have no field '{path}'.", fix)
 
 
 def _list_fields(trigger: WorkflowNode) -> frozenset[str] | None:
@@ -140,9 +162,9 @@ def _find_unknown(document: ConfigDocument, workflow: Workflow, known: WorkflowS
     if workflow.agent and workflow.agent not in known.agents:
         fix = suggest(workflow.agent, known.agents, noun="agents")
         yield document.problem(("agent",), f"there is no agent '{workflow.agent}'.", fix)
+    yield from _find_missing_fields(document, workflow)
     for node in workflow.nodes.values():
         path = ("nodes", node.id)
-        yield from _find_missing_fields(document, node)
         if node.type == "on_schedule" and (fault := find_cron_fault(str(node.settings["cron"]))):
             message = f"this is no cron expression that comes true some day: '{fault.part}' {fault.message}."
             yield document.problem((*path, "cron"), message, fault.fix)

@@ -22,6 +22,7 @@ from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoi
 from denizen.domain.workflow import Workflow, WorkflowNode, get_workflow
 from denizen.domain.workflow_compute import NodeInput
 from denizen.domain.workflow_run import (
+    MAX_INPUT_CHARS,
     STARTED,
     PlannedNode,
     WorkflowRun,
@@ -30,6 +31,7 @@ from denizen.domain.workflow_run import (
     start_from_json,
     start_to_json,
 )
+from denizen.domain.workflow_sizes import measure
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.tools.toolbox import list_allowed
@@ -41,7 +43,6 @@ from denizen.ports.workflows import RunSearch
 
 WORKFLOWS = "workflow"
 """The platform of sessions of runs, in which no person talks."""
-MAX_INPUT_CHARS = 100_000
 
 SubmitTurn = Callable[[TurnRequest], Awaitable[Turn]]
 
@@ -234,7 +235,13 @@ def new_key(by: Principal) -> str:
 
 
 def plan_scope(trigger: WorkflowNode, given: Mapping[str, Json]) -> JsonObject:
-    """Returns what places can name in a run that is started by hand. Raises InvalidInput for unknown inputs."""
+    """Returns what places can name in a run that is started by hand. Raises InvalidInput for unknown inputs, and for
+    those that cannot be kept or are too large.
+    """
+    if measure(given, MAX_INPUT_CHARS) > MAX_INPUT_CHARS:
+        raise InvalidInput(
+            f"The inputs have more than {MAX_INPUT_CHARS} characters.", code="workflow_input", fix="Give less."
+        )
     if trigger.type not in ("manual", "on_command", "on_schedule"):
         return {"event": dict(given)}
     known = trigger.settings.get("input")

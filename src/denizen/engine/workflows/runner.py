@@ -7,7 +7,6 @@ taken up again, and repeats nothing that had ended. The definition is the one th
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -44,6 +43,8 @@ from denizen.domain.workflow_compute import (
 )
 from denizen.domain.workflow_nodes import EACH, ELSE, ON_ERROR, THEN, NodeEffect
 from denizen.domain.workflow_run import (
+    MAX_INPUT_CHARS,
+    MAX_RUN_CHARS,
     MAX_STORED_CHARS,
     STARTED,
     NodeRun,
@@ -54,6 +55,7 @@ from denizen.domain.workflow_run import (
     node_run_id,
     start_from_json,
 )
+from denizen.domain.workflow_sizes import OutputRoom, measure
 from denizen.domain.workflow_values import fill, show, show_parts
 from denizen.engine.gate.executor import BoundTool
 from denizen.engine.intake.opening import find_reply_target
@@ -173,13 +175,16 @@ class _Level:
 
 @record
 class _NodeWork:
-    """A node that is about to run. `inputs` are its filled settings; `fault` is why they could not be filled."""
+    """A node that is about to run. `inputs` are its filled settings, of that size; `fault` is why they could not be
+    filled.
+    """
 
     node: WorkflowNode
     path: str
     inputs: JsonObject
     started_at: datetime
     fault: DenizenError | None = None
+    size_chars: int = 0
 
 
 @record
@@ -212,6 +217,7 @@ class _Run:
         self._nested: dict[str, _InnerWorkflow] = {}
         self._tries = Counter[str]()
         self._count = 0
+        self._left_chars = MAX_RUN_CHARS
         self._zone = agent_timezone(context.agent)
 
     async def run(self, workflow: Workflow, start: WorkflowStart) -> str:
@@ -287,21 +293,35 @@ class _Run:
                 code="workflow_steps",
                 fix="Loop over fewer items, or cut the work into several runs.",
             )
+        if self._left_chars < 0:
+            raise LimitExceeded(
+                f"The outputs of this run have more than {MAX_RUN_CHARS} characters.",
+                code="workflow_run_long",
+                fix="Loop over fewer items, take a part of what is fetched, or cut the work into several runs.",
+            )
         now = self._services.clock.now()
         try:
-            return _NodeWork(node, level.path(node), fill_settings(node, level.scope), now)
+            inputs = fill_settings(node, level.scope)
+            if (size_chars := measure(inputs, MAX_INPUT_CHARS)) > MAX_INPUT_CHARS:
+                raise LimitExceeded(
+                    f"The inputs of this node have more than {MAX_INPUT_CHARS} characters.",
+                    code="workflow_input_long",
+                    fix="Name fewer or smaller values in its settings.",
+                )
+            return _NodeWork(node, level.path(node), inputs, now, size_chars=size_chars)
         except DenizenError as error:
             return _NodeWork(node, level.path(node), {}, now, error)
 
     async def _end(self, level: _Level, work: _NodeWork, outcome: _Outcome) -> _Outcome:
         """Writes down how a node has ended. One that failed leads on by `on_error` where it can."""
         status, error = NodeStatus.REUSED if work.path in self._reused else NodeStatus.DONE, ""
-        if isinstance(outcome, NodeResult) and len(json.dumps(outcome.outputs)) > MAX_STORED_CHARS:
-            outcome = LimitExceeded(
-                f"Its outputs have more than {MAX_STORED_CHARS} characters.",
-                code="workflow_output_long",
-                fix="Take a part of them, or fetch less.",
-            )
+        if isinstance(outcome, NodeResult):
+            try:
+                room = OutputRoom()
+                room.take(outcome.outputs)
+                self._left_chars -= MAX_STORED_CHARS - room.left_chars
+            except DenizenError as fault:
+                outcome = fault
         result = outcome
         if isinstance(outcome, DenizenError):
             status, error = NodeStatus.FAILED, outcome.explain()
@@ -322,7 +342,7 @@ class _Run:
             type=work.node.type,
             status=status,
             port=result.port,
-            inputs=work.inputs if len(json.dumps(work.inputs)) <= MAX_STORED_CHARS else {},
+            inputs=work.inputs if work.size_chars <= MAX_STORED_CHARS else {},
             outputs=result.outputs,
             error=error,
             started_at=work.started_at,
@@ -526,7 +546,7 @@ class _Run:
                 code="workflow_items",
                 fix="Take fewer with `slice` or `filter`, or raise `most`.",
             )
-        kept: list[Json] = []
+        kept, room = list[Json](), OutputRoom()
         for index, item in enumerate(items):
             within = _Level(
                 workflow=level.workflow,
@@ -540,6 +560,7 @@ class _Run:
             await self._walk(within)
             collect = node.settings["collect"]
             kept.append(item if collect is None else fill(collect, within.scope))
+            room.take(kept[-1])
         return NodeResult(outputs={"items": kept, "count": len(kept)})
 
     async def _nest(self, level: _Level, work: _NodeWork) -> NodeResult:
