@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from denizen.domain.errors import NotFound
+from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -93,6 +93,21 @@ class Workflow:
         nodes = self.list_body(loop) if loop else frozenset(self.nodes)
         inner = [self.list_body(each) for each in nodes if self.nodes[each].type == "for_each"]
         return nodes.difference(*inner)
+
+
+@record
+class BrokenWorkflow:
+    """A workflow that cannot be used: nothing starts it until it is corrected. `problem` says where, with the line."""
+
+    name: str
+    problem: str
+    fix: str
+
+    @property
+    def error(self) -> InvalidInput:
+        return InvalidInput(
+            f"The workflow '{self.name[:64]}' cannot be used: {self.problem}", code="workflow_broken", fix=self.fix
+        )
 
 
 def find_reachable(nodes: Mapping[str, WorkflowNode], start: Iterable[str]) -> AbstractSet[str]:

@@ -105,9 +105,9 @@ async def _load_version(work: UnitOfWork, digest: str) -> Workflow:
     workflow = read_workflow(version.workflow, version.tree).workflow if version else None
     if workflow is None:
         raise NotFound(
-            "The definition of this run is not there any more.",
+            "The definition of this run cannot be read any more.",
             code="workflow_version_unknown",
-            why="it was kept by another version of Denizen, or was removed",
+            why="it was removed, or another version of Denizen wrote it, with nodes that this one does not know",
             fix="Start the workflow anew.",
         )
     return workflow
@@ -430,6 +430,8 @@ class _Run:
         try:
             return await self._run_node(level, work, attempt)
         except DenizenError as error:
+            if error.code == "run_changed":  # the record is of other nodes: no way leads on from here
+                raise
             return error
 
     async def _run_node(self, level: _Level, work: _NodeWork, attempt: int) -> NodeResult:
@@ -565,9 +567,7 @@ class _Run:
 
     async def _keep_version(self, name: str) -> Json:
         """Keeps the definition of a workflow as it is now, and returns its digest."""
-        workflow = self._context.generation.workflows.get(name)
-        if workflow is None:
-            raise NotFound(f"There is no workflow '{name}'.", code="workflow_unknown", fix="Name one that there is.")
+        workflow = self._context.generation.get_workflow(name)
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
