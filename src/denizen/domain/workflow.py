@@ -187,6 +187,16 @@ class GraphWalk:
         self._ended[node] = port
         self._leave_out()
 
+    def leave_other_ways(self, node: str) -> Sequence[str]:
+        """Leaves out the nodes that lead to this one and have not ended, and what only they lead to. Returns the
+        former: another way to the node was the first.
+        """
+        before = find_ancestors(self.workflow.nodes, node)
+        left = [each for each in before if each in self.among and each not in self._ended]
+        self._ended |= dict.fromkeys(left, "")
+        self._leave_out()
+        return left
+
     def _is_ready(self, node: str) -> bool:
         if node in self._ended:
             return False
