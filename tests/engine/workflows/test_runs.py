@@ -312,6 +312,39 @@ GATED = {
 }
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_run_whose_starter_is_forgotten_ends_at_its_next_node_and_writes_nothing_more(
+    *, restarts: bool
+) -> None:
+    world, tools, flows = World(), ToolsetFixture(), make(GATED)
+    async with open_platform(world, tools=tools, workflows=flows) as server:
+        turn = await start(server)
+        [approval] = await wait_for_approvals(server.store)
+        async with server.store.work() as work:
+            assert await work.workflows.forget_starter(OPERATOR.key) == 1
+        if not restarts:
+            await check_it_ends(server, turn.id, approval.id)
+    if restarts:
+        async with open_platform(world, tools=tools, workflows=flows) as server:
+            await server.turns.resume()
+            await check_it_ends(server, turn.id, approval.id)
+    assert len(tools.calls) == 2
+
+
+async def check_it_ends(server: PlatformFixture, turn: TurnId, approval: str) -> None:
+    async with server.store.work(write=False) as work:
+        asked = await work.approvals.find(approval)
+    if asked is not None and not asked.status.is_final:
+        await server.turns.approvals.decide(approval, OPERATOR, ApprovalChoice.ONCE)
+    async for _ in server.turns.watch(turn):
+        pass
+    ended = await server.turns.get(turn)
+    assert ended.result.failure is not None and "This run ends here." in ended.result.failure.message
+    async with server.store.work(write=False) as work:
+        assert await work.workflows.list_nodes(turn) == []
+        assert await work.workflows.find_run(turn) is None
+
+
 @pytest.mark.parametrize("gone", ["tool", "agent"])
 async def test_a_run_whose_tool_or_agent_is_gone_after_a_restart_ends_with_a_clear_error(gone: str) -> None:
     world, tools, flows = World(), ToolsetFixture(), make(GATED)

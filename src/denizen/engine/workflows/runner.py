@@ -18,7 +18,7 @@ from typing import cast
 
 import anyio
 
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
@@ -71,7 +71,8 @@ _DENIED = "workflow_denied"
 """A no is not asked about again."""
 _MAY_HAVE_ACTED = "workflow_not_repeated"
 _STOPPED = "workflow_stopped"
-_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED})
+_FORGOTTEN = "workflow_forgotten"
+_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FORGOTTEN})
 """The codes of errors after which a node is not tried again."""
 
 _PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
@@ -91,8 +92,7 @@ class WorkflowRunner:
         """Runs the graph and returns what it replies. Raises the error of the node that failed."""
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
-        async with self.services.store.work() as work:
-            await work.workflows.add_run(_plan_run(context, start))
+        await self.services.durable.step("begin", partial(self._keep_run, _plan_run(context, start)))
         async with self.services.store.work(write=False) as work:
             workflow = await _load_version(work, start.digest)
             reused = await _load_reused(work, workflow, start)
@@ -100,6 +100,10 @@ class WorkflowRunner:
         if text:
             steps.keep(Role.ASSISTANT, (TextPart(text),))
         return text
+
+    async def _keep_run(self, run: WorkflowRun) -> Json:
+        async with self.services.store.work() as work:
+            return await work.workflows.add_run(run)
 
 
 async def _load_version(work: UnitOfWork, digest: str) -> Workflow:
@@ -253,12 +257,20 @@ class _Run:
     async def _walk(self, level: _Level) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
         while ready := walk.list_ready():
+            await self._check_not_forgotten()
             batch = _choose_batch([level.workflow.nodes[each] for each in ready])
             for node, result in (await self._run_batch(level, batch)).items():
                 level.scope[node] = result.outputs
                 walk.finish(node, result.port)
                 if level.workflow.nodes[node].settings.get("wait_for") == "any":
                     await self._withdraw([f"{level.prefix}{each}" for each in walk.leave_other_ways(node)])
+
+    async def _check_not_forgotten(self) -> None:
+        """Raises NotAllowed when the run was removed from under itself: it holds what is to be forgotten, so it neither
+        acts nor writes any more.
+        """
+        async with self._services.store.work(write=False) as unit:
+            _require_kept(await unit.workflows.find_run(self._context.turn.id))
 
     # --- the nodes of a batch ----------------------------------------------------------------------------------------
 
@@ -342,6 +354,7 @@ class _Run:
             ended_at=self._services.clock.now(),
         )
         async with self._services.store.work() as unit:
+            _require_kept(await unit.workflows.find_run(ran.run))
             await unit.workflows.add_node(ran)
 
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
@@ -618,6 +631,15 @@ class _Run:
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
+
+
+def _require_kept(run: WorkflowRun | None) -> None:
+    if run is None:
+        raise NotAllowed(
+            "This run ends here.",
+            code=_FORGOTTEN,
+            why="whoever caused it, or the event that started it, was forgotten meanwhile",
+        )
 
 
 def run_unknown(key: str) -> NotFound:
