@@ -49,7 +49,8 @@ class WorkflowNodeInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowInfo:
     """A workflow in force. `triggers` are the types of its triggers; `digest` names its definition. `agent` is empty
-    for the default one.
+    for the default one. `problem` says why it cannot be used: nothing starts such a one, and its other
+    fields are empty.
     """
 
     name: str
@@ -58,6 +59,7 @@ class WorkflowInfo:
     enabled: bool
     digest: str
     triggers: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

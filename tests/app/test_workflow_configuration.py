@@ -54,6 +54,29 @@ async def test_a_workflow_is_added_changed_switched_and_removed_in_its_file(home
         assert not file.exists() and not denizen.runtime.current.workflows
 
 
+async def test_a_broken_file_is_read_mended_and_removed_and_nothing_else_may_break_a_workflow(home: Home) -> None:
+    async with open_workflows(home) as (denizen, workflows):
+        files = home.path / "workflows"
+        await workflows.add(BY, "hello", TEXT)
+        wrong = TEXT.replace("then: say", "then: sya")
+        for name in ("one", "two"):
+            (files / f"{name}.yaml").write_text(wrong)
+        await Reloader(denizen).reload()
+        current = denizen.runtime.current
+        assert list(current.workflows) == ["hello"] and sorted(current.broken_workflows) == ["one", "two"]
+        assert "line 4" in current.broken_workflows["one"].problem
+        with pytest.raises(InvalidInput, match="cannot be used: line 4"):
+            denizen.workflows.get("one")
+        assert (await workflows.read("one")).text == wrong
+        await workflows.put(BY, "one", TEXT)
+        await workflows.remove(BY, "two")
+        await workflows.add(BY, "outer", "nodes: {a: {type: manual, then: b}, b: {type: sub_workflow, workflow: one}}")
+        assert list(denizen.runtime.current.workflows) == ["hello", "one", "outer"]
+        with pytest.raises(InvalidInput, match="outer"):
+            await workflows.remove(BY, "one")
+        assert not denizen.runtime.current.broken_workflows
+
+
 async def test_what_cannot_run_is_told_by_line_and_never_written(home: Home) -> None:
     async with open_workflows(home) as (denizen, workflows):
         await workflows.add(BY, "hello", TEXT)

@@ -91,6 +91,26 @@ async def test_a_workflow_is_made_read_changed_switched_and_removed_over_http(ho
         assert "welcome" in [each.name for each in await olga.list_workflow_examples()]
 
 
+async def test_a_broken_workflow_is_listed_with_its_problem_and_mended_on_its_page(home: Home) -> None:
+    async with open_workflows(home) as server, server.client() as client:
+        olga, path = server.olga, "/admin/workflows/hello"
+        await client.add_workflow("hello", TEXT)
+        (home.path / "workflows/hello.yaml").write_text(TEXT.replace("then: say", "then: sya"), encoding="utf-8")
+        await Reloader(server.denizen).reload()
+        [listed] = await client.list_workflows()
+        assert "line 4: there is no node 'sya'" in listed.problem and not listed.enabled
+        shown = await client.get_workflow("hello")
+        assert (shown.workflow, shown.nodes) == (listed, ()) and "sya" in shown.text
+        with pytest.raises(ApiError) as refused:
+            await client.run_workflow("hello")
+        assert (refused.value.status, refused.value.problem.code) == (400, "workflow_broken")
+        assert "These cannot be used" in await olga.read("/admin/workflows")
+        page = await olga.read(path)
+        assert "Until it is corrected, nothing starts it." in page and "sya" in page and "Run now" not in page
+        await olga.send(path, text=TEXT)
+        assert "Run now" in await olga.read(path) and server.read("hello") == TEXT
+
+
 async def test_workflows_are_for_owners(home: Home) -> None:
     async with open_workflows(home) as server, server.client("key-of-ada") as ada, server.client("key-of-ann") as ann:
         for call in (ada.list_workflows(), ann.list_workflows(), ada.add_workflow("hello", TEXT)):

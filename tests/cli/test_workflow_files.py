@@ -41,6 +41,26 @@ def test_every_example_can_be_added_and_drawn(home: Home, tmp_path: Path) -> Non
         assert ET.parse(picture).getroot().attrib["aria-label"] == f"Workflow {name}"
 
 
+def test_a_broken_workflow_hinders_no_command_and_is_listed_with_its_line(home: Home, tmp_path: Path) -> None:
+    assert home.do("workflows", "add", "--example", "poll").code == 0
+    file = home.folder / "workflows/wrong.yaml"
+    file.write_text("nodes:\n  go: {type: manual, then: nowhere}\n", encoding="utf-8")
+    listed = home.do("workflows", "list").out.splitlines()
+    assert listed[0].startswith("poll  ") and listed[1].startswith("wrong  broken  ") and "wrong.yaml:2" in listed[1]
+    assert home.do("workflows", "disable", "poll").code == 0
+    off = home.do("workflows", "disable", "wrong")
+    assert off.code == 0 and "It cannot be used" in off.err and "enabled: false" in file.read_text()
+    assert home.do("workflows", "add", "--example", "welcome").code == 0
+    assert "wrong.yaml:2" in home.do("doctor", "--offline").out
+    assert home.do("backup", "--to", str(tmp_path / "backup.zip")).code == 0
+    for command in (("workflows", "check"), ("config", "check")):
+        refused = home.do(*command)
+        assert refused.code == 2 and "wrong.yaml:2" in refused.err
+    run = home.do("workflows", "run", "wrong")
+    assert run.code == 2 and "cannot be used" in run.err and "nowhere" in run.err
+    assert "wrong.yaml:2" in home.do("workflows", "show", "wrong").err
+
+
 def test_a_workflow_is_added_from_a_file_under_a_name_of_its_own_and_never_over_another(
     home: Home, tmp_path: Path
 ) -> None:

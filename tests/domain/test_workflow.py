@@ -222,6 +222,30 @@ def test_a_join_may_go_on_with_the_first_way_that_is_taken():
     walk.finish("start", "then")
     walk.finish("a", "then")
     assert walk.list_ready() == ["end", "b"]
+    walk.finish("end", "then")
+    assert walk.leave_other_ways("end") == ["b"]
+    assert walk.list_ready() == []
+
+
+def test_what_is_on_the_other_ways_to_a_join_is_left_out_with_what_follows_from_it_alone():
+    flow = make(
+        {
+            "start": {"type": "manual", "then": ["a", "b", "c"]},
+            "a": {"type": "wait", "seconds": 5, "then": "end"},
+            "b": {"type": "approval", "question": "?", "then": "more", "else": "no"},
+            "more": {"type": "join", "then": "end"},
+            "no": {"type": "join"},
+            "c": {"type": "wait", "seconds": 9, "then": "after"},
+            "after": {"type": "join"},
+            "end": {"type": "join", "wait_for": "any", "then": "last"},
+            "last": {"type": "join"},
+        }
+    )
+    walk = GraphWalk(flow, flow.list_level(), ["start"])
+    for node in ("start", "a", "end"):
+        walk.finish(node, "then")
+    assert sorted(walk.leave_other_ways("end")) == ["b", "more"]
+    assert walk.list_ready() == ["last", "c"]
 
 
 def test_the_nodes_of_a_loop_are_a_level_of_their_own():

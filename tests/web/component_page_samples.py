@@ -14,7 +14,7 @@ from denizen.domain.schedule import RunStatus, Schedule, ScheduleRun
 from denizen.domain.tool import Tier
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import TokenPrice, Usage
-from denizen.domain.workflow import Edge, Workflow, WorkflowNode
+from denizen.domain.workflow import BrokenWorkflow, Edge, Workflow, WorkflowNode
 from denizen.domain.workflow_run import NodeRun, NodeStatus, WorkflowRun, WorkflowRunListing
 from denizen.engine.event_bus.log import EventEntry
 from denizen.engine.schedules.catalog import RunListing, ScheduleListing
@@ -179,6 +179,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
         "admin/workflows.html": WorkflowsPage(
             frame=frame,
             rows=[WorkflowRow(workflow=WORKFLOW, triggers=["manual"], last=WORKFLOW_RUN)],
+            broken=[BrokenWorkflow("part", "line 3: there is no node 'x'.", "Name another one.")],
             notice="Done.",
             problem=PROBLEM,
         ),
@@ -193,6 +194,7 @@ def list_component_pages(frame: Frame) -> Mapping[str, object]:
         ),
         "admin/workflow.html": WorkflowPage(
             frame=frame,
+            name="greet",
             workflow=WORKFLOW,
             text="nodes: {}",
             digest="d",

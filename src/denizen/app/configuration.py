@@ -275,7 +275,8 @@ class HomeConfiguration:
         self, by: Principal, file: Path, edit: Callable[[str | None], str | None]
     ) -> ConfigurationChange:
         """Writes the file of a workflow, and loads it. `edit` makes the new text of the old one; None stands for a file
-        that is not there. Raises as `replace`, and what `edit` raises.
+        that is not there. What is broken already hinders no other workflow. Raises as `replace`, and what `edit`
+        raises.
         """
         async with self._lock:
             new = edit(await to_thread.run_sync(_read_file, file))
@@ -290,7 +291,8 @@ class HomeConfiguration:
     async def _examine_workflow(self, file: Path, text: str | None) -> Sequence[ConfigProblem]:
         config = await to_thread.run_sync(read_config, self._home)
         check = partial(_examine, self._home, config, workflow_texts={file.stem: text})
-        return (await to_thread.run_sync(check)).problems
+        result = await to_thread.run_sync(check)
+        return result.problems + result.find_broken(self._denizen.settings.broken_workflows.keys() - {file.stem})
 
     async def write_setup(self, by: Principal, answers: SetupAnswers) -> ConfigurationChange:
         """Writes what the answers of set-up mean, and loads it; all of it, or nothing. Raises as `plan_setup_files`,
@@ -321,8 +323,9 @@ class HomeConfiguration:
                 )
             new = await to_thread.run_sync(edit, old)
             result = await to_thread.run_sync(partial(_examine, self._home, new, secrets))
-            if result.problems:
-                raise config_error(result.problems)
+            problems = result.problems + result.find_broken(self._denizen.settings.broken_workflows)
+            if problems:
+                raise config_error(problems)
             written = [*files, _FileText(self._home / CONFIG_FILE, new)]
             if secrets:
                 written.insert(0, await to_thread.run_sync(_add_secrets, self._home / SECRETS_FILE, secrets))

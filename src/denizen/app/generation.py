@@ -49,6 +49,7 @@ from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import DAY_S, RateLimit
 from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
+from denizen.domain.workflow import BrokenWorkflow
 from denizen.domain.workflow_triggers import list_listeners, list_schedules
 from denizen.engine.agents.catalog import AgentCatalog
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
@@ -136,6 +137,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         trigger_hooks=_read_trigger_hooks(settings),
         events=_read_events(settings),
         workflows=settings.workflows,
+        broken_workflows=_read_broken_workflows(settings),
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))
@@ -169,6 +171,16 @@ def _read_workflow_schedules(settings: Settings) -> Mapping[str, Schedule]:
     agents = settings.agents
     found = list_schedules(settings.workflows, settings.default_agent, lambda agent: agent_timezone(agents[agent]))
     return {each.name: each for each in found}
+
+
+def _read_broken_workflows(settings: Settings) -> Mapping[str, BrokenWorkflow]:
+    """Returns the workflows that cannot be used, each with its first problem."""
+    found: dict[str, BrokenWorkflow] = {}
+    for name, problems in settings.broken_workflows.items():
+        first = problems[0]
+        where = f"line {first.line}: " if first.line else ""
+        found[name] = BrokenWorkflow(name, f"{where}{first.message}", first.fix)
+    return found
 
 
 def _read_account_policies(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:

@@ -102,6 +102,7 @@ class Reloader:
                     await work.generations.add(digest=settings.digest, source="reload", now=now)
                 unused.pop_all()
             restart = tuple(name for name in _AT_START if _section(settings, name) != _section(denizen.settings, name))
+            _tell_broken(settings, denizen.settings)
             denizen.settings = settings
             await denizen.runtime.swap(generation)
             self._is_half_done = False
@@ -148,6 +149,15 @@ class Reloader:
             _log.warning(
                 "changed settings take effect after a restart", extra={"sections": ", ".join(done.needs_restart)}
             )
+
+
+def _tell_broken(new: Settings, old: Settings) -> None:
+    """Logs the workflows that cannot be used any more."""
+    for name, problems in new.broken_workflows.items():
+        if problems != old.broken_workflows.get(name):
+            for each in problems:
+                about = {"workflow": name, "where": str(each), "fix": each.fix}
+                _log.warning("a workflow cannot be used, so nothing starts it", extra=about)
 
 
 def _tell_refusal(error: Exception) -> None:

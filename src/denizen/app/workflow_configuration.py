@@ -42,7 +42,7 @@ class HomeWorkflows:
         self._configuration = configuration
 
     async def read(self, name: str) -> WorkflowText:
-        get_workflow(self._runtime.current.workflows, name)
+        self._check_known(name)
         text = await to_thread.run_sync(partial(_read, workflow_file(self._home, name)))
         return WorkflowText(text, digest_text(text))
 
@@ -67,19 +67,25 @@ class HomeWorkflows:
                 )
             return _end_line(text)
 
-        get_workflow(self._runtime.current.workflows, name)
+        self._check_known(name)
         return await self._edit(by, name, replace)
 
     async def switch(self, by: Principal, name: str, *, is_on: bool) -> ConfigurationChange:
-        get_workflow(self._runtime.current.workflows, name)
+        self._check_known(name)
         return await self._edit(by, name, partial(switch_text, file=workflow_file(self._home, name), is_on=is_on))
 
     async def remove(self, by: Principal, name: str) -> ConfigurationChange:
-        get_workflow(self._runtime.current.workflows, name)
+        self._check_known(name)
         return await self._edit(by, name, lambda _: None)
 
     def list_examples(self) -> Sequence[WorkflowExample]:
         return list_examples()
+
+    def _check_known(self, name: str) -> None:
+        """Raises NotFound. A broken workflow is there, too."""
+        current = self._runtime.current
+        if name not in current.broken_workflows:
+            get_workflow(current.workflows, name)
 
     async def _edit(self, by: Principal, name: str, edit: Callable[[str | None], str | None]) -> ConfigurationChange:
         return await self._configuration.edit_workflow(by, workflow_file(self._home, name), edit)
@@ -113,8 +119,9 @@ def add_workflow_file(home: Path, environment: Mapping[str, str], name: str, tex
             raise workflow_exists(name)
         secrets = load_secrets(home, environment)
         found = examine(home, read_config(home), secrets, BUILTIN, needs_models=False, workflow_texts={name: text})
-        if found.problems:
-            raise config_error(found.problems)
+        own = found.settings.broken_workflows.get(name, ()) if found.settings else ()
+        if problems := (*found.problems, *own):
+            raise config_error(problems)
         write_whole(file, _end_line(text))
     return file
 

@@ -117,6 +117,8 @@ def _workflows(context: ToolContext) -> WorkflowAccess:
 
 
 def _describe(each: WorkflowSummary) -> str:
+    if each.problem:
+        return f"{each.name} (broken): {each.problem}"
     last = f", last run {each.last_status}" if each.last_status else ""
     state = "on" if each.enabled else "off"
     return f"{each.name} ({', '.join(each.triggers)}; {state}{last}): {each.description}"

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from denizen.cli.home import load_home_settings
 from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from denizen.domain.workflow import Workflow
+
+
+def load_workflow(home: Path, name: str) -> Workflow:
+    """Raises NotFound, naming the nearest, and InvalidInput for one that cannot be used."""
+    from denizen.app.settings.problem import config_error
+    from denizen.domain.workflow import get_workflow
+
+    settings = load_home_settings(home)
+    if name in settings.broken_workflows:
+        raise config_error(settings.broken_workflows[name])
+    return get_workflow(settings.workflows, name)
 
 
 @click.command()
@@ -17,10 +32,9 @@ from denizen.domain.errors import InvalidInput
 @click.pass_obj
 def draw(home: Path, name: str, file: Path | None) -> None:
     """Draw the graph of a workflow as SVG. Colours tell the groups of nodes apart, and names stand at branches."""
-    from denizen.domain.workflow import get_workflow
     from denizen.domain.workflow_picture import draw_workflow
 
-    picture = draw_workflow(get_workflow(load_home_settings(home).workflows, name))
+    picture = draw_workflow(load_workflow(home, name))
     target = file or Path(f"{name}.svg")
     try:
         target.write_text(picture, encoding="utf-8")

@@ -12,7 +12,7 @@ import click
 from denizen.cli.exit_codes import DONE, INVALID, exit_code
 from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.terminal import echo, printable_json
-from denizen.cli.workflow_files import add, draw, examples
+from denizen.cli.workflow_files import add, draw, examples, load_workflow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -42,10 +42,13 @@ for each in (add, draw, examples):
 @click.pass_obj
 def list_command(home: Path, *, as_json: bool) -> None:
     """List the workflows, each with what starts it."""
-    found = load_home_settings(home).workflows.values()
-    for each in found:
+    settings = load_home_settings(home)
+    for each in settings.workflows.values():
         echo(printable_json(_fields(each)) if as_json else _line(each))
-    if not found and not as_json:
+    for name, problems in settings.broken_workflows.items():
+        told = [f"{each}" for each in problems]
+        echo(printable_json({"name": name, "broken": told}) if as_json else f"{name}  broken  {told[0]}")
+    if not (settings.workflows or settings.broken_workflows) and not as_json:
         echo(f"There are no workflows. Write one into {home / 'workflows'}/NAME.yaml.")
 
 
@@ -55,9 +58,7 @@ def list_command(home: Path, *, as_json: bool) -> None:
 @click.pass_obj
 def show(home: Path, name: str, *, as_json: bool) -> None:
     """Show the nodes of a workflow, and where each leads."""
-    from denizen.domain.workflow import get_workflow
-
-    workflow = get_workflow(load_home_settings(home).workflows, name)
+    workflow = load_workflow(home, name)
     if as_json:
         nodes: JsonObject = {each.id: _node_fields(each) for each in workflow.nodes.values()}
         echo(printable_json({**_fields(workflow), "digest": workflow.digest, "nodes": nodes}))
@@ -229,10 +230,14 @@ def _switch(home: Path, name: str, *, is_on: bool) -> None:
     from denizen.app.workflow_configuration import switch_text
     from denizen.domain.workflow import get_workflow
 
-    get_workflow(load_home_settings(home).workflows, name)
+    settings = load_home_settings(home)
+    if name not in settings.broken_workflows:
+        get_workflow(settings.workflows, name)
     file = workflow_file(home, name)
     write_whole(file, switch_text(file.read_text(encoding="utf-8-sig"), file=file, is_on=is_on))
     echo(f"{name} is {'on' if is_on else 'off'}.")
+    for each in settings.broken_workflows.get(name, ()):
+        echo(f"It cannot be used: {each}\nfix: {each.fix}", err=True)
 
 
 def _run_to_end(home: Path, begin: Callable[[Denizen, RunOrder], Awaitable[Turn]], *, as_json: bool) -> int:

@@ -257,8 +257,8 @@ def expire_approval(approval: Approval) -> Approval:
 
 
 def cancel_approval(approval: Approval, now: datetime) -> Approval:
-    """As it is when the turn that wanted the call has ended without it."""
-    decision = ApprovalDecision(at=now, note="what it was asked for has ended")
+    """As it is when the turn that wanted the call has ended, or goes on, without it."""
+    decision = ApprovalDecision(at=now, note="no longer needed, since what it was asked for has ended")
     return replace(approval, status=ApprovalStatus.EXPIRED, decision=decision)
 
 

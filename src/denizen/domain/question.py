@@ -28,8 +28,8 @@ _QUOTED_CHARS = 1550
 
 
 class QuestionStatus(StrEnum):
-    """How far a question has come. ANSWERED: the agent has not been told yet; DELIVERED: it has; LOST: its turn or
-    its agent is gone, so that nobody can be told.
+    """How far a question has come. ANSWERED: the agent has not been told yet; DELIVERED: it has; LOST: its turn, its
+    agent or its place in a workflow is gone, so that nobody can be told.
     """
 
     OPEN = "open"
@@ -108,10 +108,17 @@ def dismiss_question(question: OwnerQuestion, by: Principal, *, now: datetime) -
     return replace(question, status=QuestionStatus.DISMISSED, reply=reply)
 
 
+def withdraw_question(question: OwnerQuestion, *, now: datetime) -> OwnerQuestion:
+    """Returns an open question as it is when nobody waits for its answer any more."""
+    return replace(question, status=QuestionStatus.LOST, reply=QuestionAnswer(answered_at=now))
+
+
 def check_open(question: OwnerQuestion, by: Principal) -> None:
     """Raises NotAllowed for everybody but owners, and Conflict for a question that waits no more."""
     if RoleName.OWNER not in by.roles:
         raise NotAllowed("This question is for the owner.", code="question_not_yours", fix="Ask the owner to answer.")
+    if question.status is QuestionStatus.LOST:
+        raise Conflict("This question is no longer needed.", code="question_closed", fix="There is nothing to do.")
     if question.status is not QuestionStatus.OPEN:
         how = "dismissed" if question.status is QuestionStatus.DISMISSED else "answered"
         raise Conflict(
@@ -140,6 +147,7 @@ def question_end(question: OwnerQuestion) -> MessageContent:
     who = link_pings(" ".join(reply.answerer.split()), {}).text or "somebody"
     head = f"\N{WHITE HEAVY CHECK MARK} **{question.agent}** asked you:"
     end = f"Answered by {who}:" if reply.answer else f"Dismissed by {who}."
+    end = end if question.status is not QuestionStatus.LOST else "It is no longer needed."
     told = [_quoted(reply.answer, _QUOTED_CHARS // 3)] if reply.answer else []
     return MessageContent("\n".join([head, _quoted(question.text, _QUOTED_CHARS * 2 // 3), end, *told]))
 
@@ -152,6 +160,8 @@ def describe_question(question: OwnerQuestion) -> list[str]:
     lines += [f"  | {line}" for line in question.text.splitlines()]
     if reply.answer:
         lines.append(f"  {question.status} by {reply.answerer}: {' '.join(reply.answer.split())}")
+    elif question.status is QuestionStatus.LOST:
+        lines.append("  no longer needed")
     elif question.status is not QuestionStatus.OPEN:
         lines.append(f"  {question.status} by {reply.answerer}")
     return lines

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from denizen.domain.errors import NotFound
+from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -95,6 +95,21 @@ class Workflow:
         return nodes.difference(*inner)
 
 
+@record
+class BrokenWorkflow:
+    """A workflow that cannot be used: nothing starts it until it is corrected. `problem` says where, with the line."""
+
+    name: str
+    problem: str
+    fix: str
+
+    @property
+    def error(self) -> InvalidInput:
+        return InvalidInput(
+            f"The workflow '{self.name[:64]}' cannot be used: {self.problem}", code="workflow_broken", fix=self.fix
+        )
+
+
 def find_reachable(nodes: Mapping[str, WorkflowNode], start: Iterable[str]) -> AbstractSet[str]:
     """Returns the nodes that can be reached, those to start from among them."""
     found: dict[str, None] = {}
@@ -171,6 +186,16 @@ class GraphWalk:
         """Notes by which port the node was left; empty: by none."""
         self._ended[node] = port
         self._leave_out()
+
+    def leave_other_ways(self, node: str) -> Sequence[str]:
+        """Leaves out the nodes that lead to this one and have not ended, and what only they lead to. Returns the
+        former: another way to the node was the first.
+        """
+        before = find_ancestors(self.workflow.nodes, node)
+        left = [each for each in before if each in self.among and each not in self._ended]
+        self._ended |= dict.fromkeys(left, "")
+        self._leave_out()
+        return left
 
     def _is_ready(self, node: str) -> bool:
         if node in self._ended:

@@ -9,7 +9,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -91,14 +91,19 @@ def read_workflow(name: str, tree: Mapping[str, Json]) -> WorkflowReading:
     return WorkflowReading(workflow if not reader.problems else None, tuple(reader.problems))
 
 
-def find_nesting_problems(workflows: Mapping[str, Workflow]) -> Iterator[tuple[str, WorkflowProblem]]:
-    """Yields a problem for each `sub_workflow` that names no workflow, or one that leads back to it."""
+def find_nesting_problems(
+    workflows: Mapping[str, Workflow], broken: Collection[str] = ()
+) -> Iterator[tuple[str, WorkflowProblem]]:
+    """Yields a problem for each `sub_workflow` that names no workflow, a broken one, or one that leads back to it."""
     for workflow in workflows.values():
         for node in workflow.nodes.values():
             if node.type != "sub_workflow":
                 continue
             wanted, path = str(node.settings["workflow"]), ("nodes", node.id, "workflow")
-            if wanted not in workflows:
+            if wanted in broken:
+                problem = WorkflowProblem(path, f"the workflow '{wanted}' cannot be used itself.", "Correct that one.")
+                yield workflow.name, problem
+            elif wanted not in workflows:
                 yield (
                     workflow.name,
                     WorkflowProblem(path, f"there is no workflow '{wanted}'.", _near(wanted, workflows)),

@@ -571,7 +571,13 @@ _CONTROL = (
         name="join",
         group=NodeGroup.CONTROL,
         about="Brings several ways together.",
-        settings={"wait_for": _choice("Whether it waits for all that are taken, or for the first.", "all", "any")},
+        settings={
+            "wait_for": _choice(
+                "Whether it waits for all that are taken, or for the first: then what is on the others ends.",
+                "all",
+                "any",
+            )
+        },
     ),
     NodeType(
         name="wait",

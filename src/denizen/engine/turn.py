@@ -382,8 +382,11 @@ class TurnRunner:
                     await work.turns.close(closed)
                     if steps and answer:
                         await keep_answer(work, closed, steps.context, steps.evidence, answer)
-                    if closed.status is not TurnStatus.DONE:
+                    is_workflow = STARTED in closed.options  # which may end while people are asked on another way
+                    if closed.status is not TurnStatus.DONE or is_workflow:
                         await self.approvals.end_turn(work, closed)
+                    if is_workflow:
+                        await self.questions.end_turn(work, closed)
                     if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
                         await work.outbox.add(owed)
                     if steps:

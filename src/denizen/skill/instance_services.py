@@ -218,13 +218,16 @@ class EventAccess(Protocol):
 
 @record(kw_only=True)
 class WorkflowSummary:
-    """A workflow. `triggers` are the types of its triggers; `last_status` is empty before its first run."""
+    """A workflow. `triggers` are the types of its triggers; `last_status` is empty before its first run. `problem` says
+    why it cannot be used.
+    """
 
     name: str
     description: str
     enabled: bool
     triggers: Sequence[str] = ()
     last_status: str = ""
+    problem: str = ""
 
 
 @record(kw_only=True)

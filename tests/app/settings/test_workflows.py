@@ -70,6 +70,24 @@ def test_a_fault_is_told_with_its_file_and_line(tmp_path: Path, old: str, new: s
     assert not message or any(each.line == line and message in each.message for each in found), found
 
 
+def test_a_broken_workflow_is_left_out_with_those_that_run_it_and_hinders_nothing_else(tmp_path: Path):
+    write(tmp_path, GOOD)
+    before = load_settings(tmp_path, {})
+    write(tmp_path, GOOD.replace("then: greet", "then: grete"), "broken.yaml")
+    nests = "nodes: {a: {type: manual, then: b}, b: {type: sub_workflow, workflow: %s}}\n"
+    write(tmp_path, nests % "broken", "outer.yaml")
+    write(tmp_path, nests % "outer", "outermost.yaml")
+    write(tmp_path, "nodes: [\n", "torn.yaml")
+    settings = load_settings(tmp_path, {})
+    assert list(settings.workflows) == ["welcome"]
+    assert sorted(settings.broken_workflows) == ["broken", "outer", "outermost", "torn"]
+    assert "'outer' cannot be used" in settings.broken_workflows["outermost"][0].message
+    told = [*settings.broken_workflows["broken"]]
+    assert told and told[0].line == 4 and set(told) <= set(settings.warnings)
+    assert settings.digest != before.digest
+    assert len(check(tmp_path)) == sum(map(len, settings.broken_workflows.values()))
+
+
 def test_a_file_with_another_ending_is_told(tmp_path: Path):
     write(tmp_path, GOOD, "welcome.yml")
     assert "this name is not read" in check(tmp_path)[0].message

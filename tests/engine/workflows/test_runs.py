@@ -302,6 +302,80 @@ async def test_a_wait_takes_its_time_and_goes_on_after_a_restart_with_the_defini
         assert (await run_with_yes(server)).reply == "new"
 
 
+GATED = {
+    "start": {"type": "manual", "then": ["one", "two"]},
+    "one": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "pause"},
+    "two": {"type": "call_tool", "tool": "look", "args": {"q": "b"}, "then": "pause"},
+    "pause": {"type": "approval", "question": "Go on?", "then": "act"},
+    "act": {"type": "call_tool", "tool": "write", "args": {"q": "c"}, "then": "say"},
+    "say": {"type": "reply", "text": "{{one.text}}, {{two.text}}, {{act.text}}"},
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_run_whose_starter_is_forgotten_ends_at_its_next_node_and_writes_nothing_more(
+    *, restarts: bool
+) -> None:
+    world, tools, flows = World(), ToolsetFixture(), make(GATED)
+    async with open_platform(world, tools=tools, workflows=flows) as server:
+        turn = await start(server)
+        [approval] = await wait_for_approvals(server.store)
+        async with server.store.work() as work:
+            assert await work.workflows.forget_starter(OPERATOR.key) == 1
+        if not restarts:
+            await check_it_ends(server, turn.id, approval.id)
+    if restarts:
+        async with open_platform(world, tools=tools, workflows=flows) as server:
+            await server.turns.resume()
+            await check_it_ends(server, turn.id, approval.id)
+    assert len(tools.calls) == 2
+
+
+async def check_it_ends(server: PlatformFixture, turn: TurnId, approval: str) -> None:
+    async with server.store.work(write=False) as work:
+        asked = await work.approvals.find(approval)
+    if asked is not None and not asked.status.is_final:
+        await server.turns.approvals.decide(approval, OPERATOR, ApprovalChoice.ONCE)
+    async for _ in server.turns.watch(turn):
+        pass
+    ended = await server.turns.get(turn)
+    assert ended.result.failure is not None and "This run ends here." in ended.result.failure.message
+    async with server.store.work(write=False) as work:
+        assert await work.workflows.list_nodes(turn) == []
+        assert await work.workflows.find_run(turn) is None
+
+
+@pytest.mark.parametrize("gone", ["tool", "agent"])
+async def test_a_run_whose_tool_or_agent_is_gone_after_a_restart_ends_with_a_clear_error(gone: str) -> None:
+    world, tools, flows = World(), ToolsetFixture(), make(GATED)
+    async with open_platform(world, tools=tools, workflows=flows) as server:
+        turn = await start(server)
+        await wait_for_approvals(server.store)
+    less = ToolsetFixture(specs=[LOOK])
+    agents = {AgentName("ben"): Agent(AgentName("ben"))} if gone == "agent" else None
+    async with open_platform(world, tools=less, agents=agents, workflows=flows, connect=False) as server:
+        await server.turns.resume()
+        if gone == "tool":
+            [approval] = await wait_for_approvals(server.store)
+            await server.turns.approvals.decide(approval.id, OPERATOR, ApprovalChoice.ONCE)
+        found = await finish(server, turn.id)
+        told = {
+            "tool": "The node 'act' of the workflow 'flow' failed: ada has no tool 'write'.",
+            "agent": "There is no agent 'ada'.",
+        }
+        assert (found.status, found.failure) == (TurnStatus.FAILED, told[gone])
+        assert await server.turns.resume() == 0
+    assert [each.tool for each in (*tools.calls, *less.calls)] == ["write", "look"]
+
+
+async def test_a_run_whose_definition_has_a_type_that_is_gone_ends_with_a_clear_error() -> None:
+    flow = replace(make(GATED)["flow"], tree={"nodes": {"start": {"type": "shout"}}})
+    async with open_platform(workflows={"flow": flow}) as server:
+        found = await run(server)
+        assert found.status is TurnStatus.FAILED
+        assert found.failure.startswith("The definition of this run cannot be read any more.")
+
+
 async def run_with_yes(server: PlatformFixture, choice: ApprovalChoice = ApprovalChoice.ONCE):
     turn = await start(server)
     [approval] = await wait_for_approvals(server.store)

@@ -73,6 +73,10 @@ class Settings:
     digest: str
     document: ConfigDocument = field(repr=False)
     workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
+    broken_workflows: Mapping[str, tuple[ConfigProblem, ...]] = field(
+        default_factory=dict[str, tuple[ConfigProblem, ...]]
+    )
+    """By name, what is wrong with the workflows that cannot be used."""
     warnings: tuple[ConfigProblem, ...] = ()
     simulation: Simulation | None = None
 

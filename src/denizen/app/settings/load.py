@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -60,7 +61,7 @@ from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.projects import find_watcher_problems
 from denizen.app.settings.schedules import LOG, find_schedule_problems, find_schedule_warnings, find_undelivered
 from denizen.app.settings.schema import ChannelsSection, Config
-from denizen.app.settings.workflows import WorkflowSurroundings, load_workflows
+from denizen.app.settings.workflows import WorkflowFiles, WorkflowSurroundings, load_workflows
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
 from denizen.domain.event_listener import EVENT_VARIABLES
@@ -68,7 +69,6 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.schedule import SCHEDULE_VARIABLES
-from denizen.domain.workflow import Workflow
 
 CONFIG_FILE = "denizen.yaml"
 
@@ -81,10 +81,17 @@ PROVIDERS: KeyPath = ("models", "providers")
 
 @record
 class ConfigResult:
-    """The result of a reading: settings, or the problems that prevent them."""
+    """The result of a reading: settings, or the problems that prevent them. A broken workflow prevents nothing."""
 
     settings: Settings | None
     problems: tuple[ConfigProblem, ...]
+
+    def find_broken(self, known: Collection[str] = ()) -> tuple[ConfigProblem, ...]:
+        """Returns everything that is wrong with workflows, without those that are known to be broken."""
+        if self.settings is None:
+            return ()
+        found = self.settings.broken_workflows
+        return tuple(chain.from_iterable(each for name, each in found.items() if name not in known))
 
 
 def load_settings(
@@ -106,10 +113,11 @@ def load_settings(
 def find_config_problems(
     home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
 ) -> tuple[ConfigProblem, ...]:
-    """Returns the problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a
-    file cannot be read at all.
+    """Returns the problems of a home folder's configuration and of its workflows, empty when all of it can be used.
+    Raises InvalidInput only when a file cannot be read at all.
     """
-    return examine(home, read_config(home), load_secrets(home, environment), known_tools).problems
+    found = examine(home, read_config(home), load_secrets(home, environment), known_tools)
+    return found.problems + found.find_broken()
 
 
 def read_config(home: Path) -> str:
@@ -203,10 +211,9 @@ def examine(
     ]
     surroundings = WorkflowSurroundings(agents=config.agents, routes=config.webhooks.routes)
     workflows = load_workflows(home, surroundings, workflow_texts)
-    problems += workflows.problems
     if problems:
         return ConfigResult(None, tuple(problems))
-    written = digest_input(document.tree, agents, contexts.folders, workflows.workflows)
+    written = digest_input(document.tree, agents, contexts.folders, workflows)
     settings = Settings(
         home=home,
         config=config,
@@ -216,8 +223,10 @@ def examine(
         digest=hashlib.sha256(written.encode()).hexdigest(),
         document=document,
         workflows=MappingProxyType(dict(workflows.workflows)),
+        broken_workflows=MappingProxyType(dict(workflows.broken)),
         warnings=(
             *warnings,
+            *chain.from_iterable(workflows.broken.values()),
             *left_out,
             *find_left_out(document, config.channels.discord, secrets),
             *find_github_left_out(document, config.channels.github, secrets),
@@ -269,10 +278,7 @@ def _list_deliveries(config: Config) -> Iterator[KeyPath]:
 
 
 def digest_input(
-    written: Mapping[str, Json],
-    agents: Mapping[AgentName, Agent],
-    folders: HomeFolders,
-    workflows: Mapping[str, Workflow],
+    written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders, workflows: WorkflowFiles
 ) -> str:
     """Returns the text that the digest is taken of: the tree as written, without comments and layout, the agents' own
     texts and context files, whether there is knowledge to look into, and the workflows.
@@ -280,8 +286,9 @@ def digest_input(
     texts = {name: agent.instructions for name, agent in agents.items()}
     personas = {name: [pair for pair in each.persona if pair[0] != BUILT_IN_PERSONA] for name, each in texts.items()}
     contexts = {name: (each.context_files, each.core_memory, each.planner, each.answer) for name, each in texts.items()}
-    flows = {name: (each.digest, each.enabled, each.description) for name, each in workflows.items()}
-    found = [written, personas, contexts, folders.has_knowledge(list(agents)), flows]
+    flows = {name: (each.digest, each.enabled, each.description) for name, each in workflows.workflows.items()}
+    broken = {name: [str(each) for each in problems] for name, problems in workflows.broken.items()}
+    found = [written, personas, contexts, folders.has_knowledge(list(agents)), flows, broken]
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -34,10 +34,10 @@ class WorkflowSurroundings:
 
 @record
 class WorkflowFiles:
-    """The workflows that can be used, and everything that is wrong with others."""
+    """The workflows that can be used, and by name everything that is wrong with others."""
 
     workflows: Mapping[str, Workflow]
-    problems: tuple[ConfigProblem, ...]
+    broken: Mapping[str, tuple[ConfigProblem, ...]]
 
 
 def load_workflows(
@@ -48,20 +48,25 @@ def load_workflows(
     """
     documents: dict[str, ConfigDocument] = {}
     workflows: dict[str, Workflow] = {}
-    problems: list[ConfigProblem] = []
+    broken: dict[str, tuple[ConfigProblem, ...]] = {}
     for file, text in _list_files(home, texts or {}):
         read = text if isinstance(text, ConfigProblem) else _read_document(text, file)
         if isinstance(read, ConfigProblem):
-            problems.append(read)
+            broken[file.stem] = (read,)
             continue
         found = read_workflow(file.stem, read.tree)
-        problems += (read.problem(each.path, each.message, each.fix) for each in found.problems)
-        if found.workflow is not None:
+        problems = [read.problem(each.path, each.message, each.fix) for each in found.problems]
+        problems += _find_unknown(read, found.workflow, known) if found.workflow else ()
+        if problems:
+            broken[file.stem] = tuple(problems)
+        elif found.workflow is not None:
             documents[file.stem], workflows[file.stem] = read, found.workflow
-            problems += _find_unknown(read, found.workflow, known)
-    for name, each in find_nesting_problems(workflows):
-        problems.append(documents[name].problem(each.path, each.message, each.fix))
-    return WorkflowFiles(workflows, tuple(problems))
+    # Each round leaves out those that run one within them that was left out before.
+    while nested := list(find_nesting_problems(workflows, broken)):
+        for name, each in nested:
+            broken[name] = (*broken.get(name, ()), documents[name].problem(each.path, each.message, each.fix))
+            workflows.pop(name, None)
+    return WorkflowFiles(workflows, broken)
 
 
 def workflow_file(home: Path, name: str) -> Path:

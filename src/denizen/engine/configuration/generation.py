@@ -30,7 +30,7 @@ from denizen.domain.record import record
 from denizen.domain.schedule import Schedule
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
-from denizen.domain.workflow import Workflow
+from denizen.domain.workflow import BrokenWorkflow, Workflow, get_workflow
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.signal import Signal
 from denizen.ports.embed import Embedder
@@ -89,8 +89,8 @@ class Generation:
     `account_policies` are by platform and agent. `guild_fields` are left to those who manage a community.
     `makes_titles` says whether models name the chats of the web. `is_model_chosen` when the command line chose one for
     all agents. `trigger_hooks` are those of schedules and the like, by the key of the principal of their turns.
-    `schedules` and `workflows` are by name, `events` the listeners and the routes of webhooks. Without `task_watcher`,
-    nobody looks at changed tasks.
+    `schedules`, `workflows` and `broken_workflows` are by name, `events` the listeners and the routes of webhooks.
+    Without `task_watcher`, nobody looks at changed tasks.
     """
 
     number: int
@@ -114,6 +114,13 @@ class Generation:
     task_watcher: TaskWatcherPolicy | None = None
     events: EventSettings = field(default_factory=EventSettings)
     workflows: Mapping[str, Workflow] = field(default_factory=dict[str, Workflow])
+    broken_workflows: Mapping[str, BrokenWorkflow] = field(default_factory=dict[str, BrokenWorkflow])
+
+    def get_workflow(self, name: str) -> Workflow:
+        """Raises NotFound, naming the nearest, and InvalidInput for a broken one."""
+        if name in self.broken_workflows:
+            raise self.broken_workflows[name].error
+        return get_workflow(self.workflows, name)
 
     def find_hooks(self, agent: AgentName, asker: Principal, *, is_delegated: bool = False) -> Hooks:
         """Returns the hooks of a turn: those of its agent, and behind them those of what triggered it. A delegated turn

@@ -32,7 +32,6 @@ from denizen.domain.ids import TurnId, fresh, turn_id
 from denizen.domain.message import Author, TextPart
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, Turn, TurnRequest, TurnStatus
-from denizen.domain.workflow import get_workflow
 from denizen.domain.workflow_run import WorkflowStart, event_scope
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
@@ -275,7 +274,7 @@ class EventBus:
 
     async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
         """The turn of a run is one of an event: what may not be done for an event, it may not do."""
-        workflow = get_workflow(self._runtime.current.workflows, listener.action.workflow)
+        workflow = self._runtime.current.get_workflow(listener.action.workflow)
         start = WorkflowStart(
             name=workflow.name,
             digest=workflow.digest,

@@ -354,6 +354,16 @@ class ApprovalQueue:
         for pending in await work.approvals.list_approvals(status=ApprovalStatus.PENDING, turn_id=turn.id):
             await self._close(work, pending.id, is_ended=True)
 
+    async def withdraw(self, call_key: str) -> None:
+        """The turn goes on without the call with this idempotency key: nobody need decide it any more."""
+        async with self._store.work() as work:
+            known = await work.approvals.find(derive_approval_id(call_key))
+            if known is None or known.status.is_final:
+                return
+            closed = await self._close(work, known.id, is_ended=True)
+        self._wake_all()
+        self._live.publish(closed.request.turn_id, ApprovalDecided(closed))
+
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     async def decide(self, key: str, voter: Principal, choice: ApprovalChoice, *, note: str = "") -> ApprovalRuling:

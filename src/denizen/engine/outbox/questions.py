@@ -33,6 +33,7 @@ from denizen.domain.question import (
     question_card,
     question_end,
     question_id,
+    withdraw_question,
 )
 from denizen.domain.rate_limit import HOUR_S, RateLimit
 from denizen.domain.record import record
@@ -159,6 +160,23 @@ class QuestionInbox:
             question = dismiss_question(await work.questions.take(key), by, now=self._clock.now())
             await self._end(work, question)
         return self._announce(question)
+
+    async def withdraw(self, call_key: str) -> None:
+        """Ends the open question that the call with this idempotency key left: nobody waits for its answer any more."""
+        async with self._store.work() as work:
+            await self._withdraw(work, question_id(call_key))
+        self._changed.send()
+
+    async def end_turn(self, work: UnitOfWork, turn: Turn) -> None:
+        """Ends the open questions of a turn that waited for their answers itself, and has ended."""
+        for question in await work.questions.list_questions(status=QuestionStatus.OPEN):
+            if question.turn_id == turn.id:
+                await self._withdraw(work, question.id)
+
+    async def _withdraw(self, work: UnitOfWork, key: str) -> None:
+        known = await work.questions.find(key)
+        if known is not None and known.status is QuestionStatus.OPEN:
+            await self._end(work, withdraw_question(await work.questions.take(key), now=self._clock.now()))
 
     async def _end(self, work: UnitOfWork, question: OwnerQuestion) -> None:
         await work.questions.update(question)

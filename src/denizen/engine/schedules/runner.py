@@ -35,7 +35,6 @@ from denizen.domain.schedule import (
     schedule_variables,
 )
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
-from denizen.domain.workflow import get_workflow
 from denizen.domain.workflow_run import WorkflowStart
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
@@ -258,7 +257,7 @@ class ScheduleRunner:
             await work.schedules.set_last_run(schedule.id, now)
 
     async def _start_workflow(self, schedule: Schedule, run: ScheduleRun, now: datetime) -> None:
-        workflow = get_workflow(self._runtime.current.workflows, schedule.workflow)
+        workflow = self._runtime.current.get_workflow(schedule.workflow)
         start = WorkflowStart(
             name=workflow.name,
             digest=workflow.digest,

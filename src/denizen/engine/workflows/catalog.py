@@ -19,7 +19,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.record import record
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
-from denizen.domain.workflow import Workflow, WorkflowNode, get_workflow
+from denizen.domain.workflow import BrokenWorkflow, Workflow, WorkflowNode
 from denizen.domain.workflow_compute import NodeInput
 from denizen.domain.workflow_run import (
     MAX_INPUT_CHARS,
@@ -103,8 +103,14 @@ class Workflows:
         return sorted(self._runtime.current.workflows.values(), key=lambda each: each.name)
 
     def get(self, name: str) -> Workflow:
-        """Raises NotFound, naming the nearest."""
-        return get_workflow(self._runtime.current.workflows, name)
+        """Raises NotFound, naming the nearest, and InvalidInput for one that cannot be used."""
+        return self._runtime.current.get_workflow(name)
+
+    def list_broken(self) -> Sequence[BrokenWorkflow]:
+        return sorted(self._runtime.current.broken_workflows.values(), key=lambda each: each.name)
+
+    def find_broken(self, name: str) -> BrokenWorkflow | None:
+        return self._runtime.current.broken_workflows.get(name)
 
     # --- starting ----------------------------------------------------------------------------------------------------
 

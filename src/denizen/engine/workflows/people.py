@@ -6,10 +6,12 @@ taken up again finds it there, and waits for the rest of the time only. Meanwhil
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+
+import anyio
 
 from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.errors import NotAllowed
@@ -95,6 +97,29 @@ class WaitingNodes:
         if asked.status is QuestionStatus.OPEN:
             await inbox.dismiss(asked.id, _SYSTEM)
         return {"answered": bool(asked.reply.answer), "text": asked.reply.answer}
+
+    async def withdraw(self, scope: CallScope) -> None:
+        """Nobody waits any more for what was asked in this scope."""
+        await self._services.approvals.withdraw(scope.options.idempotency_key)
+        await self._services.questions.withdraw(scope.options.idempotency_key)
+
+    async def race(self, scope: CallScope, waits: Mapping[str, Callable[[], Awaitable[Json]]]) -> Json:
+        """Waits side by side until the first of them has ended. Returns its name and its result; the others can be
+        waited for again.
+        """
+        won: list[JsonObject] = []
+
+        async def run(name: str, wait: Callable[[], Awaitable[Json]]) -> None:
+            row = await wait()
+            if not won:
+                won.append({"path": name, "row": row})
+                group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            for name, wait in waits.items():
+                group.start_soon(run, name, wait)
+        async with self._calling(scope):  # the run has its place in the queue again
+            return won[0]
 
     @asynccontextmanager
     async def _calling(self, scope: CallScope) -> AsyncGenerator[None]:

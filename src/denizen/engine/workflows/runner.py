@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ from typing import cast
 import anyio
 
 from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
@@ -69,14 +69,17 @@ from denizen.engine.workflows.patterns import find_groups
 from denizen.engine.workflows.people import Sleep, WaitingNodes, deadline, node_key
 from denizen.engine.workflows.tools import WorkflowTools, plan_call
 from denizen.ports.store import UnitOfWork
-from denizen.ports.toolset import CallOptions
+from denizen.ports.toolset import CallOptions, CallScope
 
 _DENIED = "workflow_denied"
 """A no is not asked about again."""
 _MAY_HAVE_ACTED = "workflow_not_repeated"
 _STOPPED = "workflow_stopped"
-_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED})
+_FORGOTTEN = "workflow_forgotten"
+_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FORGOTTEN})
 """The codes of errors after which a node is not tried again."""
+
+_PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
 
 _log = logging.getLogger("denizen.workflows")
 
@@ -93,8 +96,7 @@ class WorkflowRunner:
         """Runs the graph and returns what it replies. Raises the error of the node that failed."""
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
-        async with self.services.store.work() as work:
-            await work.workflows.add_run(_plan_run(context, start))
+        await self.services.durable.step("begin", partial(self._keep_run, _plan_run(context, start)))
         async with self.services.store.work(write=False) as work:
             workflow = await _load_version(work, start.digest)
             reused = await _load_reused(work, workflow, start)
@@ -103,15 +105,19 @@ class WorkflowRunner:
             steps.keep(Role.ASSISTANT, (TextPart(text),))
         return text
 
+    async def _keep_run(self, run: WorkflowRun) -> Json:
+        async with self.services.store.work() as work:
+            return await work.workflows.add_run(run)
+
 
 async def _load_version(work: UnitOfWork, digest: str) -> Workflow:
     version = await work.workflows.find_version(digest)
     workflow = read_workflow(version.workflow, version.tree).workflow if version else None
     if workflow is None:
         raise NotFound(
-            "The definition of this run is not there any more.",
+            "The definition of this run cannot be read any more.",
             code="workflow_version_unknown",
-            why="it was kept by another version of Denizen, or was removed",
+            why="it was removed, or another version of Denizen wrote it, with nodes that this one does not know",
             fix="Start the workflow anew.",
         )
     return workflow
@@ -188,6 +194,15 @@ class _NodeWork:
 
 
 @record
+class _NodeWait:
+    """A node that waits for people or a time, `until` then at the latest. `scope` has the key of what it asks."""
+
+    work: _NodeWork
+    scope: CallScope
+    until: datetime
+
+
+@record
 class _InnerWorkflow:
     """A workflow within the run: its definition, which stays the same when it is tried again, and what it said."""
 
@@ -216,6 +231,9 @@ class _Run:
         """
         self._nested: dict[str, _InnerWorkflow] = {}
         self._tries = Counter[str]()
+        self._waits: dict[str, _NodeWait] = {}
+        """By path, the nodes that wait, also while others run."""
+        self._races = 0
         self._count = 0
         self._left_chars = MAX_RUN_CHARS
         self._zone = agent_timezone(context.agent)
@@ -255,17 +273,31 @@ class _Run:
     async def _walk(self, level: _Level) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
         while ready := walk.list_ready():
+            await self._check_not_forgotten()
             batch = _choose_batch([level.workflow.nodes[each] for each in ready])
-            for node, result in zip(batch, await self._run_batch(level, batch), strict=True):
-                level.scope[node.id] = result.outputs
-                walk.finish(node.id, result.port)
+            for node, result in (await self._run_batch(level, batch)).items():
+                level.scope[node] = result.outputs
+                walk.finish(node, result.port)
+                if level.workflow.nodes[node].settings.get("wait_for") == "any":
+                    await self._withdraw([f"{level.prefix}{each}" for each in walk.leave_other_ways(node)])
+
+    async def _check_not_forgotten(self) -> None:
+        """Raises NotAllowed when the run was removed from under itself: it holds what is to be forgotten, so it neither
+        acts nor writes any more.
+        """
+        async with self._services.store.work(write=False) as unit:
+            _require_kept(await unit.workflows.find_run(self._context.turn.id))
 
     # --- the nodes of a batch ----------------------------------------------------------------------------------------
 
-    async def _run_batch(self, level: _Level, batch: Sequence[WorkflowNode]) -> Sequence[NodeResult]:
-        """Runs nodes side by side, those that failed again where they are to be retried. Raises the first error that
-        no way leads on from.
+    async def _run_batch(self, level: _Level, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
+        """Runs nodes side by side, those that failed again where they are to be retried. Returns the results of those
+        that have ended. Raises the first error that no way leads on from.
         """
+        known = [each for each in batch if level.path(each) in self._ended or level.path(each) in self._reused]
+        if batch[0].kind.effect in _PATIENT and not known:
+            return await self._run_waits(level, batch)
+        batch = known or batch
         works = [self._begin(level, node) for node in batch if level.path(node) not in self._ended]
         outcomes: dict[str, _Outcome] = {each.path: each.fault for each in works if each.fault is not None}
         for each in works:
@@ -282,8 +314,8 @@ class _Run:
         ends = {each.path: await self._end(level, each, outcomes[each.path]) for each in works}
         if level.prefix:
             self._ended |= {path: end for path, end in ends.items() if isinstance(end, NodeResult)}
-        paths = [level.path(node) for node in batch]
-        return [_raise_error(ends[path] if path in ends else self._ended[path]) for path in paths]
+        paths = {node.id: level.path(node) for node in batch}
+        return {key: _raise_error(ends[path] if path in ends else self._ended[path]) for key, path in paths.items()}
 
     def _begin(self, level: _Level, node: WorkflowNode) -> _NodeWork:
         self._count += 1
@@ -313,7 +345,10 @@ class _Run:
             return _NodeWork(node, level.path(node), {}, now, error)
 
     async def _end(self, level: _Level, work: _NodeWork, outcome: _Outcome) -> _Outcome:
-        """Writes down how a node has ended. One that failed leads on by `on_error` where it can."""
+        """Writes down how a node has ended. One that failed leads on by `on_error` where it can. What waits within it
+        is not waited for any more.
+        """
+        await self._withdraw([path for path in self._waits if path.startswith((f"{work.path}/", f"{work.path}["))])
         status, error = NodeStatus.REUSED if work.path in self._reused else NodeStatus.DONE, ""
         if isinstance(outcome, NodeResult):
             try:
@@ -349,14 +384,13 @@ class _Run:
             ended_at=self._services.clock.now(),
         )
         async with self._services.store.work() as unit:
+            _require_kept(await unit.workflows.find_run(ran.run))
             await unit.workflows.add_node(ran)
 
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
         match works[0].node.kind.effect:
             case NodeEffect.ACTS:
                 return await self._call_tools(level, works, attempt)
-            case NodeEffect.PEOPLE | NodeEffect.WAITS:
-                return await self._wait_for(works, attempt)
             case _:
                 return [await self._run_alone(level, each, attempt) for each in works]
 
@@ -409,33 +443,59 @@ class _Run:
             fix=fix or "Look whether it acted before you run the workflow again from this node.",
         )
 
-    async def _wait_for(self, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
-        """Waits for several people and times side by side."""
-        actions = [await self._plan_wait(each, attempt) for each in works]
-        named = [(f"wait:{each.path}:{attempt}", action) for each, action in zip(works, actions, strict=True)]
-        rows = await self._services.durable.gather(*named)
-        return [_read_wait(each.node, cast("Mapping[str, Json]", row)) for each, row in zip(works, rows, strict=True)]
+    async def _run_waits(self, level: _Level, batch: Sequence[WorkflowNode]) -> Mapping[str, NodeResult]:
+        """Waits for people and times side by side until the first wait has ended, which the record keeps. The others
+        go on when what follows from it is done. Returns nothing after a failure that is tried again.
+        """
+        for node in batch:
+            if (path := level.path(node)) not in self._waits:
+                self._waits[path] = await self._plan_wait(self._begin(level, node))
+        waits = {path: self._waits[path] for path in map(level.path, batch)}
+        self._races += 1
+        named = {path: partial(self._wait, each) for path, each in waits.items()}
+        race = partial(self._waiting.race, self._context.scope, named)
+        won = cast("Mapping[str, Json]", await self._services.durable.step(f"race:{self._races}", race))
+        path = str(won["path"])
+        wait = self._waits.pop(path)
+        outcome = wait.work.fault or _read_wait(wait.work.node, cast("Mapping[str, Json]", won["row"]))
+        self._tries[path] += 1
+        if _is_wanted(wait.work, outcome, self._tries[path]):
+            await self._pause(f"{path}#{self._tries[path]}", float(show(wait.work.node.settings["retry_after"])))
+            return {}
+        end = await self._end(level, wait.work, outcome)
+        if level.prefix and isinstance(end, NodeResult):
+            self._ended[path] = end
+        return {wait.work.node.id: _raise_error(end)}
 
-    async def _plan_wait(self, work: _NodeWork, attempt: int) -> Callable[[], Awaitable[Json]]:
+    async def _plan_wait(self, work: _NodeWork) -> _NodeWait:
         key = node_key(self._context.scope, work.path)
         scope = replace(self._context.scope, taint=self._steps.taint, options=CallOptions(idempotency_key=key))
+        if work.fault is not None:
+            return _NodeWait(work, scope, work.started_at)
         seconds = work.inputs["seconds" if work.node.type == "wait" else "timeout"]
-        until = deadline(await self._tell_time(f"{work.path}:{attempt}"), seconds)
+        return _NodeWait(work, scope, deadline(await self._tell_time(work.path), seconds))
 
-        async def act() -> Json:
-            try:
-                match work.node.type:
-                    case "wait":
-                        await self._waiting.wait_until(scope, until)
-                        return {}
-                    case "approval":
-                        return await self._waiting.ask_approval(scope, work.inputs)
-                    case _:
-                        return await self._waiting.ask_owner(scope, work.inputs, until)
-            except DenizenError as error:
-                return {"fault": error.message, "code": error.code, "fix": error.fix}
+    async def _wait(self, wait: _NodeWait) -> Json:
+        if wait.work.fault is not None:
+            return {}
+        try:
+            match wait.work.node.type:
+                case "wait":
+                    await self._waiting.wait_until(wait.scope, wait.until)
+                    return {}
+                case "approval":
+                    return await self._waiting.ask_approval(wait.scope, wait.work.inputs)
+                case _:
+                    return await self._waiting.ask_owner(wait.scope, wait.work.inputs, wait.until)
+        except DenizenError as error:
+            return {"fault": error.message, "code": error.code, "fix": error.fix}
 
-        return act
+    async def _withdraw(self, paths: Sequence[str]) -> None:
+        """Takes back what these nodes have asked people, since the run goes on without them."""
+        for path in paths:
+            wait = self._waits.pop(path, None)
+            if wait is not None and wait.work.node.kind.effect is NodeEffect.PEOPLE:
+                await self._waiting.withdraw(wait.scope)
 
     async def _pause(self, path: str, seconds: float) -> None:
         until = deadline(await self._tell_time(path), seconds)
@@ -460,6 +520,8 @@ class _Run:
         try:
             return await self._run_node(level, work, attempt)
         except DenizenError as error:
+            if error.code == "run_changed":  # the record is of other nodes: no way leads on from here
+                raise
             return error
 
     async def _run_node(self, level: _Level, work: _NodeWork, attempt: int) -> NodeResult:
@@ -599,12 +661,19 @@ class _Run:
 
     async def _keep_version(self, name: str) -> Json:
         """Keeps the definition of a workflow as it is now, and returns its digest."""
-        workflow = self._context.generation.workflows.get(name)
-        if workflow is None:
-            raise NotFound(f"There is no workflow '{name}'.", code="workflow_unknown", fix="Name one that there is.")
+        workflow = self._context.generation.get_workflow(name)
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
+
+
+def _require_kept(run: WorkflowRun | None) -> None:
+    if run is None:
+        raise NotAllowed(
+            "This run ends here.",
+            code=_FORGOTTEN,
+            why="whoever caused it, or the event that started it, was forgotten meanwhile",
+        )
 
 
 def run_unknown(key: str) -> NotFound:
@@ -630,8 +699,7 @@ def _choose_batch(ready: Sequence[WorkflowNode]) -> Sequence[WorkflowNode]:
     alone = next((each for each in ready if each.kind.effect in (NodeEffect.NONE, NodeEffect.MODEL)), None)
     if alone is not None:
         return [alone]
-    waits = (NodeEffect.PEOPLE, NodeEffect.WAITS)
-    tools = [each for each in ready if each.kind.effect not in waits]
+    tools = [each for each in ready if each.kind.effect not in _PATIENT]
     return tools or ready
 
 

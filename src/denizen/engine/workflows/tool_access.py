@@ -46,7 +46,11 @@ class _ScopedWorkflows:
     scope: CallScope
 
     async def list(self) -> Sequence[WorkflowSummary]:
-        return [await self._summarize(each) for each in self.workflows.list_workflows()]
+        broken = [
+            WorkflowSummary(name=each.name, description="", enabled=False, problem=each.problem)
+            for each in self.workflows.list_broken()
+        ]
+        return [*[await self._summarize(each) for each in self.workflows.list_workflows()], *broken]
 
     async def read(self, name: str) -> str:
         return (await self.configuration.read(name)).text

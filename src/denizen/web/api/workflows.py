@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.ids import TurnId, derive
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.workflow import Workflow, WorkflowNode
+from denizen.domain.workflow import BrokenWorkflow, Workflow, WorkflowNode
 from denizen.domain.workflow_picture import draw_workflow
 from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
 from denizen.engine.workflows.catalog import RunOrder, Workflows, new_key
@@ -108,7 +108,9 @@ class WorkflowRoutes:
 
     async def list(self, request: Request) -> Response:
         del request
-        return JSONResponse([asdict(workflow_to_wire(each)) for each in self._workflows.list_workflows()])
+        usable = [workflow_to_wire(each) for each in self._workflows.list_workflows()]
+        broken = [broken_to_wire(each) for each in self._workflows.list_broken()]
+        return JSONResponse([asdict(each) for each in (*usable, *broken)])
 
     async def list_examples(self, request: Request) -> Response:
         del request
@@ -116,8 +118,12 @@ class WorkflowRoutes:
         return JSONResponse([asdict(WorkflowExampleInfo(each.name, each.description, each.text)) for each in found])
 
     async def get(self, request: Request) -> Response:
-        workflow = self._workflows.get(request.path_params["workflow"])
-        file = await self._configuration.read(workflow.name)
+        name = request.path_params["workflow"]
+        file = await self._configuration.read(name)
+        if (broken := self._workflows.find_broken(name)) is not None:
+            found = WorkflowDefinition(workflow=broken_to_wire(broken), text=file.text, text_digest=file.digest)
+            return JSONResponse(asdict(found))
+        workflow = self._workflows.get(name)
         found = WorkflowDefinition(
             workflow=workflow_to_wire(workflow),
             text=file.text,
@@ -233,6 +239,10 @@ def workflow_to_wire(workflow: Workflow) -> WorkflowInfo:
         digest=workflow.digest,
         triggers=tuple(each.type for each in workflow.triggers),
     )
+
+
+def broken_to_wire(broken: BrokenWorkflow) -> WorkflowInfo:
+    return WorkflowInfo(name=broken.name, description="", agent="", enabled=False, digest="", problem=broken.problem)
 
 
 def node_to_wire(node: WorkflowNode) -> WorkflowNodeInfo:

@@ -14,7 +14,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
-from denizen.domain.workflow import Workflow
+from denizen.domain.workflow import BrokenWorkflow, Workflow
 from denizen.domain.workflow_picture import draw_workflow
 from denizen.domain.workflow_run import NodeRun, WorkflowRunListing
 from denizen.engine.workflows.catalog import RunOrder, new_key
@@ -65,6 +65,7 @@ class WorkflowsPage:
 
     frame: Frame
     rows: Sequence[WorkflowRow]
+    broken: Sequence[BrokenWorkflow] = ()
     notice: str = ""
     problem: ProblemDetails | None = None
 
@@ -85,11 +86,12 @@ class NewWorkflowPage:
 @record(kw_only=True)
 class WorkflowPage:
     """The context of `workflow.html`. `text` is what stands in the editor, made on the text with this `digest`; `given`
-    is what was typed as the input of a run.
+    is what was typed as the input of a run. Without `workflow` the file cannot be used.
     """
 
     frame: Frame
-    workflow: Workflow
+    name: str
+    workflow: Workflow | None
     text: str
     digest: str
     runs: Sequence[WorkflowRunListing] = ()
@@ -167,6 +169,7 @@ class WorkflowPages:
         page = WorkflowsPage(
             frame=build_frame(request, self._deps, path=WORKFLOWS),
             rows=rows,
+            broken=self._workflows.list_broken(),
             notice=_NOTICES.get(request.query_params.get("done", ""), ""),
         )
         return render("admin/workflows.html", page)
@@ -241,20 +244,25 @@ class WorkflowPages:
         self, request: Request, *, draft: _Draft | None = None, notice: str = "", error: DenizenError | None = None
     ) -> Response:
         draft = draft or _Draft()
-        workflow = self._workflows.get(request.path_params["workflow"])
-        file, problem = await self._configuration.read(workflow.name), find_problem(error)
+        name = request.path_params["workflow"]
+        file, problem = await self._configuration.read(name), find_problem(error)
+        is_broken = self._workflows.find_broken(name) is not None
+        faults = draft.faults
+        if is_broken and draft.text is None:
+            faults = await self._configuration.find_faults(name, file.text)
         page = WorkflowPage(
             frame=build_frame(request, self._deps, path=WORKFLOWS),
-            workflow=workflow,
+            name=name,
+            workflow=None if is_broken else self._workflows.get(name),
             text=file.text if draft.text is None else draft.text,
             digest=draft.digest or file.digest,
-            runs=await self._workflows.list_runs(RunSearch(workflow=workflow.name, limit=SHOWN_RUNS)),
+            runs=await self._workflows.list_runs(RunSearch(workflow=name, limit=SHOWN_RUNS)),
             notice=_NOTICES.get(notice or request.query_params.get("done", ""), ""),
             given=draft.given,
-            faults=draft.faults,
+            faults=faults,
             problem=problem,
         )
-        status = problem.status if problem else 400 if page.faults else 200
+        status = problem.status if problem else 400 if draft.faults else 200
         return render("admin/workflow.html", page, status=status)
 
     def _show_form(
