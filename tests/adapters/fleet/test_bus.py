@@ -89,6 +89,97 @@ async def test_a_call_is_answered_with_a_value_or_an_error(join: Join, caplog: p
     assert "of nobody's business" in caplog.text
 
 
+async def test_what_is_asked_again_with_its_key_is_done_once(join: Join) -> None:
+    begun, may_end, done = anyio.Event(), anyio.Event(), list[Json]()
+
+    async def post(body: JsonObject) -> Json:
+        begun.set()
+        await may_end.wait()
+        done.append(body["n"])
+        return f"post {len(done)}"
+
+    async with join("a") as a, join("b") as b, join("c") as c:
+        b.answer("post", post)
+        answers: list[Json] = []
+
+        async def ask(bus: FleetBus) -> None:
+            answers.append(await bus.request("b", "post", {"n": 1}, key="k"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, a)
+            await begun.wait()
+            group.start_soon(ask, c)
+            may_end.set()
+        await ask(a)
+        assert answers == ["post 1"] * 3
+        assert await a.request("b", "post", {"n": 2}, key="other") == "post 2"
+    assert done == [1, 2]
+
+
+async def test_a_call_that_failed_is_done_when_it_is_asked_again(join: Join) -> None:
+    tries: list[Json] = []
+
+    async def post(_body: JsonObject) -> Json:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Unavailable("Not now.", code="busy")
+        return "done"
+
+    async with join("a") as a, join("b") as b:
+        b.answer("post", post)
+        with pytest.raises(Unavailable, match="Not now"):
+            await a.request("b", "post", {}, key="k")
+        assert await a.request("b", "post", {}, key="k") == "done"
+
+
+async def test_a_call_that_was_missed_is_sent_again(
+    join: Join, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("denizen.adapters.fleet.bus.ASK_AGAIN_S", 0.05)
+
+    async def greet(_body: JsonObject) -> Json:
+        return "hello"
+
+    answers: list[Json] = []
+    async with join("a") as a, anyio.create_task_group() as group:
+
+        async def ask() -> None:
+            answers.append(await a.request("b", "greet", {}, timeout_s=HANG_LIMIT_S))
+
+        group.start_soon(ask)
+        with psycopg.connect(postgres_url, autocommit=True) as other:  # it is sent before b listens
+            other.execute(f"LISTEN {CHANNEL}")
+            await to_thread.run_sync(partial(list, other.notifies(timeout=HANG_LIMIT_S, stop_after=1)))
+        b = FleetBus(postgres_url, "b", KEY)
+        b.answer("greet", greet)
+        group.start_soon(b.run)
+
+        async def is_answered() -> bool:
+            return bool(answers)
+
+        await poll(is_answered)
+        group.cancel_scope.cancel()
+    assert answers == ["hello"]
+
+
+async def test_what_nobody_waits_for_any_more_is_given_up_and_may_have_been_done(join: Join) -> None:
+    given_up = anyio.Event()
+
+    async def post(_body: JsonObject) -> Json:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            given_up.set()
+
+    async with join("a") as a, join("b") as b:
+        b.answer("post", post)
+        with pytest.raises(Unavailable, match="does not answer") as told:
+            await a.request("b", "post", {}, key="k", timeout_s=0.05)
+        assert "Look whether it was done" in told.value.fix
+        with anyio.fail_after(HANG_LIMIT_S):
+            await given_up.wait()
+
+
 def seal(key: str, **message: object) -> str:
     return Fernet(key).encrypt(json.dumps({"from": "b", "to": "*", "topic": "say", **message}).encode()).decode()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import anyio
 import psycopg
 import pytest
 
-from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable, list_nodes
+from denizen.adapters.fleet.nodes import GIVE_UP_AFTER_S, TERM_S, FleetNodes, FleetTables, LeaseTable, list_nodes
 from denizen.domain.fleet import FleetRole, HeldAccount
 from denizen.domain.ids import AgentName
 from tests.timing import HANG_LIMIT_S, poll
@@ -79,27 +81,68 @@ async def test_a_lease_is_held_by_one_and_handed_on_at_its_end(postgres_url: str
     assert order == ["first", "over", "second"]
 
 
-async def test_a_job_ends_when_its_lease_is_lost(postgres_url: str) -> None:
-    tables = FleetTables(postgres_url)
-    await tables.create()
-    begun = anyio.Event()
+async def lose(leases: LeaseTable, lose_it: Callable[[], object]) -> None:
+    """Holds something until `lose_it` was called, which must end the job."""
+    begun, results = anyio.Event(), list[str | None]()
 
     async def work() -> str:
         begun.set()
         await anyio.sleep_forever()
         return "never"
 
-    results: list[str | None] = []
-
     async def run() -> None:
-        results.append(await LeaseTable(tables, "s1", renew_s=0.01).hold("x", work, on_wait=lambda _holder: None))
+        results.append(await leases.hold("x", work, on_wait=lambda _holder: None))
 
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await begun.wait()
-            with psycopg.connect(postgres_url, autocommit=True) as other:
-                other.execute("UPDATE denizen_fleet.leases SET holder = 's2', until = now() + interval '1 hour'")
+            lose_it()
     assert results == [None]
+
+
+async def test_a_job_ends_when_its_lease_is_lost(postgres_url: str) -> None:
+    tables = FleetTables(postgres_url)
+    await tables.create()
     with psycopg.connect(postgres_url, autocommit=True) as other:
+        await lose(
+            LeaseTable(tables, "s1", renew_s=0.01),
+            lambda: other.execute("UPDATE denizen_fleet.leases SET holder = 's2', until = now() + interval '1 hour'"),
+        )
         assert other.execute("SELECT holder FROM denizen_fleet.leases").fetchall() == [("s2",)]
+
+
+async def test_a_term_that_is_over_is_not_renewed_since_somebody_may_have_had_it(postgres_url: str) -> None:
+    tables = FleetTables(postgres_url)
+    await tables.create()
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        await lose(
+            LeaseTable(tables, "s1", renew_s=0.01),
+            lambda: other.execute("UPDATE denizen_fleet.leases SET until = now() - interval '1 second'"),
+        )
+
+
+async def test_a_job_ends_before_its_term_when_its_process_stood_still(postgres_url: str) -> None:
+    tables, now_s = FleetTables(postgres_url), [0.0]
+    await tables.create()
+
+    def stand_still() -> None:
+        now_s[0] += GIVE_UP_AFTER_S
+
+    await lose(LeaseTable(tables, "s1", renew_s=0.01, elapsed_s=lambda: now_s[0]), stand_still)
+    assert GIVE_UP_AFTER_S < TERM_S
+
+
+async def test_each_time_that_something_is_held_has_a_token_of_its_own(postgres_url: str) -> None:
+    tables, tokens = FleetTables(postgres_url), set[str]()
+    await tables.create()
+    leases = LeaseTable(tables, "s1")
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+
+        async def look() -> None:
+            tokens.update(row[0] for row in other.execute("SELECT holder FROM denizen_fleet.leases").fetchall())
+
+        for _ in range(2):
+            await leases.hold("x", look, on_wait=lambda _holder: None)
+        assert other.execute("SELECT count(*) FROM denizen_fleet.leases").fetchone() == (0,)
+    assert len(tokens) == 2

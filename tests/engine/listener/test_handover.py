@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.agent import Agent, HistorySettings, ToolAccess
 from denizen.domain.attention import AccountPolicy, ReplyStyle
-from denizen.domain.handover import HAND_OVER
+from denizen.domain.handover import HAND_OVER, plan_handover
 from denizen.domain.ids import AgentName, CallId
 from denizen.domain.message import ToolCallPart, ToolResultPart
 from denizen.domain.taint import find_risk
@@ -111,6 +111,17 @@ async def test_it_ends_after_its_time_also_when_nobody_says_anything() -> None:
         await fixture.shared_services.services.handovers.end_due()
         assert (await fixture.said())[before:] == ["Its time is over: bob does not answer here any more, ada does."]
         assert await say(fixture, "two") == []
+
+
+async def test_a_room_that_another_process_of_a_fleet_handed_over_is_answered_by_that_agent() -> None:
+    world = World()
+    async with open_agents(world) as fixture:
+        now = world.clock.now()
+        async with fixture.store.work() as work:
+            handover = plan_handover(BOB, now, minutes=5, messages=20, passes=0)
+            await put_handover(work, ADA, world.general.place, handover, now=now)
+        [answer] = await say(fixture, "how are boats made?")
+        assert answer.startswith("**bob:**")
 
 
 async def test_it_goes_on_after_a_restart_and_is_over_if_its_time_has_passed_meanwhile() -> None:

@@ -264,6 +264,11 @@ def _postgres_engine(url: str) -> sa.Engine:
         connect_args={
             "connect_timeout": _CONNECT_TIMEOUT_S,
             "application_name": "denizen-durable",
+            # A connection whose other end is gone must not hold up the heartbeat until others take over.
+            "keepalives_idle": 5,
+            "keepalives_interval": 5,
+            "keepalives_count": 2,
+            "tcp_user_timeout": 15_000,
             "options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_TIMEOUT_MS}",
         },
     )

@@ -41,6 +41,11 @@ REMEMBERED = 20_000
 LIFE_S = 300
 """How old a message may be, in seconds, by the clocks of two machines."""
 CALL_TIMEOUT_S = 30.0
+ASK_AGAIN_S = 8.0
+"""A call without an answer is sent again so often: the word or its answer may have been missed."""
+KEPT_ANSWERS = 300
+KEPT_BYTES = 16_384
+"""Longer answers are not kept for those who ask again: they are lookups, which are done anew."""
 RECONNECT_S = 1.0
 CONNECT_TIMEOUT_S = 5
 
@@ -63,6 +68,10 @@ class FleetBus:
         self._hearers: dict[str, list[Hear]] = {}
         self._answerers: dict[str, Answer] = {}
         self._calls: dict[str, _Call] = {}
+        self._under_way: dict[str, _Action] = {}
+        """The actions that others have asked for and that are not done yet, by the keys of the calls."""
+        self._answered: dict[str, Json] = {}
+        """The results of those that were done lately, by the same keys."""
         self._parts: dict[str, list[str]] = {}
         self._heard = _HeardMessages()
         self._group: TaskGroup | None = None
@@ -70,6 +79,7 @@ class FleetBus:
         """Set when it has listened for the first time."""
         self.hear("call", self._take_call)
         self.hear("answer", self._take_answer)
+        self.hear("drop", self._take_drop)
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
@@ -86,24 +96,31 @@ class FleetBus:
         news, self._news = self._news, anyio.Event()
         news.set()
 
-    async def request(self, to: str, method: str, body: JsonObject, *, timeout_s: float = CALL_TIMEOUT_S) -> Json:
-        """Returns the answer of the process. Raises what it raises, and Unavailable when none comes."""
-        key, waiting = fresh("call"), _Call()
-        self._calls[key] = waiting
+    async def request(
+        self, to: str, method: str, body: JsonObject, *, key: str = "", timeout_s: float = CALL_TIMEOUT_S
+    ) -> Json:
+        """Returns the answer of the process, which does once what is asked with the same `key`. Raises what it raises,
+        and Unavailable when no answer comes.
+        """
+        call_id, waiting = fresh("call"), _Call()
+        self._calls[call_id] = waiting
         try:
-            self.send("call", {"id": key, "method": method, "body": body}, to=to)
             with anyio.move_on_after(timeout_s):
-                await waiting.answered.wait()
+                while not waiting.answered.is_set():
+                    self.send("call", {"id": call_id, "key": key, "method": method, "body": body}, to=to)
+                    with anyio.move_on_after(ASK_AGAIN_S):
+                        await waiting.answered.wait()
         finally:
-            del self._calls[key]
+            del self._calls[call_id]
         if waiting.error is not None:
             raise read_error(waiting.error)
         if not waiting.answered.is_set():
+            self.send("drop", {"id": call_id}, to=to)
             raise Unavailable(
                 f"{to} does not answer.",
                 code="fleet_silent",
-                why="Another process of this fleet was asked, and is away or overloaded.",
-                fix="Try again; `denizen fleet status` shows which processes live.",
+                why="Another process of this fleet is away or overloaded. It may have done what was asked anyway.",
+                fix="Look whether it was done before you try again; `denizen fleet status` shows which processes live.",
             )
         return waiting.value
 
@@ -123,10 +140,10 @@ class FleetBus:
         """Sends and hears until it is cancelled."""
         async with anyio.create_task_group() as group:
             self._group = group
-            group.start_soon(self._keep, "hearing", self._listen)
-            group.start_soon(self._keep, "sending", self._deliver)
+            group.start_soon(self._keep_connected, "hearing", self._listen)
+            group.start_soon(self._keep_connected, "sending", self._deliver)
 
-    async def _keep(self, what: str, use: Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]]) -> None:
+    async def _keep_connected(self, what: str, use: Callable[[psycopg.AsyncConnection[Any]], Awaitable[None]]) -> None:
         is_told = False
         while True:
             try:
@@ -204,21 +221,47 @@ class FleetBus:
 
     def _take_call(self, sender: str, message: JsonObject) -> None:
         assert self._group is not None, "messages are heard while it runs"
-        self._group.start_soon(self._answer, sender, message)
+        call_id = str(message["id"])
+        key, asker = str(message.get("key") or call_id), (sender, call_id)
+        if key in self._answered:
+            self.send("answer", {"id": call_id, "value": self._answered[key]}, to=sender)
+        elif key in self._under_way:
+            self._under_way[key].askers.add(asker)
+        else:
+            self._under_way[key] = _Action({asker})
+            self._group.start_soon(self._answer, key, message)
 
-    async def _answer(self, sender: str, message: JsonObject) -> None:
-        method, body = str(message["method"]), message["body"]
+    def _take_drop(self, sender: str, message: JsonObject) -> None:
+        """Gives up what nobody waits for any more, also when it comes so late that it has hardly begun."""
+        asker = (sender, str(message["id"]))
+        for action in self._under_way.values():
+            action.askers.discard(asker)
+            if not action.askers:
+                action.scope.cancel()
+
+    async def _answer(self, key: str, message: JsonObject) -> None:
+        method, body, action = str(message["method"]), message["body"], self._under_way[key]
+        answer: JsonObject = {}
         try:
-            answerer = self._answerers.get(method)
-            if answerer is None or not isinstance(body, dict):
-                raise Unavailable(f"{self.node} does not know {method}.", code="fleet_unknown")
-            answer: JsonObject = {"value": await answerer(body)}
+            with action.scope:
+                answerer = self._answerers.get(method)
+                if answerer is None or not isinstance(body, dict):
+                    raise Unavailable(f"{self.node} does not know {method}.", code="fleet_unknown")
+                answer = {"value": await answerer(body)}
+                if len(json.dumps(answer)) <= KEPT_BYTES:
+                    self._answered[key] = answer["value"]
+                    if len(self._answered) > KEPT_ANSWERS:
+                        del self._answered[next(iter(self._answered))]
         except DenizenError as error:
             answer = {"error": write_error(error)}
         except Exception:  # noqa: BLE001 - the boundary of a call: its caller must not wait for nothing
-            _log.exception("a call of the fleet failed", extra={"method": method, "sender": sender})
+            _log.exception("a call of the fleet failed", extra={"method": method, "askers": sorted(action.askers)})
             answer = {"error": write_error(DenizenError("Something inside Denizen went wrong.", code="internal"))}
-        self.send("answer", {"id": message["id"], **answer}, to=sender)
+        finally:
+            del self._under_way[key]
+        if answer:
+            for sender, call_id in action.askers:
+                self.send("answer", {"id": call_id, **answer}, to=sender)
 
     def _take_answer(self, _sender: str, message: JsonObject) -> None:
         waiting = self._calls.get(str(message["id"]))
@@ -244,6 +287,14 @@ class _HeardMessages:
         self._known.add(token[:60])
         if len(self._order) > REMEMBERED:
             self._known.discard(self._order.popleft())
+
+
+class _Action:
+    """An action that one or several calls have asked for: `askers` are who sent them, and their ids."""
+
+    def __init__(self, askers: set[tuple[str, str]]) -> None:
+        self.askers = askers
+        self.scope = anyio.CancelScope()
 
 
 class _Call:

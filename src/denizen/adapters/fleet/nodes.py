@@ -23,6 +23,7 @@ from psycopg.sql import SQL, Identifier
 from denizen.adapters.fleet.wire import from_json, to_json
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.fleet import FleetNode, FleetRole, HeldAccount
+from denizen.domain.ids import fresh
 
 SCHEMA = "denizen_fleet"
 BEAT_S = 3.0
@@ -77,6 +78,10 @@ ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.unti
 WHERE leases.holder = excluded.holder OR leases.until < now()
 RETURNING holder
 """
+_RENEW = """
+UPDATE {schema}.leases SET until = now() + make_interval(secs => %(term_s)s)
+WHERE name = %(lease)s AND holder = %(holder)s AND until > now() RETURNING holder
+"""
 _HOLDER = "SELECT holder FROM {schema}.leases WHERE name = %(lease)s"
 _GIVE_BACK = "DELETE FROM {schema}.leases WHERE name = %(lease)s AND holder = %(holder)s"
 
@@ -109,6 +114,7 @@ class FleetTables:
                 connect_timeout=CONNECT_TIMEOUT_S,
                 application_name="denizen-fleet",
                 options="-c statement_timeout=5000",
+                tcp_user_timeout=5000,
                 row_factory=dict_row,
             ) as connection:
                 done = connection.execute(query, bounds or None)
@@ -200,65 +206,79 @@ def _read_node(row: Mapping[str, Any]) -> FleetNode:
     return FleetNode(role=FleetRole(row["role"]), accounts=accounts, **told)
 
 
-class LeaseTable:
-    """Implements `denizen.ports.fleet.FleetLeases`."""
+def tell_elapsed_s() -> float:
+    """Returns seconds that pass also while the machine is suspended, where the system counts them."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
-    def __init__(self, tables: FleetTables, holder: str, *, renew_s: float = RENEW_S) -> None:
+
+class LeaseTable:
+    """Implements `denizen.ports.fleet.FleetLeases`.
+
+    Each time that something is held has a token of its own, and nothing is written but by that token: what comes late
+    from an earlier time changes nothing. The term is the database's; the holder counts from before it asked, by its own
+    clock, and so is done before the term ends.
+    """
+
+    def __init__(
+        self,
+        tables: FleetTables,
+        holder: str,
+        *,
+        renew_s: float = RENEW_S,
+        elapsed_s: Callable[[], float] = tell_elapsed_s,
+    ) -> None:
         self._tables = tables
         self._holder = holder
         self._renew_s = renew_s
+        self._elapsed_s = elapsed_s
 
     async def hold(
         self, name: str, job: Callable[[], Awaitable[Result]], *, on_wait: Callable[[str], None]
     ) -> Result | None:
-        while not await self._take(name):
-            on_wait(await self._find_holder(name))
+        token = f"{self._holder}/{fresh('hold')}"
+        asked_s = self._elapsed_s()
+        while not await self._write(_TAKE, name, token):
+            on_wait((await self._find_holder(name)).partition("/")[0])
             await anyio.sleep(self._renew_s)
+            asked_s = self._elapsed_s()
         result: Result | None = None
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._keep, name, group.cancel_scope)
+                group.start_soon(self._keep, name, token, asked_s, group.cancel_scope)
                 result = await job()
                 group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(CONNECT_TIMEOUT_S):
-                await self._give_back(name)
+                await self._write(_GIVE_BACK, name, token)
         return result
 
-    async def _keep(self, name: str, scope: anyio.CancelScope) -> None:
+    async def _keep(self, name: str, token: str, renewed_s: float, scope: anyio.CancelScope) -> None:
         """Renews the lease; cancels the scope when it is lost, or may soon be."""
-        renewed_s = time.monotonic()
         while True:
-            await anyio.sleep(self._renew_s)
-            asked_s, is_mine = time.monotonic(), False
-            if asked_s - renewed_s < GIVE_UP_AFTER_S:
-                with anyio.move_on_after(GIVE_UP_AFTER_S - (asked_s - renewed_s)):
-                    is_mine = await self._take(name)
+            await anyio.sleep(min(self._renew_s, max(renewed_s + GIVE_UP_AFTER_S - self._elapsed_s(), 0.0)))
+            asked_s, is_mine = self._elapsed_s(), None
+            with anyio.move_on_after(max(renewed_s + GIVE_UP_AFTER_S - asked_s, 0.0)):
+                is_mine = await self._write(_RENEW, name, token)
             if is_mine:
                 renewed_s = asked_s
-            elif time.monotonic() - renewed_s >= GIVE_UP_AFTER_S or await self._find_holder(name):
+            elif is_mine is False or self._elapsed_s() - renewed_s >= GIVE_UP_AFTER_S:
                 _log.warning("lost to another process of the fleet, or may be soon", extra={"lease": name})
                 scope.cancel()
                 return
 
-    async def _take(self, name: str) -> bool:
+    async def _write(self, statement: str, name: str, token: str) -> bool | None:
+        """Returns whether it was written: None when the database does not say."""
         try:
-            return bool(await self._tables.execute(_TAKE, lease=name, holder=self._holder, term_s=TERM_S))
+            return bool(await self._tables.execute(statement, lease=name, holder=token, term_s=TERM_S))
         except (Unavailable, NeedsAttention) as error:
             _log.warning("a lease waits for the database: %s", error.message, extra={"lease": name, **error.fields})
-            return False
+            return None
 
     async def _find_holder(self, name: str) -> str:
-        """Returns who else has it; empty when nobody does, or that cannot be known."""
+        """Returns who has it; empty when nobody does, or that cannot be known."""
         try:
             rows = await self._tables.execute(_HOLDER, lease=name)
         except (Unavailable, NeedsAttention):
             return ""
-        holder = str(rows[0]["holder"]) if rows else ""
-        return "" if holder == self._holder else holder
-
-    async def _give_back(self, name: str) -> None:
-        try:
-            await self._tables.execute(_GIVE_BACK, lease=name, holder=self._holder)
-        except (Unavailable, NeedsAttention) as error:
-            _log.warning("a lease ends by itself: %s", error.message, extra={"lease": name})
+        return str(rows[0]["holder"]) if rows else ""

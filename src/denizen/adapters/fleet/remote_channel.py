@@ -6,6 +6,7 @@ ends have the same words.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -18,7 +19,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound, Unavailable
 from denizen.domain.fleet import HeldAccount
-from denizen.domain.ids import AgentName
+from denizen.domain.ids import AgentName, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
@@ -77,14 +78,16 @@ class RemoteChannel:
     def user_id(self) -> str:
         return self.held.user_id
 
-    async def _call(self, method: str, **given: object) -> Any:  # noqa: ANN401 - what the method returns
+    async def _call(self, method: str, /, *, once: str = "", **given: object) -> Any:  # noqa: ANN401 - as the method
+        """`once` names what is to be done once, however often it is asked for."""
         body: JsonObject = {
             "platform": self.platform,
             "agent": self.agent,
             "method": method,
             "given": {name: to_json(value) for name, value in given.items()},
         }
-        return from_json(_hints(method)["return"], await self._bus.request(self.node, CHANNEL_CALL, body))
+        key = derive("call", self.platform, self.agent, method, once, json.dumps(body["given"])) if once else ""
+        return from_json(_hints(method)["return"], await self._bus.request(self.node, CHANNEL_CALL, body, key=key))
 
     async def post(
         self,
@@ -97,7 +100,14 @@ class RemoteChannel:
         goes_on: bool = False,
     ) -> str:
         return await self._call(
-            "post", place=place, content=content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on
+            "post",
+            once=nonce,
+            place=place,
+            content=content,
+            nonce=nonce,
+            reply_to=reply_to,
+            ticket=ticket,
+            goes_on=goes_on,
         )
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
@@ -152,7 +162,7 @@ class RemoteChannel:
     async def act(self, action: PlatformAction, warrant: OnBehalfOf, *, enter: EnterRoom) -> JsonObject:
         """The room is entered where the account is, which posts there."""
         del enter
-        return await self._call("act", action=action, warrant=warrant)
+        return await self._call("act", once=warrant.key, action=action, warrant=warrant)
 
     async def check_action(self, action: PlatformAction, warrant: OnBehalfOf) -> None:
         await self._call("check_action", action=action, warrant=warrant)

@@ -120,7 +120,7 @@ class Delegations:
                 why="only rooms on a platform such as Discord are",
                 fix="Give the other agent a task instead.",
             )
-        current = services.handovers.find(channel.agent, place)
+        current = await services.handovers.find(channel.agent, place)
         passes = 0 if current is None else current.passes + 1
         if passes > MAX_PASSES:
             raise NotAllowed(

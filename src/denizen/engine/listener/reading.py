@@ -33,9 +33,8 @@ class MessageReader:
         """Ids of the threads that the agent follows."""
 
     async def load(self) -> None:
-        """Reads which threads are followed, and which rooms were handed to another agent: both outlive a restart."""
+        """Reads which threads are followed, which outlives a restart."""
         context = self.context
-        await context.handovers.load(context.account)
         async with context.store.work(write=False) as work:
             self.followed |= await work.inbox.list_followed(context.account, context.platform)
 
@@ -67,8 +66,10 @@ class MessageReader:
         return decide_attention(await self._complete(replace(facts, mentions_me=True)), policy)
 
     async def _decide(self, facts: MessageFacts) -> Attention:
-        """Reads the store only for messages that are for the agent."""
+        """Reads little of the store for messages that are not for the agent: whether the room was handed to another."""
         policy = self.context.account_policy
+        handover = await self.context.handovers.find(self.context.account, facts.room.place)
+        facts = replace(facts, is_handed=handover is not None)
         attention = decide_attention(facts, policy)
         if attention.trigger is None or not await self._is_admitted(facts.room):
             return Attention()
@@ -99,7 +100,6 @@ class MessageReader:
             mentioned_roles=message.mentions.roles,
             replies_to_me=message.mentions.replies_to_me,
             is_followed=message.room.id in self.followed,
-            is_handed=self.context.handovers.find(self.context.account, message.room.place) is not None,
         )
 
     async def _complete(self, facts: MessageFacts) -> MessageFacts:

@@ -106,13 +106,13 @@ class TurnStarter:
         if request.owed is not None and (may_be_silent or post.author.is_bot):
             request = replace(request, owed=replace(request.owed, may_be_silent=True))
         started = await self._submit(request, message)
-        if started is not None and self._is_handed(request.agent, place):
+        if started is not None and await self._is_handed(request.agent, place):
             await self._context.handovers.take_message(self._context.channel, place, post.id)
         return started
 
-    def _is_handed(self, agent: AgentName, place: Place) -> bool:
+    async def _is_handed(self, agent: AgentName, place: Place) -> bool:
         """Whether the agent answers there since the room was handed to it."""
-        handover = self._context.handovers.find(self._context.account, place)
+        handover = await self._context.handovers.find(self._context.account, place)
         return handover is not None and handover.agent == agent
 
     async def start_edited(self, message: IncomingMessage) -> StartedTurn | None:
@@ -203,7 +203,7 @@ class TurnStarter:
         """Returns where the answer goes: the room, or a thread opened for it. The thread is followed from now on."""
         context, room = self._context, message.room
         mode = context.account_policy.triggers.threads
-        is_handed = context.handovers.find(context.account, room.place) is not None
+        is_handed = await context.handovers.find(context.account, room.place) is not None
         if self._blocked.opens_thread(message) and not is_handed:
             title = " ".join(message.question.split())[:THREAD_TITLE_CHARS] or message.post.author.name
             room = await context.channel.open_thread(room.place, message.post.id, title)
@@ -234,7 +234,7 @@ class TurnStarter:
                 answers=answers,
                 guild=message.room.guild,
                 is_unsure=message.is_unsure,
-                names_agent=self._is_handed(agent, place),
+                names_agent=await self._is_handed(agent, place),
             ),
             subject=message.subject,
             session=SessionChoice(self.choose_session_place(agent, message.room, place, post.author.id)),

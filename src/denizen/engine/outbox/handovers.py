@@ -6,8 +6,6 @@ goes on after a restart; `run` ends those whose time is over, as long as it runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import anyio
 
 from denizen.domain.clock import Clock
@@ -40,22 +38,16 @@ class RoomHandovers:
         self._clock = clock
         self._channels = channels
         self._outbox = outbox
-        self._known: dict[AgentName, Mapping[Place, Handover]] = {}
-        """By account, as far as this process has looked."""
         self._changed = Signal(channels.added)
 
     # --- who has a room ----------------------------------------------------------------------------------------------
 
-    async def load(self, account: AgentName) -> None:
-        """Reads the hand-overs at an account."""
-        async with self._store.work(write=False) as work:
-            self._known[account] = await list_handovers(work, account)
-
-    def find(self, account: AgentName, place: Place) -> Handover | None:
-        """Returns who has the room now, as far as this process knows; None where nobody was given it, and for an agent
-        that was switched off or removed since.
+    async def find(self, account: AgentName, place: Place) -> Handover | None:
+        """Returns who has the room now, whichever process gave it to them; None where nobody was given it, and for an
+        agent that was switched off or removed since.
         """
-        found = self._known.get(account, {}).get(place)
+        async with self._store.work(write=False) as work:
+            found = await find_handover(work, account, place.conversation_id)
         if found is None or found.is_over(self._clock.now()):
             return None
         return found if found.agent in self._runtime.current.enabled_agents else None
@@ -64,7 +56,8 @@ class RoomHandovers:
 
     async def begin(self, channel: Channel, place: Place, handover: Handover, *, key: str) -> None:
         """Gives the room to the agent and says so there. The same `key` again says it once."""
-        await self._put(channel.agent, place, handover)
+        async with self._store.work() as work:
+            await put_handover(work, channel.agent, place, handover, now=self._clock.now())
         minutes = round((handover.until - self._clock.now()).total_seconds() / 60)
         text = (
             f"{handover.agent} answers here from now on, for {minutes} minutes or {handover.messages_left} messages. "
@@ -81,7 +74,6 @@ class RoomHandovers:
                 return
             left = found.after_message
             await put_handover(work, channel.agent, place, left, now=self._clock.now())
-        await self.load(channel.agent)
         if left.messages_left <= 0:
             await self.end(channel, place, LAST_MESSAGE, key=post_id)
 
@@ -95,15 +87,9 @@ class RoomHandovers:
             await put_handover(work, account, place, None, now=now)
             known = self._runtime.current.enabled_agents
             back = await find_agent_choice(work, account, place.conversation_id, known=known, now=now)
-        await self.load(account)
         text = f"{why}: {found.agent} does not answer here any more, {back} does."
         await self._say(channel, place, text, key=f"handover:end:{key}")
         return True
-
-    async def _put(self, account: AgentName, place: Place, handover: Handover) -> None:
-        async with self._store.work() as work:
-            await put_handover(work, account, place, handover, now=self._clock.now())
-        await self.load(account)
 
     async def _say(self, channel: Channel, place: Place, text: str, *, key: str) -> None:
         await self._outbox.say(channel, Announcement(place, "", text, key=key))
@@ -122,8 +108,9 @@ class RoomHandovers:
         """Ends hand-overs that are over, at the accounts of this process. Returns the seconds until the next look."""
         wait_s, now = IDLE_S, self._clock.now()
         for channel in self._channels.list_all():
-            await self.load(channel.agent)
-            for place, handover in self._known[channel.agent].items():
+            async with self._store.work(write=False) as work:
+                given = await list_handovers(work, channel.agent)
+            for place, handover in given.items():
                 if place.platform != channel.platform:
                     continue
                 if not handover.is_over(now):
