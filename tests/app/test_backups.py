@@ -25,15 +25,7 @@ import pytest
 
 from denizen.adapters.store import open_dialect
 from denizen.adapters.store.snapshot import copy_databases
-from denizen.app.backups import (
-    BackupOptions,
-    BackupProgress,
-    drop_old_backups,
-    list_backups,
-    make_backup,
-    restore_backup,
-    verify_backup,
-)
+from denizen.app.backups import BackupOptions, BackupProgress, list_backups, make_backup, restore_backup, verify_backup
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention
 from tests.app.home_folder import LAB, Home, open_home
 from tests.unprivileged import run_unprivileged
@@ -471,17 +463,11 @@ async def test_a_store_on_postgres_is_backed_up_and_restored_to_a_file(
         assert dialect.find_revision(connection) == "1001"
 
 
-async def test_only_the_newest_backups_are_kept(home: Home) -> None:
-    folder = home.path / "backups"
-    folder.mkdir()
-    for day in range(1, 6):
-        (folder / f"denizen-2026110{day}-000000.zip").touch()
-    (folder / "mine.zip").touch()
-    (folder / "denizen-old.zip").touch()
-    drop_old_backups(folder, 2)
-    assert [each.name for each in list_backups(folder)] == [f"denizen-2026110{day}-000000.zip" for day in (5, 4)]
-    assert (folder / "mine.zip").exists()
-    assert (folder / "denizen-old.zip").exists()
+async def test_the_list_has_names_of_ours_only_the_newest_first(tmp_path: Path) -> None:
+    for name in ("denizen-20261101-000000.zip", "denizen-20261102-000000.zip.age", "denizen-old.zip", "mine.zip"):
+        (tmp_path / name).touch()
+    names = [each.name for each in list_backups(tmp_path)]
+    assert names == ["denizen-20261102-000000.zip.age", "denizen-20261101-000000.zip"]
 
 
 async def test_databases_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:
