@@ -70,6 +70,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "knowledge": (
             "Where documents come from is kept in the store (`denizen sources add`); here is how they are synced."
         ),
+        "backups": "Backups at set times: see [back up and move](../how-to/back-up-and-move.md).",
         "sandbox": "The read-only shell in which agents look through documents.",
         "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import os
+import random
 import re
 import sqlite3
 import stat
@@ -24,15 +25,7 @@ import pytest
 
 from denizen.adapters.store import open_dialect
 from denizen.adapters.store.snapshot import copy_databases
-from denizen.app.backups import (
-    BackupOptions,
-    BackupProgress,
-    drop_old_backups,
-    list_backups,
-    make_backup,
-    restore_backup,
-    verify_backup,
-)
+from denizen.app.backups import BackupOptions, BackupProgress, list_backups, make_backup, restore_backup, verify_backup
 from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention
 from tests.app.home_folder import LAB, Home, open_home
 from tests.unprivileged import run_unprivileged
@@ -182,6 +175,61 @@ async def test_a_file_that_cannot_be_read_fails_the_backup_and_is_named(home: Ho
     run_unprivileged(main)
 
 
+async def test_the_same_bytes_are_in_a_backup_once_and_hard_links_stay_links(home: Home, tmp_path: Path) -> None:
+    await fill(home)
+    noise = random.Random(1).randbytes(200_000)
+    first = home.path / "knowledge-snapshots" / "1" / "paper"
+    first.parent.mkdir(parents=True)
+    first.write_bytes(noise)
+    for number in range(2, 30):
+        (first.parent.parent / str(number)).mkdir()
+        os.link(first, first.parent.parent / str(number) / "paper")
+    for name in ("uploads/one", "uploads/two"):
+        home.add_file(name, "").write_bytes(noise)
+    home.add_file("uploads/other", "").write_bytes(noise[::-1])
+    os.link(home.path / "uploads/two", home.path / "uploads/three")
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    assert made.file.stat().st_size < 2 * 200_000 + 100_000
+    assert verify_backup(made.file, None, Told()) == made.manifest
+    new = tmp_path / "new"
+    restore_backup(made.file, new, None, Told())
+    papers = list((new / "knowledge-snapshots").glob("*/paper"))
+    assert len(papers) == 29
+    assert len({each.stat().st_ino for each in papers}) == 1
+    files = [papers[0], *((new / "uploads" / each) for each in ("one", "two"))]
+    assert [each.read_bytes() for each in files] == [noise] * 3
+    assert len({each.stat().st_ino for each in files}) == 3
+    assert (new / "uploads/three").stat().st_ino == (new / "uploads/two").stat().st_ino
+    assert (new / "uploads/other").read_bytes() == noise[::-1]
+
+
+async def test_a_file_whose_name_is_no_text_is_kept_under_that_name(home: Home, tmp_path: Path) -> None:
+    await fill(home)
+    for number, name in enumerate((b"\xff\xfe.txt", "gr\u00fc\u00df\\e\n.txt".encode())):
+        Path(os.fsdecode(os.fsencode(home.path) + b"/" + name)).write_text(f"odd {number}")
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    restore_backup(made.file, tmp_path / "new", None, Told())
+    odd = {os.fsencode(each.name): each.read_text() for each in (tmp_path / "new").glob("*.txt")}
+    assert odd == {b"\xff\xfe.txt": "odd 0", "gr\u00fc\u00df\\e\n.txt".encode(): "odd 1"}
+
+
+async def test_a_backup_of_the_first_format_is_restored(home: Home, tmp_path: Path) -> None:
+    def age(manifest: dict[str, Any]) -> None:
+        manifest["format"] = 1
+        del manifest["links"], manifest["left_out"]
+        for each in manifest["files"].values():
+            del each["content"], each["linked_to"]
+
+    home.add_file("agents/SOUL.md", "kind")
+    await fill(home)
+    made = make_backup(home.load(), BackupOptions(), NOW, Told())
+    restore_backup(rewrite(made.file, age), tmp_path / "new", None, Told())
+    assert (tmp_path / "new" / "agents/SOUL.md").read_text() == "kind"
+    newer = rewrite(made.file, lambda manifest: manifest.update(format=3, new={"of": "then"}))
+    with pytest.raises(InvalidInput, match="newer version"):
+        restore_backup(newer, tmp_path / "newer", None, Told())
+
+
 async def test_what_vanishes_meanwhile_is_not_in_the_backup(home: Home, tmp_path: Path) -> None:
     await fill(home)
     for number in range(5):
@@ -305,8 +353,8 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None], more: Mapping[
     return new
 
 
-def claim(name: str, content: bytes = b"evil", **more: Any) -> Callable[[dict[str, Any]], None]:
-    entry = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), "mode": 0o600, **more}
+def claim(name: str, data: bytes = b"evil", **more: Any) -> Callable[[dict[str, Any]], None]:
+    entry = {"size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "mode": 0o600, **more}
     return lambda manifest: manifest["files"].update({name: entry})
 
 
@@ -325,6 +373,9 @@ HOSTILE: list[tuple[Callable[[dict[str, Any]], None], Mapping[str, bytes]]] = [
     (claim("home/big", size_bytes=1 << 60), {"home/big": b"evil"}),
     (claim("home/less", size_bytes=-5), {"home/less": b"evil"}),
     (claim("home/gone"), {}),
+    (claim("home/gone", content="home/nothing"), {}),
+    (claim("home/gone", linked_to="/etc/passwd"), {}),
+    (claim("home/wrong", content="home/agents/SOUL.md"), {}),
     (link("home/out", "/etc/passwd"), {}),
     (link("home/out", "../../.."), {}),
     (link("home/agents/../out", "SOUL.md"), {}),
@@ -412,17 +463,11 @@ async def test_a_store_on_postgres_is_backed_up_and_restored_to_a_file(
         assert dialect.find_revision(connection) == "1001"
 
 
-async def test_only_the_newest_backups_are_kept(home: Home) -> None:
-    folder = home.path / "backups"
-    folder.mkdir()
-    for day in range(1, 6):
-        (folder / f"denizen-2026110{day}-000000.zip").touch()
-    (folder / "mine.zip").touch()
-    (folder / "denizen-old.zip").touch()
-    drop_old_backups(folder, 2)
-    assert [each.name for each in list_backups(folder)] == [f"denizen-2026110{day}-000000.zip" for day in (5, 4)]
-    assert (folder / "mine.zip").exists()
-    assert (folder / "denizen-old.zip").exists()
+async def test_the_list_has_names_of_ours_only_the_newest_first(tmp_path: Path) -> None:
+    for name in ("denizen-20261101-000000.zip", "denizen-20261102-000000.zip.age", "denizen-old.zip", "mine.zip"):
+        (tmp_path / name).touch()
+    names = [each.name for each in list_backups(tmp_path)]
+    assert names == ["denizen-20261102-000000.zip.age", "denizen-20261101-000000.zip"]
 
 
 async def test_databases_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:

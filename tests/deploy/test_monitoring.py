@@ -45,7 +45,7 @@ def metrics() -> dict[str, frozenset[str]]:
     ):
         with telemetry.measure(span):
             pass
-    counted = dict.fromkeys(("approvals", "deliveries", "events_waiting", "events_failed"), 0)
+    counted = dict.fromkeys(("approvals", "deliveries", "events_waiting", "events_failed", "backup_age_s"), 0)
     text = telemetry.render(ServerFigures(parts=("store",), accounts={("discord", True): 1}, **counted)).decode()
     return {
         sample.name: frozenset(sample.labels)

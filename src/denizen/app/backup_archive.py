@@ -3,6 +3,8 @@
 In it are `denizen.db` (the store as SQLite, wherever it came from), `durable.db` (work that was under way; not from
 Postgres), and the files of the home folder below `home/`. The manifest comes last, since it has the SHA-256 of every
 other entry, and the rows of every table. Any unzip program can take a backup apart.
+
+What several files hold alike is stored once, with the first of them. Format 1 stored it with each.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from denizen.adapters.store.snapshot import check_copy
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention
 from denizen.domain.record import record
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 STORE_ENTRY = "denizen.db"
 DURABLE_ENTRY = "durable.db"
@@ -46,11 +48,15 @@ ReportBytes = Callable[[int], None]
 
 @record(kw_only=True)
 class ArchivedFile:
-    """`mode` is the file's mode on disk."""
+    """`mode` is the file's mode on disk. `content` names the entry that holds the bytes, empty for that of its own
+    name; `linked_to` the file of the backup of which it is a hard link.
+    """
 
     size_bytes: int
     sha256: str
     mode: int = 0o600
+    content: str = ""
+    linked_to: str = ""
 
 
 @record(kw_only=True)
@@ -73,34 +79,89 @@ class Manifest:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.files.values())
+        return sum(each.size_bytes for each in self.files.values() if not each.linked_to)
 
 
 def write_archive(target: Path, manifest: Manifest, entries: Mapping[str, Path], report: ReportBytes) -> Manifest:
     """Writes a new zip file with these entries, readable by its owner only, and returns the manifest with the files
     filled in. A file that went away meanwhile is left out.
     """
-    files: dict[str, ArchivedFile] = {}
     target.touch(mode=0o600)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
+        writer = _ArchiveWriter(archive, report)
         for name, path in entries.items():
             source = _open_file(path)
-            if source is None:
-                continue
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            size, digest = 0, hashlib.sha256()
-            with source, archive.open(info, "w", force_zip64=True) as entry:
-                mode = os.fstat(source.fileno()).st_mode & 0o777
-                while chunk := source.read(CHUNK_BYTES):
-                    entry.write(chunk)
-                    digest.update(chunk)
-                    size += len(chunk)
-                    report(len(chunk))
-            files[name] = ArchivedFile(size_bytes=size, sha256=digest.hexdigest(), mode=mode)
-        whole = replace(manifest, files=files)
+            if source is not None:
+                with source:
+                    writer.add(name, source)
+        whole = replace(manifest, files=writer.files)
         archive.writestr(MANIFEST, json.dumps(asdict(whole), indent=1), zipfile.ZIP_DEFLATED)
     return whole
+
+
+class _ArchiveWriter:
+    """Adds files to an archive, the bytes of each once. `files` is what the manifest says of them."""
+
+    def __init__(self, archive: zipfile.ZipFile, report: ReportBytes) -> None:
+        self.files: dict[str, ArchivedFile] = {}
+        self._archive = archive
+        self._report = report
+        self._by_inode: dict[tuple[int, int], str] = {}
+        self._by_content: dict[tuple[int, str], str] = {}
+        self._sizes: set[int] = set()
+
+    def add(self, name: str, source: IO[bytes]) -> None:
+        state = os.fstat(source.fileno())
+        inode = state.st_dev, state.st_ino
+        if state.st_nlink > 1 and inode in self._by_inode:
+            first = self._by_inode[inode]
+            same = self.files[first]
+            self.files[name] = replace(same, content=same.content or first, linked_to=first)
+            self._report(state.st_size)
+            return
+        self._by_inode[inode] = name
+        mode, content = state.st_mode & 0o777, ""
+        if state.st_size in self._sizes:  # only then can another file hold the same
+            size, digest = _pass_on(source, lambda _: None)
+            content = self._by_content.get((size, digest), "")
+            source.seek(0)
+            if content:
+                self.files[name] = ArchivedFile(size_bytes=size, sha256=digest, mode=mode, content=content)
+                self._report(size)
+                return
+        if not _is_text(name):
+            content = f"names/{len(self.files)}"
+        info = zipfile.ZipInfo(content or name)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        with self._archive.open(info, "w", force_zip64=True) as entry:
+
+            def write(chunk: bytes) -> None:
+                entry.write(chunk)
+                self._report(len(chunk))
+
+            size, digest = _pass_on(source, write)
+        self._sizes.add(size)
+        self._by_content[size, digest] = content or name
+        self.files[name] = ArchivedFile(size_bytes=size, sha256=digest, mode=mode, content=content)
+
+
+def _pass_on(source: IO[bytes], write: Callable[[bytes], None]) -> tuple[int, str]:
+    """Returns the size and the SHA-256 of what was passed on."""
+    size, digest = 0, hashlib.sha256()
+    while chunk := source.read(CHUNK_BYTES):
+        write(chunk)
+        digest.update(chunk)
+        size += len(chunk)
+    return size, digest.hexdigest()
+
+
+def _is_text(name: str) -> bool:
+    """Whether a zip file can have an entry of that name. Names of files are any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _open_file(path: Path) -> IO[bytes] | None:
@@ -154,8 +215,9 @@ def _check_names(manifest: Manifest) -> None:
     """Refuses names that lead out of the folder, and databases other than ours, before anything is written."""
     for name in (*manifest.files, *manifest.links):
         inside = PurePosixPath(name)
-        if name in manifest.files and manifest.files[name].size_bytes < 0:
-            raise _damaged(name, "its size is negative")
+        file = manifest.files.get(name)
+        if file is not None and (file.size_bytes < 0 or file.linked_to not in {"", *manifest.files}):
+            raise _damaged(name, "what the manifest says of it cannot be")
         if inside.is_absolute() or ".." in inside.parts or "\0" in name or str(inside) != name:
             raise _damaged(name, "its name leads out of the folder")
         if name not in {STORE_ENTRY, DURABLE_ENTRY} and inside.parts[0] != HOME_ENTRIES.rstrip("/"):
@@ -280,13 +342,15 @@ def _extract(archive: zipfile.ZipFile, name: str, expected: ArchivedFile, folder
     target = folder / name
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if expected.linked_to and _link_file(folder / expected.linked_to, target):
+            return
         handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except (FileExistsError, NotADirectoryError) as error:
         raise _damaged(name, "another file of it has the same name") from error
     written, digest = 0, hashlib.sha256()
     with os.fdopen(handle, "wb") as file:
         try:
-            entry = archive.open(name)
+            entry = archive.open(expected.content or name)
         except (*_BAD_ZIP, ValueError) as error:
             raise _damaged(name, str(error) or type(error).__name__) from error
         while True:
@@ -303,6 +367,17 @@ def _extract(archive: zipfile.ZipFile, name: str, expected: ArchivedFile, folder
     if (written, digest.hexdigest()) != (expected.size_bytes, expected.sha256):
         raise _damaged(name, "its content is not what the manifest says")
     target.chmod(expected.mode & 0o777 | 0o600)
+
+
+def _link_file(source: Path, target: Path) -> bool:
+    """Makes a hard link. Returns False where that is not possible, such as on a disk without them."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def _link(folder: Path, name: str, target: str) -> None:

@@ -53,13 +53,15 @@ ReportBackup = Callable[[BackupProgress], None]
 
 @record(kw_only=True)
 class BackupOptions:
-    """`target` None makes a name of the time in the folder `backups` of the home folder. `recipient` is a public key of
-    age, for which the backup is encrypted.
+    """`target` None makes a name of the time in the folder `backups` of the home folder, and a folder one in that.
+    `recipient` is a public key of age, for which the backup is encrypted. `is_checked`: before it gets its name, it is
+    unpacked and looked through as for a restore.
     """
 
     target: Path | None = None
     with_secrets: bool = False
     recipient: str = ""
+    is_checked: bool = False
 
 
 @record
@@ -68,6 +70,7 @@ class Backup:
 
     file: Path
     manifest: Manifest
+    size_bytes: int
 
 
 def make_backup(settings: Settings, options: BackupOptions, now: datetime, report: ReportBackup) -> Backup:
@@ -106,6 +109,11 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
         count = _Counter("writing the file", total_bytes, report)
         made = write_archive(folder / "archive", manifest, entries, count.add)
         whole = folder / "archive"
+        if options.is_checked:
+            for path in folder.glob("*.db"):  # room for those that are unpacked
+                path.unlink()
+            (folder / "unpacked").mkdir(mode=0o700)
+            extract_archive(whole, folder / "unpacked", _Counter("checking", made.size_bytes, report).add)
         if options.recipient:
             report(BackupProgress(stage="encrypting"))
             whole = final / "encrypted"
@@ -114,7 +122,7 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
         _check_free(target)
         whole.replace(target)
         _sync(target.parent)
-    return Backup(target, made)
+    return Backup(target, made, target.stat().st_size)
 
 
 def _check_free(target: Path) -> None:
@@ -194,14 +202,6 @@ def list_backups(folder: Path) -> Sequence[Path]:
     """Returns the backups with names of ours, the newest first."""
     found = [each for each in folder.glob("denizen-*") if BACKUP_NAME.fullmatch(each.name)]
     return sorted(found, key=lambda each: each.name, reverse=True)
-
-
-def drop_old_backups(folder: Path, keep: int) -> Sequence[Path]:
-    """Removes all but the newest ones, and returns what it removed."""
-    old = list_backups(folder)[keep:]
-    for each in old:
-        each.unlink(missing_ok=True)
-    return old
 
 
 def _copy_stores(settings: Settings, folder: Path, report: ReportBackup) -> Sequence[str]:

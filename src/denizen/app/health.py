@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,7 @@ def list_checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
     if denizen.runtime.current.events.sources:
         checks.append(HealthCheck("sources of events", lambda: _event_sources(denizen)))
     checks.append(HealthCheck("approvals", lambda: _approvals(denizen)))
+    checks.append(HealthCheck("backups", lambda: _backups(denizen)))
     checks.append(HealthCheck("skills", lambda: _skills(denizen)))
     checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
     if not offline:
@@ -268,6 +270,38 @@ async def _approvals(denizen: Denizen) -> CheckResult:
         what = f"nobody is an owner, who decides dangerous calls: {', '.join(orphans)}"
         findings.append(Diagnosis(Severity.WARNING, what, fix, "owners_missing"))
     return CheckResult("some reach no owner" if findings else "those who decide can be asked", findings)
+
+
+async def _backups(denizen: Denizen) -> CheckResult:
+    """Those of the schedule. One that is missed once may come yet; twice is too old."""
+    from denizen.adapters.cron import CroniterTimes
+    from denizen.app.backup_schedule import find_overdue, load_backup_state
+
+    section, now = denizen.settings.config.backups, denizen.services.clock.now()
+    if not section.schedule:
+        return CheckResult("none at set times; backups.schedule says when")
+    state, findings = await load_backup_state(denizen.services.store, denizen.home), list[Diagnosis]()
+    if state.failure is not None:
+        why = f" ({state.failure.why})" if state.failure.why else ""
+        what = (
+            f"backups: the last try, {show_age(now - state.failure.at)} ago, was no good: {state.failure.message}{why}"
+        )
+        findings.append(Diagnosis(Severity.WARNING, what, state.failure.fix or "It is tried again by itself."))
+    if state.good_at is None:
+        return CheckResult("none yet; the running server makes the first", findings)
+    age = f"the last good one is {show_age(now - state.good_at)} old"
+    if find_overdue(section, state.good_at, CroniterTimes()) < now:
+        fix = "Look whether the server runs and what its log says; `denizen backup` makes one now."
+        findings.append(Diagnosis(Severity.WARNING, f"backups: {age}", fix))
+    return CheckResult(f"{age}, {len(state.made)} kept", findings)
+
+
+def show_age(age: timedelta) -> str:
+    """Returns an age in the largest unit that fits, such as `3 hours`."""
+    for name, unit in (("day", timedelta(days=1)), ("hour", timedelta(hours=1)), ("minute", timedelta(minutes=1))):
+        if count := age // unit:
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return "less than a minute"
 
 
 async def _event_sources(denizen: Denizen) -> CheckResult:

@@ -7,11 +7,13 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
 
 from denizen.app.accounts import AccountSupervisor
+from denizen.app.backup_schedule import load_backup_state
 from denizen.app.build import Denizen
 from denizen.app.readiness import ReadinessMonitor
 from denizen.app.telemetry import listening
@@ -60,6 +62,7 @@ class FiguresReader:
 
         turns, services, states = self._denizen.turns, self._denizen.services, self._accounts.list_states()
         waiting: dict[str, int] = {}
+        backed_up_at: datetime | None = None
         with anyio.move_on_after(READ_S):
             try:
                 async with services.store.work(write=False) as work:
@@ -69,6 +72,7 @@ class FiguresReader:
                     ]
                     due = await work.events.list_due(now=services.clock.now(), limit=MOST_COUNTED)
                     failed = await work.events.list_failed(limit=MOST_COUNTED)
+                backed_up_at = (await load_backup_state(services.store, self._denizen.home)).good_at
                 waiting = {
                     "approvals": len(approvals),
                     "deliveries": sum(map(len, owed)),
@@ -83,6 +87,7 @@ class FiguresReader:
             accounts=Counter((each.platform, each.is_listening) for each in states),
             turns_running=turns.running_count,
             turns_queued=len(turns.queued),
+            backup_age_s=(services.clock.now() - backed_up_at).total_seconds() if backed_up_at else None,
             **waiting,
         )
 

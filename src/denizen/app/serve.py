@@ -17,9 +17,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from denizen import __version__
+from denizen.adapters.cron import CroniterTimes
 from denizen.adapters.log_files import LogFiles
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
+from denizen.app.backup_schedule import BackupSchedule
 from denizen.app.build import Denizen
 from denizen.app.components import build_components
 from denizen.app.configuration import HomeConfiguration
@@ -27,6 +29,7 @@ from denizen.app.embeddings import build_embedder
 from denizen.app.event_configuration import HomeEvents
 from denizen.app.health import diagnose
 from denizen.app.metrics import METRICS_PATH, serve_metrics
+from denizen.app.owner_notice import tell_owners
 from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.schedule_configuration import HomeSchedules
@@ -233,6 +236,15 @@ def _start_upkeep(group: TaskGroup, denizen: Denizen) -> None:
         lambda: denizen.settings.config.knowledge.sync_every,
         knowledge.refresh,
     )
+    backups = BackupSchedule(
+        lambda: denizen.settings,
+        denizen.services.store,
+        denizen.services.clock,
+        CroniterTimes(),
+        changed=denizen.runtime.swapped,
+        tell_owners=partial(tell_owners, denizen.runtime, denizen.platforms.channels, denizen.services.outbox),
+    )
+    group.start_soon(run_forever, "making backups", backups.run)
     group.start_soon(run_forever, "running schedules", denizen.schedules.run)
     group.start_soon(run_forever, "delivering events", denizen.events.bus.run)
     group.start_soon(run_forever, "listening to websockets", denizen.events.sockets.run)

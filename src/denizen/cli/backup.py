@@ -10,6 +10,7 @@ from denizen.cli.home import load_home_settings
 from denizen.cli.long_work import show_long_work
 from denizen.cli.terminal import echo
 from denizen.domain.clock import SystemClock
+from denizen.domain.errors import DenizenError
 
 IDENTITY = click.option(
     "--identity",
@@ -50,15 +51,27 @@ def command(ctx: click.Context, target: Path | None, recipient: str, *, with_sec
 @command.command("list")
 @click.pass_obj
 def list_(home: Path) -> None:
-    """List the backups in the folder of this home."""
+    """List the backups in the folder of this home, and in that of the schedule, the newest first."""
     from denizen.app.backup_files import BACKUPS_FOLDER
+    from denizen.app.backup_schedule import find_backup_folder
     from denizen.app.backups import list_backups
 
-    found = list_backups(home / BACKUPS_FOLDER)
+    folders, schedule = {home / BACKUPS_FOLDER}, ""
+    try:
+        settings = load_home_settings(home)
+    except DenizenError:
+        echo(f"The configuration cannot be used, so only {home / BACKUPS_FOLDER} is looked at.", err=True)
+    else:
+        folders.add(find_backup_folder(settings))
+        schedule = settings.config.backups.schedule
+    found = sorted((file for each in folders for file in list_backups(each)), key=lambda file: file.name, reverse=True)
     for file in found:
-        echo(f"{file}  {file.stat().st_size / 1e6:.1f} MB")
+        encrypted = "  encrypted" if file.suffix == ".age" else ""
+        echo(f"{file}  {file.stat().st_size / 1e6:.1f} MB{encrypted}")
     if not found:
         echo("There are no backups yet. `denizen backup` makes one.")
+    if not schedule:
+        echo("None are made at set times: backups.schedule in denizen.yaml says when.")
 
 
 @command.command()

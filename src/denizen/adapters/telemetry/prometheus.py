@@ -47,6 +47,7 @@ class ServerFigures:
     deliveries: int | None = None
     events_waiting: int | None = None
     events_failed: int | None = None
+    backup_age_s: float | None = None
 
 
 class PrometheusTelemetry:
@@ -177,6 +178,7 @@ class _FiguresCollector(Collector):
             ("outbox_waiting", "Messages that are owed on platforms.", now.deliveries),
             ("events_waiting", "Events that are due to be delivered to listeners.", now.events_waiting),
             ("events_failed", "Events whose delivery has failed for good.", now.events_failed),
+            ("backup_age_seconds", "Age of the last good backup of the schedule.", now.backup_age_s),
         ):
             if value is not None:
                 yield GaugeMetricFamily(f"denizen_{name}", about, value=value)

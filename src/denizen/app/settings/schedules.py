@@ -73,6 +73,10 @@ def _cron(value: object, handler: Handler) -> object:
     raise refuse(f"this is no cron expression that comes true some day: {told}.", fix)
 
 
+def _optional_cron(value: object, handler: Handler) -> object:
+    return value if value == "" or value is None else _cron(value, handler)
+
+
 def _target(value: str) -> str:
     if value and not _TARGET.fullmatch(value):
         fix = "Write the number that `Copy ID` gives; that entry is in Discord's menus once Developer Mode is on."
@@ -98,6 +102,7 @@ def read_short_delivery(value: object) -> object:
 
 ScheduleName = Annotated[str, AfterValidator(_schedule_name)]
 Cron = Annotated[str, WrapValidator(_cron), WrapValidator(keep_template)]
+OptionalCron = Annotated[str, WrapValidator(_optional_cron), WrapValidator(keep_template)]
 Target = Annotated[str, BeforeValidator(read_digits), AfterValidator(_target), WrapValidator(keep_template)]
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from denizen.adapters.store import MAX_CONNECTIONS
 from denizen.app.settings.agents import AgentDefaultsSection, AgentSection
+from denizen.app.settings.backups import BackupsSection
 from denizen.app.settings.discord import DiscordSection
 from denizen.app.settings.event_sources import EventsSection
 from denizen.app.settings.events import EventName, ListenerSection, WebhooksSection
@@ -281,5 +282,6 @@ class Config(Section):
     sandbox: SandboxSection = default_section()
     memory: MemorySection = default_section()
     embeddings: EmbeddingsSection = default_section()
+    backups: BackupsSection = default_section()
     logging: LoggingSection = default_section()
     telemetry: TelemetrySection = default_section()
