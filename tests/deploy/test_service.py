@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.service_unit import ServicePlan, render_unit
+from denizen.app.service_unit import ServicePlan, find_outside_folders, render_unit
 from denizen.domain.errors import InvalidInput
 from tests.timing import HANG_LIMIT_S
 
@@ -86,13 +86,39 @@ def test_a_path_that_systemd_would_read_otherwise_is_refused(path: str) -> None:
         render_unit(ServicePlan(program=Path("/usr/bin/denizen"), home=Path(path)))
 
 
+@pytest.mark.e2e
+def test_a_unit_of_the_system_may_write_where_database_and_log_are(
+    environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    home, data = Path(environment["HOME"], ".denizen"), tmp_path / "data"
+    home.mkdir()
+    (home / "secrets.env").write_text(f"DATA={data}\n", encoding="utf-8")
+    (home / "denizen.yaml").write_text(
+        "store: {url: 'sqlite:///${DATA}/denizen.db'}\nlogging: {file: /var/log/denizen/denizen.log}\n",
+        encoding="utf-8",
+    )
+    shown = call(environment, "install", "--system", "--user", "daemon", "--dry-run")
+    assert f"+ReadWritePaths={home} /var/log/denizen {data}" in shown.stdout, shown.stderr
+    assert "+User=daemon" in shown.stdout
+    refused = call(environment, "install", "--system", "--user", "daemon")
+    assert "is not there, and the configuration has the database or the log in it" in refused.stderr
+    assert "for daemon to write into" in refused.stderr
+
+
+def test_folders_in_the_home_and_postgres_need_no_more_room(tmp_path: Path) -> None:
+    for text in ("", "store: {url: postgresql://db/denizen}\nlogging: {file: logs/own.log}\n"):
+        (tmp_path / "denizen.yaml").write_text(text, encoding="utf-8")
+        assert find_outside_folders(tmp_path, {}) == []
+
+
 @pytest.mark.parametrize("user", ["", "daemon"])
 def test_systemd_takes_the_unit_and_finds_it_hardened(user: str, tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("there is no systemd-analyze here")
     unit = tmp_path / "denizen.service"
-    text = render_unit(ServicePlan(program=Path(sys.executable), home=Path("/var/lib"), user=user))
+    plan = ServicePlan(program=Path(sys.executable), home=Path("/var/lib"), user=user, outside=[Path("/var/log")])
+    text = render_unit(plan)
     unit.write_text(text.replace("postgresql.service", ""), encoding="utf-8")
     verified = subprocess.run(
         [program, "verify", *([] if user else ["--user"]), "--man=no", str(unit)],

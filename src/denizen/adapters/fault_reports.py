@@ -1,8 +1,8 @@
 """Reports faults of the program to a server that speaks the protocol of Sentry.
 
-A fault is an error with a traceback in the log: something that nobody has foreseen. Its report has the traceback and
-the log's own words, but neither the values of variables nor the words of the exception, which may quote what somebody
-said. Known secrets are masked in all of it.
+A fault is an error with a traceback in the log: something that nobody has foreseen. Its report has the places of the
+traceback and the log's own words, but neither the values of variables, nor lines of code, which may be an owner's, nor
+the words of the exception, which may quote what somebody said. Known secrets are masked in all of it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class FaultReporter(logging.Handler):
                 default_integrations=False,
                 auto_enabling_integrations=False,
                 include_local_variables=False,
+                include_source_context=False,
                 max_breadcrumbs=0,
                 auto_session_tracking=False,
                 send_client_reports=False,
@@ -66,6 +67,8 @@ class FaultReporter(logging.Handler):
     def _clean(self, event: Event) -> Any:  # noqa: ANN401 - any JSON
         for each in event.get("exception", {}).get("values", []):
             each["value"] = ""
+            for frame in each.get("stacktrace", {}).get("frames", []):
+                frame.pop("abs_path", None)  # it has the names of people's folders
         event.pop("extra", None)  # the arguments of the command line
         return self._masked(event)
 

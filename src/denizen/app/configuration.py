@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from denizen.app.build import Denizen
 from denizen.app.home.environment import read_environment
-from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.reload import AGENTS_FOLDER, Reloader
 from denizen.app.settings import (
@@ -41,7 +41,7 @@ from denizen.app.settings.problem import KeyPath, config_error, format_path
 from denizen.app.settings.yaml_document import find_value, parse_values
 from denizen.builtin_skills import BUILTIN
 from denizen.domain.audit import AuditEvent, AuditKind, digest_text
-from denizen.domain.errors import Conflict, InvalidInput, NotFound
+from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import diff_lines
@@ -367,7 +367,7 @@ class HomeConfiguration:
         tree, file = self._denizen.settings.document.tree, self._kept_file(self._denizen.runtime.current.number)
         try:
             await to_thread.run_sync(_keep_text, self._home, tree, file)
-        except (OSError, InvalidInput) as error:
+        except (OSError, InvalidInput, NeedsAttention) as error:
             _log.warning("the text of the configuration is not kept: %s", error)
 
 
@@ -441,13 +441,12 @@ def _swap(home: Path, files: Sequence[_FileText]) -> Sequence[_FileText]:
     """Writes the files, or removes them; all, or none where one cannot be written. Returns what was there."""
     with edit_lock(home):
         old = [replace(each, text=each.read_old()) for each in files]
-        try:
+        with restore_on_failure(*(each.file for each in files)):
             for each in files:
-                _put(each)
-        except OSError:
-            for each in old:
-                _put(each)
-            raise
+                if each.text is None:
+                    each.file.unlink(missing_ok=True)
+                else:
+                    write_whole(each.file, each.text, mode=each.mode)
         return old
 
 
@@ -461,13 +460,6 @@ def _add_secrets(file: Path, secrets: Mapping[str, str]) -> _FileText:
 
 def _read_file(file: Path) -> str | None:
     return file.read_text(encoding="utf-8-sig") if file.exists() else None
-
-
-def _put(each: _FileText) -> None:
-    if each.text is None:
-        each.file.unlink(missing_ok=True)
-    else:
-        write_whole(each.file, each.text, mode=each.mode)
 
 
 def _find_persona(folder: Path, name: str) -> Path:

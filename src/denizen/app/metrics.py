@@ -5,12 +5,10 @@ from __future__ import annotations
 import hmac
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import anyio
 
 from denizen.app.accounts import AccountSupervisor
 from denizen.app.backup_schedule import load_backup_state
@@ -18,7 +16,11 @@ from denizen.app.build import Denizen
 from denizen.app.readiness import ReadinessMonitor
 from denizen.app.telemetry import listening
 from denizen.domain.approval import ApprovalStatus
-from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.clock import Clock
+from denizen.domain.errors import NeedsAttention
+from denizen.domain.record import record
+from denizen.engine.accounts.connected_accounts import AccountState
+from denizen.ports.store import Store
 from denizen.web.http.auth import MIN_KEY_CHARS, is_loopback, read_credentials
 
 if TYPE_CHECKING:
@@ -33,10 +35,6 @@ if TYPE_CHECKING:
 METRICS_PATH = "/metrics"
 MOST_COUNTED = 1000
 """Each queue is counted up to this number."""
-READ_S = 3.0
-"""How long an answer waits for the store; numbers of it are missing then."""
-
-_log = logging.getLogger("denizen.telemetry")
 
 
 class _RecordCounter(logging.Handler):
@@ -48,47 +46,73 @@ class _RecordCounter(logging.Handler):
         self._metrics.count_record(record)
 
 
+class QueueCounter:
+    """Counts what waits in the store, while `run` runs. Who asks does not wait for a store that hangs: a unit of work
+    cannot be cancelled, so it is counted in a task of its own, like the checks of `/ready`.
+    """
+
+    def __init__(
+        self, store: Store, home: Path, clock: Clock, list_states: Callable[[], Sequence[AccountState]]
+    ) -> None:
+        self.backup_age_s: float | None = None
+        self._store = store
+        self._home = home
+        self._clock = clock
+        self._list_states = list_states
+        self._counts: Mapping[str, int] = {}
+        self._monitor = ReadinessMonitor({"store": self._count})
+        self.run = self._monitor.run
+
+    async def find_counts(self) -> Mapping[str, int] | None:
+        """Returns numbers of `ServerFigures`; None where the store does not tell them in time."""
+        problems = await self._monitor.find_problems()
+        return None if problems else self._counts
+
+    async def _count(self) -> None:
+        async with self._store.work(write=False) as work:
+            approvals = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
+            owed = [
+                await work.outbox.list_due(each.agent, each.platform, limit=MOST_COUNTED)
+                for each in self._list_states()
+            ]
+            due = await work.events.list_due(now=self._clock.now(), limit=MOST_COUNTED)
+            failed = await work.events.list_failed(limit=MOST_COUNTED)
+        good_at = (await load_backup_state(self._store, self._home)).good_at
+        self.backup_age_s = (self._clock.now() - good_at).total_seconds() if good_at else None
+        self._counts = {
+            "approvals": len(approvals),
+            "deliveries": sum(map(len, owed)),
+            "events_waiting": len(due),
+            "events_failed": len(failed),
+        }
+
+
 class FiguresReader:
     """Reads how a server stands, for its metrics."""
 
-    def __init__(self, denizen: Denizen, accounts: AccountSupervisor, readiness: ReadinessMonitor) -> None:
-        self._denizen = denizen
+    def __init__(
+        self, denizen: Denizen, accounts: AccountSupervisor, readiness: ReadinessMonitor, queues: QueueCounter
+    ) -> None:
+        self._turns = denizen.turns
         self._accounts = accounts
         self._readiness = readiness
+        self._queues = queues
 
     async def read(self) -> ServerFigures:
         """Raises nothing: what the store does not tell in time is missing."""
         from denizen.adapters.telemetry.prometheus import ServerFigures
 
-        turns, services, states = self._denizen.turns, self._denizen.services, self._accounts.list_states()
-        waiting: dict[str, int] = {}
-        backed_up_at: datetime | None = None
-        with anyio.move_on_after(READ_S):
-            try:
-                async with services.store.work(write=False) as work:
-                    approvals = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
-                    owed = [
-                        await work.outbox.list_due(each.agent, each.platform, limit=MOST_COUNTED) for each in states
-                    ]
-                    due = await work.events.list_due(now=services.clock.now(), limit=MOST_COUNTED)
-                    failed = await work.events.list_failed(limit=MOST_COUNTED)
-                backed_up_at = (await load_backup_state(services.store, self._denizen.home)).good_at
-                waiting = {
-                    "approvals": len(approvals),
-                    "deliveries": sum(map(len, owed)),
-                    "events_waiting": len(due),
-                    "events_failed": len(failed),
-                }
-            except DenizenError as error:
-                _log.warning("the queues could not be counted for the metrics", extra=error.fields)
+        # Each waits for three seconds at most; Prometheus gives up after ten.
+        problems, counts = await self._readiness.find_problems(), await self._queues.find_counts()
         return ServerFigures(
             parts=self._readiness.parts,
-            not_ready=tuple(await self._readiness.find_problems()),
-            accounts=Counter((each.platform, each.is_listening) for each in states),
-            turns_running=turns.running_count,
-            turns_queued=len(turns.queued),
-            backup_age_s=(services.clock.now() - backed_up_at).total_seconds() if backed_up_at else None,
-            **waiting,
+            not_ready=tuple(problems),
+            accounts=Counter((each.platform, each.is_listening) for each in self._accounts.list_states()),
+            turns_running=self._turns.running_count,
+            turns_queued=len(self._turns.queued),
+            is_store_up=counts is not None,
+            backup_age_s=self._queues.backup_age_s if counts is not None else None,
+            **(counts or {}),
         )
 
 
@@ -124,12 +148,20 @@ def check_metrics_exposure(section: MetricsSection, key: str) -> None:
     )
 
 
+@record
+class MetricsService:
+    """The server of the metrics, which is to be served like others, and what has to run beside it."""
+
+    server: uvicorn.Server
+    run: Callable[[], Awaitable[None]]
+
+
 @contextmanager
 def serve_metrics(
     denizen: Denizen, accounts: AccountSupervisor, readiness: ReadinessMonitor
-) -> Generator[uvicorn.Server | None]:
-    """Gives the server of the metrics, which is to be served like others; None where they are off. Until the block
-    ends, warnings and errors in the log are counted. Raises NeedsAttention where others could read the metrics.
+) -> Generator[MetricsService | None]:
+    """Gives None where the metrics are off. Until the block ends, warnings and errors in the log are counted. Raises
+    NeedsAttention where others could read the metrics.
     """
     metrics, section = denizen.generation_deps.telemetry.metrics, denizen.settings.config.telemetry.metrics
     if metrics is None:
@@ -139,6 +171,8 @@ def serve_metrics(
 
     key = denizen.settings.secrets.resolve(section.key)
     check_metrics_exposure(section, key)
-    app = build_metrics_app(metrics, FiguresReader(denizen, accounts, readiness).read, key)
+    queues = QueueCounter(denizen.services.store, denizen.home, denizen.services.clock, accounts.list_states)
+    app = build_metrics_app(metrics, FiguresReader(denizen, accounts, readiness, queues).read, key)
     with listening(_RecordCounter(metrics)):
-        yield HttpServer(app, choose_limits(raise_descriptor_limit()), lambda: None)
+        server = HttpServer(app, choose_limits(raise_descriptor_limit()), lambda: None)
+        yield MetricsService(server, queues.run)

@@ -148,15 +148,15 @@ async def serve(
                 on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
 
     with (
-        serve_metrics(denizen, accounts, readiness) as metrics_server,
+        serve_metrics(denizen, accounts, readiness) as metrics,
         open_terminal_socket(denizen.home) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
     ):
         listeners = {server: listener}
         if terminal_listener is not None:
             listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
-        if metrics_server is not None:
-            listeners[metrics_server] = _listen_for_metrics(denizen)
+        if metrics is not None:
+            listeners[metrics.server] = _listen_for_metrics(denizen)
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             _start_watch(group, denizen, external.configuration)
@@ -168,6 +168,8 @@ async def serve(
                 group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
+            if metrics is not None:
+                group.start_soon(run_forever, "counting what waits for the metrics", metrics.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from denizen.adapters.durable.open_runs import count_open_runs
 from denizen.adapters.store import open_dialect
-from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings import CONFIG_FILE, Settings
 from denizen.app.settings.edit import parse_config, splice_value
@@ -158,9 +158,9 @@ def choose_durable_database(settings: Settings) -> Path | str:
 def write_store_url(home: Path, url: str) -> None:
     """Writes the address of the store into the configuration; a password in it goes into the secrets."""
     password = urlsplit(url).password or ""
-    with edit_lock(home):
+    file = home / SECRETS_FILE
+    with edit_lock(home), restore_on_failure(file):
         if password and "${" not in password:
-            file = home / SECRETS_FILE
             text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
             write_whole(file, put_secret(text, PASSWORD_VARIABLE, password), mode=SECRET_MODE)
             url = url.replace(f":{password}@", f":${{{PASSWORD_VARIABLE}}}@", 1)

@@ -37,11 +37,13 @@ def install(home: Path, *, is_system: bool, user: str, dry_run: bool) -> None:
 
     A unit of a user runs while that user is signed in; `loginctl enable-linger` has it run always.
     """
-    from denizen.app.service_unit import UNIT, ServicePlan, render_unit
+    from denizen.app.home.environment import read_environment
+    from denizen.app.service_unit import UNIT, ServicePlan, find_outside_folders, render_unit
 
     if is_system and not user:
         user = home.owner() if home.exists() else getpass.getuser()
-    plan = ServicePlan(program=_find_program(), home=home, user=user if is_system else "")
+    outside = find_outside_folders(home, read_environment())
+    plan = ServicePlan(program=_find_program(), home=home, user=user if is_system else "", outside=outside)
     path, text = _find_folder(is_system=is_system) / UNIT, render_unit(plan)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     change = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), str(path), lineterm="", n=2)
@@ -118,6 +120,13 @@ def _check_home(plan: ServicePlan) -> None:
         raise NeedsAttention(
             f"There is no configuration in {plan.home}.", code="config_missing", fix="Run `denizen setup` first."
         )
+    for each in plan.outside:
+        if not each.is_dir():
+            raise NeedsAttention(
+                f"The folder {each} is not there, and the configuration has the database or the log in it.",
+                code="folder_missing",
+                fix=f"Make it, for {plan.user or 'your user'} to write into.",
+            )
 
 
 def _write(path: Path, text: str) -> None:

@@ -30,8 +30,8 @@ class TurnSpan:
 
 @dataclass(slots=True, kw_only=True)
 class RequestSpan:
-    """A request to a model, with its retries and fallbacks. `outcome` is `ok`, or the code of the error; `answered_by`
-    and `provider` are those that answered.
+    """A request to a model, with its retries and fallbacks. `outcome` is `ok`, or the code or class of the error;
+    `answered_by` and `provider` are those that answered.
     """
 
     model: str
@@ -57,7 +57,7 @@ class CallSpan:
 
 @dataclass(slots=True, kw_only=True)
 class StoreSpan:
-    """A unit of work of the store. `outcome` is `ok`, or the code of the error."""
+    """A unit of work of the store. `outcome` is `ok`, or the code or class of the error."""
 
     is_writing: bool
     outcome: str = CANCELLED

@@ -6,10 +6,20 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, asynccontextmanager, contextmanager
 from decimal import Decimal
 
+from anyio import get_cancelled_exc_class
+
 from denizen.domain.errors import DenizenError
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelReply, ModelRequest, Models
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.telemetry import OK, RequestSpan, Span, StoreSpan, Telemetry
+
+
+def _name_failure(error: BaseException) -> str:
+    """Returns the code of our errors, and the class of others; empty for work that was broken off, which is none."""
+    if isinstance(error, DenizenError):
+        return error.code
+    is_broken_off = isinstance(error, (get_cancelled_exc_class(), GeneratorExit))
+    return "" if is_broken_off else type(error).__name__
 
 
 class TelemetryGroup:
@@ -44,8 +54,8 @@ class MeasuredStore:
                 async with self._store.work(write=write) as work:
                     yield work
                 span.outcome = OK
-            except DenizenError as error:
-                span.outcome = error.code
+            except BaseException as error:
+                span.outcome = _name_failure(error) or span.outcome
                 raise
 
     async def aclose(self) -> None:
@@ -99,6 +109,6 @@ class _MeasuredModel:
                             span.answered_by, span.provider = event.model, event.provider
                             span.finish_reason = str(event.finish_reason)
                         yield event
-            except DenizenError as error:
-                span.outcome = error.code
+            except BaseException as error:
+                span.outcome = _name_failure(error) or span.outcome
                 raise

@@ -6,8 +6,10 @@ Units of work of the store are only in the metrics. Nothing is global, so no lib
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
+from typing import cast
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -24,7 +26,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.record import record
 from denizen.ports.telemetry import CANCELLED, CallSpan, RequestSpan, Span, StoreSpan, TurnSpan
 
-FLUSH_MS = 3000
+CLOSE_S = 2.0
 """How long the end of the process waits for what is not sent yet."""
 EXPORT_S = 5.0
 _FAILED = frozenset({"failed", "refused"})
@@ -58,10 +60,10 @@ class OtlpTelemetry:
         )
         exporter = OTLPSpanExporter(f"{url}/v1/traces", headers=headers, timeout=EXPORT_S)
         self._traces.add_span_processor(BatchSpanProcessor(exporter))
-        reader = PeriodicExportingMetricReader(
+        self._reader = PeriodicExportingMetricReader(
             OTLPMetricExporter(f"{url}/v1/metrics", headers=headers, timeout=EXPORT_S)
         )
-        self._metrics = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
+        self._metrics = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
         self._tracer = self._traces.get_tracer("denizen", version)
         meter = self._metrics.get_meter("denizen", version)
         self._turn_s = meter.create_histogram("gen_ai.invoke_agent.duration", "s", "Turns until their end.")
@@ -91,10 +93,14 @@ class OtlpTelemetry:
                 traced.end()
 
     def close(self) -> None:
-        """Sends what is left."""
-        self._traces.force_flush(FLUSH_MS)
-        self._traces.shutdown()
-        self._metrics.shutdown(FLUSH_MS)
+        """Sends what is left, as far as the collector takes it in time: what still waits for it then is given up."""
+        last_metrics = cast("Callable[[], None]", self._reader.shutdown)
+        closing = [threading.Thread(target=each, daemon=True) for each in (self._traces.shutdown, last_metrics)]
+        for each in closing:
+            each.start()
+        end_s = self._clock.monotonic_s() + CLOSE_S
+        for each in closing:
+            each.join(max(end_s - self._clock.monotonic_s(), 0))
 
     def _start(self, span: Span) -> OtelSpan | None:
         match span:

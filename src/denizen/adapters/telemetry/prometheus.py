@@ -35,7 +35,8 @@ _STORE_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
 @record(kw_only=True)
 class ServerFigures:
     """How the process stands at one moment. `not_ready` are the parts that are not ready, among `parts`; `accounts`
-    counts the accounts of each platform that listen, and those that do not. A number that could not be read is None.
+    counts the accounts of each platform that listen, and those that do not. A number that could not be read is None;
+    `is_store_up` tells whether the store told its numbers.
     """
 
     parts: Sequence[str] = ()
@@ -43,6 +44,7 @@ class ServerFigures:
     accounts: Mapping[tuple[str, bool], int] = field(default_factory=dict[tuple[str, bool], int])
     turns_running: int = 0
     turns_queued: int = 0
+    is_store_up: bool = True
     approvals: int | None = None
     deliveries: int | None = None
     events_waiting: int | None = None
@@ -172,6 +174,7 @@ class _FiguresCollector(Collector):
             accounts.add_metric([platform, "listening" if is_listening else "silent"], count)
         yield accounts
         for name, about, value in (
+            ("store_up", "Whether the store told its numbers in time.", now.is_store_up),
             ("turns_running", "Turns in this process, waiting ones among them.", now.turns_running),
             ("turns_queued", "Turns that wait behind others of their conversation.", now.turns_queued),
             ("approvals_waiting", "Tool calls that wait for people.", now.approvals),

@@ -18,7 +18,7 @@ from typing import Protocol, cast
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, drop_secret, load_secrets, put_secret
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
@@ -423,11 +423,13 @@ def set_secret(
     `set_value`, and InvalidInput for a value that fits on no line.
     """
     name, value = secret
-    with edit_lock(home):
-        file = home / SECRETS_FILE
+    file = home / SECRETS_FILE
+    with edit_lock(home), restore_on_failure(file):
         text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
         write_whole(file, put_secret(text, name, value), mode=SECRET_MODE)
-    return set_value(home, environment, path, f"${{{name}}}", known_tools=known_tools)
+        changed = read_config(home)
+        changed = splice_value(changed, parse_config(changed, home), path, f"${{{name}}}")
+        return _accept(home, environment, changed, known_tools)
 
 
 def remove_secret(
@@ -436,11 +438,11 @@ def remove_secret(
     """Removes the setting for which `set_secret` stored the secret `name`, with the groups that hold nothing else, and
     then the secret from `secrets.env` unless the configuration still names it. Raises as `remove_value`.
     """
-    with edit_lock(home):
+    file = home / SECRETS_FILE
+    with edit_lock(home), restore_on_failure(home / CONFIG_FILE):
         text = read_config(home)
         changed = _splice_out_whole(text, home, path)
         settings = _accept(home, environment, changed, known_tools)
-        file = home / SECRETS_FILE
         stored = file.read_text(encoding="utf-8-sig") if file.exists() else ""
         left = drop_secret(stored, name)
         if left != stored and not re.search(rf"\b{re.escape(name)}\b", changed):

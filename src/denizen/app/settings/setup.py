@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 
 from denizen.adapters.models.providers import PROVIDERS, ProviderKind
-from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
 from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
@@ -359,8 +359,9 @@ def _plan_backups(fresh: Sequence[SetupFile]) -> list[SetupFile]:
 def _write(plan: Sequence[SetupFile]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     wanted = _list_wanted(plan)
     kept = tuple(each.file for each in plan if each not in wanted)
-    for each in wanted:
-        write_whole(each.file, each.text, mode=each.mode)
+    with restore_on_failure(*(each.file for each in wanted)):
+        for each in wanted:
+            write_whole(each.file, each.text, mode=each.mode)
     return tuple(each.file for each in wanted), kept
 
 

@@ -168,8 +168,12 @@ class SkillFolderEditor:
             except FileExistsError:
                 fix = "Edit it, or take another name."
                 raise Conflict(f"There is a skill '{name}' already.", code="skill_taken", fix=fix) from None
-            for file, text in files.items():
-                write_whole(folder / file, text, mode=0o600)
+            try:
+                for file, text in files.items():
+                    write_whole(folder / file, text, mode=0o600)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
         return self._check(name, by)
 
     def _edit(self, name: str, file: str, text: str, by: str) -> Sequence[str]:

@@ -39,7 +39,7 @@ from denizen.app.skill_loading.folder import (
 )
 from denizen.app.skill_loading.history import SkillHistory
 from denizen.app.skill_loading.markdown import READ_SKILL, MarkdownToolset
-from denizen.domain.errors import DenizenError, InvalidInput, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.domain.record import record
@@ -256,7 +256,7 @@ class SkillRegistry:
             if entry.state is SkillStatus.ENABLED and entry.folder:
                 try:
                     history.keep(entry.folder)
-                except OSError as error:
+                except (OSError, NeedsAttention) as error:
                     _log.warning("the content of a skill is not kept", extra={"skill": entry.name, "why": str(error)})
 
     async def _open(
