@@ -5,12 +5,16 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import anyio
+import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
-from denizen.app.store_move import UNFINISHED, HomeStoreMove, choose_durable_database
-from denizen.domain.errors import Conflict, InvalidInput
+from denizen.app.home.secrets import load_secrets
+from denizen.app.store_move import UNFINISHED, HomeStoreMove, choose_durable_database, keep_password
+from denizen.domain.errors import Conflict, InvalidInput, NeedsAttention, NotFound
 from denizen.domain.store_move import MoveStage
+from tests.adapters.store.test_mover import ROWS, fill
 from tests.app.home_folder import LAB, Home, open_home
 
 pytest_plugins = ["tests.postgres"]
@@ -40,7 +44,10 @@ async def test_an_owner_moves_a_home_and_sees_where_it_is_and_how_many_rows_it_h
     assert after.tables == before.tables
     with pytest.raises(Conflict) as caught:
         await HomeStoreMove(home.load(), {}).run(postgres_url)
-    assert caught.value.code == "move_same"
+    assert caught.value.code == "move_done"
+    with pytest.raises(Conflict) as caught:
+        await moving.run(postgres_url)
+    assert caught.value.code == "move_done"
 
 
 async def test_the_log_of_work_under_way_stays_in_use_until_that_work_has_ended(home: Home, postgres_url: str) -> None:
@@ -69,3 +76,68 @@ async def test_a_target_that_cannot_be_used_changes_nothing(home: Home) -> None:
             await moving.run(url)
         assert moving.progress.stage is MoveStage.FAILED
     assert home.config.read_text() == LAB
+
+
+async def test_a_configuration_that_cannot_be_written_is_noticed_before_anything_is_moved(home: Home) -> None:
+    async with open_home(home, LAB):
+        pass
+    # A name so long that no file can be made beside it: that stops root, too.
+    home.config.rename(home.path / ("c" * 250))
+    home.config.symlink_to("c" * 250)
+    moving = HomeStoreMove(home.load(), {})
+    with pytest.raises(NeedsAttention) as caught:
+        await moving.run(f"sqlite:///{home.path / 'other.db'}")
+    assert caught.value.code == "config_not_writable"
+    assert not (home.path / "other.db").exists()
+    async with open_home(home, LAB) as denizen, denizen.services.store.work() as work:
+        await work.generations.add(digest="after", source="test", now=denizen.services.clock.now())
+
+
+async def test_a_configuration_that_would_be_refused_is_not_written(home: Home, postgres_url: str) -> None:
+    async with open_home(home, LAB):
+        pass
+    with pytest.raises(InvalidInput) as caught:
+        await HomeStoreMove(home.load(), {}).run(postgres_url.replace("postgresql:", "postgres:"))
+    assert caught.value.code == "config_invalid"
+    assert home.config.read_text() == LAB
+
+
+async def test_a_store_that_is_gone_is_not_moved(home: Home) -> None:
+    target = f"sqlite:///{home.path / 'other.db'}"
+    with pytest.raises(NotFound) as caught:
+        await HomeStoreMove(home.load(LAB), {}).run(target)
+    assert caught.value.code == "store_missing"
+    assert not (home.path / "denizen.db").exists()
+
+
+async def test_whoever_leaves_a_move_leaves_it_stopped_and_it_goes_on_to_the_same_place(home: Home) -> None:
+    async with open_home(home, LAB):
+        pass
+    fill(home.path / "denizen.db", ROWS)
+    moving = HomeStoreMove(home.load(), {})
+    target = f"sqlite:///{home.path / 'other.db'}"
+    async with anyio.create_task_group() as group:
+        group.start_soon(moving.run, target)
+        while not moving.progress.done:
+            await anyio.lowlevel.checkpoint()
+        with pytest.raises(Conflict) as caught:  # another process
+            await HomeStoreMove(home.load(), {}).run(target)
+        assert caught.value.code == "move_running"
+        group.cancel_scope.cancel()
+    assert moving.progress.stage is MoveStage.CANCELLED
+    status = await moving.status()
+    assert (status.backend, status.begun) == ("sqlite", target)
+    with pytest.raises(Conflict) as caught:
+        await moving.run(f"sqlite:///{home.path / 'third.db'}")
+    assert caught.value.code == "move_elsewhere"
+    assert "denizen db forget" in caught.value.fix
+    assert (await moving.run(target)).stage is MoveStage.DONE
+    assert home.load().store_url == target
+
+
+async def test_a_password_gets_a_name_that_no_other_secret_has(home: Home) -> None:
+    home.write(LAB)
+    assert keep_password(home.path, "postgresql://a:one@h/n", {}) == "postgresql://a:${DENIZEN_STORE_PASSWORD}@h/n"
+    assert keep_password(home.path, "postgresql://a:one@h/n", {}) == "postgresql://a:${DENIZEN_STORE_PASSWORD}@h/n"
+    assert keep_password(home.path, "postgresql://a:two@h/n", {}) == "postgresql://a:${DENIZEN_STORE_PASSWORD_2}@h/n"
+    assert load_secrets(home.path, {}).variables == {"DENIZEN_STORE_PASSWORD": "one", "DENIZEN_STORE_PASSWORD_2": "two"}

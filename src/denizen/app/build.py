@@ -401,6 +401,7 @@ def _build_denizen(
     )
     platforms = build_platform_services(runtime, services, channels, mirror, knowledge, build_feed_fetcher(settings))
     restart = RestartSignal()
+    adapters.durable.on_moved = restart.wanted.set
     statistics = UsageStatistics(store, clock, runtime)
     records = ServerRecords(statistics, open_sql_reader(settings.store_url), LogFiles(settings.logs_folder))
     administration = ServerAdministration(runtime, assistant, records)

@@ -34,6 +34,7 @@ from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.store_move import STORE_MOVED
 from denizen.engine.listener.background import run_once
 
 _AT_START = (
@@ -130,7 +131,7 @@ class Reloader:
             try:
                 done = await self.reload()
             except Exception as error:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
-                if isinstance(error, DenizenError) and error.code == "store_moved":
+                if isinstance(error, DenizenError) and error.code == STORE_MOVED:
                     _log.info("the data has moved to another database, restarting")
                     self._denizen.restart.wanted.set()
                     return

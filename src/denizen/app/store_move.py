@@ -7,26 +7,41 @@ store moves only while nothing is under way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fcntl
+import os
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+import anyio
 from anyio import to_thread
 
 from denizen.adapters.durable.open_runs import count_open_runs
 from denizen.adapters.store import open_dialect
-from denizen.app.home.files import SECRET_MODE, edit_lock, restore_on_failure, write_whole
+from denizen.app.home.files import SECRET_MODE, edit_lock, explain_unwritable, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings import CONFIG_FILE, Settings
 from denizen.app.settings.edit import parse_config, splice_value
-from denizen.app.settings.load import read_config
+from denizen.app.settings.load import examine, read_config
+from denizen.app.settings.problem import config_error
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound
 from denizen.domain.store_move import MoveProgress, MoveStage, StoreStatus, TableRows
+
+if TYPE_CHECKING:
+    from denizen.adapters.store.mover import StoreMover
 
 PASSWORD_VARIABLE = "DENIZEN_STORE_PASSWORD"  # noqa: S105 - the name of a variable
 DURABLE_FILE = "durable.db"
 UNFINISHED = "durable.db.unfinished"
 """The file that says that the durable log of a store that has moved is still in use."""
+_NOT_BEGUN = "The move was stopped before it began. The old database stays in use."
+LOCK_FILE = "denizen.db.move"
+"""The file that is locked by the process that moves the store."""
 
 
 class HomeStoreMove:
@@ -40,6 +55,7 @@ class HomeStoreMove:
         self._environment = environment
         self._progress = MoveProgress()
         self._is_cancelled = False
+        self._mover: StoreMover | None = None
 
     @property
     def progress(self) -> MoveProgress:
@@ -51,85 +67,143 @@ class HomeStoreMove:
 
     async def run(self, url: str) -> MoveProgress:
         """Moves the store to `sqlite:///PATH` or `postgresql://...`, in which `${NAME}` stands for a secret. A password
-        in the URL goes into `secrets.env`.
+        in the URL goes into `secrets.env`. Whoever is cancelled meanwhile waits until the move has stopped.
 
-        Raises Conflict while another move runs and for a target that holds other data, InvalidInput for a URL that is
-        none, NeedsAttention when the copy differs, and what the databases raise. The old database is used then as
-        before.
+        Raises Conflict while another move runs, for a target that holds other data and for a move that is done or goes
+        elsewhere, InvalidInput for a URL that is none, NotFound and NeedsAttention for a store that is gone,
+        NeedsAttention when the copy differs or the configuration cannot be written, and what the databases raise. The
+        old database is used then as before.
         """
         if self._progress.is_running:
-            raise Conflict("A move is under way.", code="move_running", fix="Wait for it, or cancel it.")
+            raise _running()
         self._progress = MoveProgress(stage=MoveStage.COPYING)
         self._is_cancelled = False
+        begun, ended = Event(), Event()
         try:
-            await to_thread.run_sync(self._run, url)
-        except DenizenError as error:
-            stage = MoveStage.CANCELLED if error.code == "move_cancelled" else MoveStage.FAILED
-            self._progress = MoveProgress(stage=stage, problem=error.explain())
-            raise
-        except BaseException:
-            self._progress = MoveProgress(stage=MoveStage.FAILED, problem="It was interrupted.")
+            await to_thread.run_sync(self._run, url, begun, ended, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            self._is_cancelled = True
+            if self._mover is not None:
+                self._mover.cancel()
+            if begun.is_set():
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(ended.wait)
+            else:
+                self._progress = MoveProgress(stage=MoveStage.CANCELLED, problem=_NOT_BEGUN)
             raise
         return self._progress
 
     def cancel(self) -> None:
-        """Ends a move before its pause. What was copied stays, and the next move there goes on from it."""
+        """Stops a move before its pause ends. What was copied stays, and the next move there goes on from it. Raises
+        Conflict when it is too late, or nothing is moved here.
+        """
+        mover = self._mover
+        if not self._progress.is_running:
+            raise Conflict("No move is under way.", code="move_none", fix="Look at the state of the store.")
         self._is_cancelled = True
+        if mover is not None and not mover.cancel():
+            raise Conflict(
+                "The move cannot be stopped any more.",
+                code="move_switching",
+                why="The store is being switched.",
+                fix="Wait a moment; `denizen db move` brings it back.",
+            )
 
     def forget(self) -> None:
-        """Gives a move up for good: changes are not noted any more. Raises Conflict when it is done."""
+        """Gives a move up for good: changes are not noted any more. Raises Conflict when it is done or under way."""
         from denizen.adapters.store.mover import forget_move
 
         _check_there(self._settings.store_url)
-        forget_move(open_dialect(self._settings.store_url))
+        with self._moving():
+            forget_move(open_dialect(self._settings.store_url))
 
-    def _run(self, url: str) -> None:
+    @contextmanager
+    def _moving(self) -> Generator[None]:
+        """Holds the store for one move, among processes. Raises Conflict while another one has it."""
+        with explain_unwritable(self._settings.home / LOCK_FILE):
+            handle = os.open(self._settings.home / LOCK_FILE, os.O_RDWR | os.O_CREAT, SECRET_MODE)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise _running() from error
+            yield
+        finally:
+            os.close(handle)
+
+    def _run(self, url: str, begun: Event, ended: Event) -> None:
+        begun.set()
+        stage, problem = MoveStage.FAILED, "It was interrupted."
+        try:
+            with self._moving():
+                self._move(url)
+        except DenizenError as error:
+            stage = MoveStage.CANCELLED if error.code == "move_cancelled" else MoveStage.FAILED
+            problem = error.explain()
+            raise
+        finally:
+            self._mover = None
+            if self._progress.stage is not MoveStage.DONE:
+                self._progress = MoveProgress(stage=stage, problem=problem)
+            ended.set()
+
+    def _move(self, url: str) -> None:
         from denizen.adapters.store.mover import StoreMover
 
-        secrets = load_secrets(self._settings.home, self._environment)
-        full = _resolve(url, secrets.variables)
-        if full == self._settings.store_url:
-            raise Conflict("The store is there already.", code="move_same", fix="Give the address of another database.")
-        old = self._settings.store_url
+        home, old = self._settings.home, self._settings.store_url
+        full = _resolve(url, load_secrets(home, self._environment).variables)
+        target = open_dialect(full)
+        if full == old:
+            raise Conflict(
+                "The store is there already.", code="move_done", fix="To move on, give the address of another database."
+            )
+        _check_there(old)
+        url = keep_password(home, url, self._environment)
+        check_config(home, url, self._environment)
         from_postgres = not old.startswith("sqlite")
 
         def tell(progress: MoveProgress) -> None:
+            if progress.stage is MoveStage.SWITCHING:
+                check_config(home, url, self._environment)
+                if from_postgres and (left := count_open_runs(old)):
+                    raise Conflict(
+                        f"{left} runs are under way.",
+                        code="move_busy",
+                        why="Their log is in the database that is left.",
+                        fix="Stop Denizen, or wait until they have ended (approvals and background tasks count), and "
+                        "move again.",
+                    )
             self._progress = progress
-            if self._is_cancelled and progress.stage is not MoveStage.DONE:
-                mover.cancel()
-            if progress.stage is MoveStage.SWITCHING and from_postgres and (left := count_open_runs(old)):
-                raise Conflict(
-                    f"{left} runs are under way.",
-                    code="move_busy",
-                    why="Their log is in the database that is left.",
-                    fix="Stop Denizen, or wait until they have ended (approvals and background tasks count), and move "
-                    "again.",
-                )
 
-        source, target = open_dialect(self._settings.store_url), open_dialect(full)
-        mover = StoreMover(source, target, _hide_password(full), tell)
-        mover.run(lambda: self._switch(url))
+        self._mover = StoreMover(open_dialect(old), target, hide_password(full), tell)
+        if self._is_cancelled:
+            self._mover.cancel()
+        self._mover.run(lambda: self._switch(url))
 
     def _switch(self, url: str) -> None:
         home = self._settings.home
-        if self._settings.store_url.startswith("sqlite") and count_open_runs(home / DURABLE_FILE):
-            (home / UNFINISHED).touch(mode=0o600)
-        write_store_url(home, url)
+        with explain_unwritable(home / UNFINISHED):
+            if self._settings.store_url.startswith("sqlite") and count_open_runs(home / DURABLE_FILE):
+                (home / UNFINISHED).touch(mode=SECRET_MODE)
+        write_store_url(home, url, self._environment)
 
     def _load_status(self) -> StoreStatus:
+        from denizen.adapters.store.mover import find_begun_move
         from denizen.adapters.store.plain_rows import count, list_plain_tables
 
         url = self._settings.store_url
         _check_there(url)
         dialect = open_dialect(url)
+        begun = ""
         with dialect.engine.connect() as connection:
             dialect.begin(connection, write=False)
             if dialect.find_revision(connection) is None:
                 tables = ()
             else:
                 tables = tuple(TableRows(table.name, count(connection, table)) for table in list_plain_tables())
+                begun = find_begun_move(connection)
         backend = "sqlite" if url.startswith("sqlite") else "postgresql"
-        return StoreStatus(backend=backend, place=_hide_password(url), tables=tables, move=self._progress)
+        return StoreStatus(backend=backend, place=hide_password(url), tables=tables, begun=begun, move=self._progress)
 
 
 def _check_there(url: str) -> None:
@@ -137,7 +211,10 @@ def _check_there(url: str) -> None:
     file = Path(url.partition("///")[2])
     if url.startswith("sqlite") and not file.exists():
         raise NotFound(
-            f"There is no database {file} yet.", code="store_missing", fix="Start Denizen once, or give --home."
+            f"There is no database {file}.",
+            code="store_missing",
+            why="It was not made yet, or was moved away.",
+            fix="Start Denizen once, put the file back, or give --home.",
         )
 
 
@@ -155,22 +232,52 @@ def choose_durable_database(settings: Settings) -> Path | str:
     return settings.store_url
 
 
-def write_store_url(home: Path, url: str) -> None:
-    """Writes the address of the store into the configuration; a password in it goes into the secrets."""
+def keep_password(home: Path, url: str, environment: Mapping[str, str]) -> str:
+    """Writes the password of a URL into the secrets, under a name that no other secret has, and returns the URL with a
+    reference to it.
+    """
     password = urlsplit(url).password or ""
-    file = home / SECRETS_FILE
-    with edit_lock(home), restore_on_failure(file):
-        if password and "${" not in password:
-            text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-            write_whole(file, put_secret(text, PASSWORD_VARIABLE, password), mode=SECRET_MODE)
-            url = url.replace(f":{password}@", f":${{{PASSWORD_VARIABLE}}}@", 1)
-        text = read_config(home)
-        write_whole(home / CONFIG_FILE, splice_value(text, parse_config(text, home), ("store", "url"), url))
+    if not password or "${" in password:
+        return url
+    with edit_lock(home):
+        known = load_secrets(home, environment).variables
+        names = (PASSWORD_VARIABLE, *(f"{PASSWORD_VARIABLE}_{number}" for number in range(2, 100)))
+        name = next(each for each in names if known.get(each, password) == password)
+        file = home / SECRETS_FILE
+        text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+        write_whole(file, put_secret(text, name, password), mode=SECRET_MODE)
+    return url.replace(f":{password}@", f":${{{name}}}@", 1)
+
+
+def check_config(home: Path, url: str, environment: Mapping[str, str]) -> None:
+    """Raises NeedsAttention when the configuration cannot be written, InvalidInput when it would not be valid."""
+    with edit_lock(home):
+        _plan_config(home, url, environment)
+        file = home / CONFIG_FILE
+        if file.exists():
+            write_whole(file, file.read_text(encoding="utf-8"))  # the same again: only writing shows that one can
+        else:
+            probe = file.with_name(f".{file.name}.probe")
+            write_whole(probe, "")
+            probe.unlink()
+
+
+def write_store_url(home: Path, url: str, environment: Mapping[str, str]) -> None:
+    """Writes the address of the store into the configuration. Raises as `check_config`, and changes nothing then."""
+    with edit_lock(home):
+        write_whole(home / CONFIG_FILE, _plan_config(home, url, environment))
+
+
+def _plan_config(home: Path, url: str, environment: Mapping[str, str]) -> str:
+    text = read_config(home)
+    planned = splice_value(text, parse_config(text, home), ("store", "url"), url)
+    finding = examine(home, planned, load_secrets(home, environment), BUILTIN, needs_models=False)
+    if finding.settings is None:
+        raise config_error(finding.problems)
+    return planned
 
 
 def _resolve(url: str, variables: Mapping[str, str]) -> str:
-    import re
-
     def find(match: re.Match[str]) -> str:
         value = variables.get(match.group(1), "")
         if not value:
@@ -184,6 +291,10 @@ def _resolve(url: str, variables: Mapping[str, str]) -> str:
     return re.sub(r"\$\{(\w+)\}", find, url)
 
 
-def _hide_password(url: str) -> str:
+def hide_password(url: str) -> str:
     password = urlsplit(url).password or ""
     return url.replace(f":{password}@", ":***@", 1) if unquote(password) else url
+
+
+def _running() -> Conflict:
+    return Conflict("A move is under way.", code="move_running", fix="Wait for it, or cancel it.")

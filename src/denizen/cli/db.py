@@ -29,6 +29,8 @@ def status(home: Path) -> None:
     for each in found.tables:
         echo(f"{each.rows:>10}  {each.table}")
     echo(f"{sum(each.rows for each in found.tables):>10}  rows in {len(found.tables)} tables")
+    if found.begun:
+        echo(f"A move to {found.begun} has begun. `denizen db move` goes on with it, `denizen db forget` gives it up.")
 
 
 @command.command()
@@ -41,22 +43,22 @@ def move(home: Path, url: str) -> None:
 
     Rows are copied, changes are followed, every table is counted and hashed in both databases; then, in one short
     pause, the last changes follow, the configuration is switched, and a running Denizen restarts itself. The old
-    database stays as it is and refuses writes. A move that was interrupted goes on when it is started again.
+    database stays as it is and refuses writes. Until that pause Ctrl-C stops the move, and nothing has changed; the
+    same command goes on with it.
 
     Write ${NAME} for a password in secrets.env; one in the URL is put there.
     """
     from denizen.app.home.environment import read_environment
     from denizen.app.store_move import HomeStoreMove
-    from denizen.domain.store_move import MoveProgress
+    from denizen.domain.store_move import MoveStage
 
     moving = HomeStoreMove(load_home_settings(home), read_environment())
 
-    async def run() -> MoveProgress:
+    async def run() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             await moving.run(url)
             group.cancel_scope.cancel()
-        return moving.progress
 
     async def watch() -> None:
         while True:
@@ -64,8 +66,14 @@ def move(home: Path, url: str) -> None:
             report(LongWorkStep(stage=now.stage.value, done=now.done, total=now.total))
             await anyio.sleep(0.1)
 
-    with show_long_work() as report:
-        done = anyio.run(run)
+    try:
+        with show_long_work() as report:
+            anyio.run(run)
+    except KeyboardInterrupt:
+        if moving.progress.stage is not MoveStage.DONE:
+            echo(moving.progress.problem, err=True)
+            raise
+    done = moving.progress
     echo(f"Moved to {done.target}. Nobody could write for {done.pause_s:.2f} s. A running Denizen restarts itself.")
 
 

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from denizen.domain.record import record
 
+STORE_MOVED = "store_moved"
+"""The code of the error of a write to a database whose data is elsewhere now."""
+
 
 class MoveStage(StrEnum):
     """The step of a move. It goes through these in their order, unless it fails or is cancelled."""
@@ -50,9 +53,12 @@ class TableRows:
 
 @record(kw_only=True)
 class StoreStatus:
-    """The database in use (`sqlite` or `postgresql`), where it is without a password, its tables, and a move."""
+    """The database in use (`sqlite` or `postgresql`), where it is without a password, its tables, and a move. `begun`
+    is where a move goes that has begun and not ended, in this process or another.
+    """
 
     backend: str
     place: str
     tables: Sequence[TableRows]
     move: MoveProgress
+    begun: str = ""

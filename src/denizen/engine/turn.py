@@ -34,6 +34,7 @@ from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFini
 from denizen.domain.ids import AgentName, ConversationId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.domain.workflow_run import STARTED
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -392,7 +393,7 @@ class TurnRunner:
                     if steps:
                         await steps.audit(work)
             except Unavailable as error:
-                if clock.monotonic_s() >= until_s:
+                if clock.monotonic_s() >= until_s or error.code == STORE_MOVED:
                     raise
                 self._services.live.publish(closed.id, Notice(f"{error.message} Trying again."))
             else:
@@ -580,6 +581,8 @@ async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
             if steps:
                 await steps.settle()
     except DenizenError as error:
+        if error.code == STORE_MOVED:  # it goes on elsewhere, and is counted there
+            return
         _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id, **error.fields})
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill.context import OpenPlatform, ScopedServices, SkillServices, ToolContext, run_in_thread
@@ -70,6 +71,8 @@ class SkillToolset:
         except (NeedsApproval, NeedsAttention):
             raise
         except DenizenError as error:
+            if error.code == STORE_MOVED:  # the call is made again where the store is
+                raise
             is_own = isinstance(error, ToolError) and error.is_own
             result = ToolResult(error.explain(), is_error=True, is_own=is_own)
         # What the owner's manifest says of all its tools holds for each of their results.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -24,8 +25,10 @@ from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.store_move import STORE_MOVED
 from denizen.ports.durable import OnFault, RunLane, Workflow
 from tests.contracts.durable.processes import BlockingAction, get_failure, return_value, wait_for_result
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 pytest_plugins = ["tests.postgres"]
@@ -183,6 +186,37 @@ async def test_runs_that_ended_long_ago_are_forgotten(opened: Open, path: Path) 
     assert await wait_for_result(durable, "new") == "done"
     hold.go()
     assert await wait_for_result(durable, "open") == 1
+
+
+@pytest.mark.parametrize("in_step", [True, False])
+async def test_a_run_that_finds_its_store_moved_leaves_and_does_the_same_again_in_another_process(
+    opened: Open, path: Path, caplog: pytest.LogCaptureFixture, *, in_step: bool
+) -> None:
+    is_there, moved = False, list[str]()
+
+    async def write() -> Json:
+        if not is_there:
+            raise Unavailable("The data is elsewhere.", code=STORE_MOVED)
+        return "written"
+
+    async def work(_payload: JsonObject) -> Json:
+        return await executing[-1].step("write", write) if in_step else await write()
+
+    executing = [await opened(work)]
+    executing[0].on_moved = lambda: moved.append("told")
+    await executing[0].submit("work", "run", {})
+    failure = await get_failure(executing[0].wait("run"))
+    assert failure.code == STORE_MOVED
+    with anyio.fail_after(HANG_LIMIT_S):
+        while not moved:
+            await anyio.lowlevel.checkpoint()
+    assert query(path, "SELECT status FROM workflow_status") == [("PENDING",)]
+    assert query(path, "SELECT output, error FROM operation_outputs") == []
+    await executing[0].aclose()
+    is_there = True
+    executing.append(await opened(work))
+    assert await wait_for_result(executing[1], "run") == "written"
+    assert not [each for each in caplog.records if each.exc_info]
 
 
 # --- recovery ---------------------------------------------------------------------------------------------------------

@@ -7,13 +7,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.migrator import migrate
@@ -22,7 +23,7 @@ from denizen.adapters.store.plain_rows import TableDigest, digest_table, list_pl
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
-from denizen.domain.errors import Conflict, Unavailable
+from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.store_move import MoveProgress, MoveStage
 from tests.adapters.store.store_fixture import open_store_on
 from tests.timing import HANG_LIMIT_S
@@ -214,8 +215,143 @@ def test_other_data_is_never_overwritten_and_a_move_can_be_given_up(tmp_path: Pa
     with closing(sqlite3.connect(tmp_path / "one.db")) as database:
         left = database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'move%'").fetchall()
     assert (left, digest(one)) == ([], before)
-    mover = StoreMover(one, open_postgres(postgres_url), "it", Told())
-    mover.cancel()
+
+
+def refuse(mover: StoreMover, switch: Callable[[], None] = lambda: None) -> DenizenError:
+    with pytest.raises(DenizenError) as caught:
+        mover.run(switch)
+    return caught.value
+
+
+def is_writable(file: Path) -> bool:
+    """Whether the store in this file is in use."""
+    with closing(sqlite3.connect(file)) as database:
+        try:
+            database.execute("UPDATE posts SET words = words")
+        except sqlite3.IntegrityError:
+            return False
+    return True
+
+
+def test_a_store_that_is_gone_or_was_emptied_is_not_moved(tmp_path: Path) -> None:
+    file, told = tmp_path / "one.db", Told()
+    target = SqliteDialect(tmp_path / "other.db")
+    assert refuse(StoreMover(SqliteDialect(file), target, "other", told), told.switch).code == "store_missing"
+    assert not file.exists()
+    file.touch()
+    assert refuse(StoreMover(SqliteDialect(file), target, "other", told), told.switch).code == "store_empty"
+    file.unlink()
+
+    fill(file, 10)
+
+    def lose(progress: MoveProgress) -> None:
+        if progress.stage is MoveStage.FOLLOWING:
+            file.rename(tmp_path / "elsewhere.db")
+
+    def switch() -> None:
+        raise AssertionError("it must not come to that")
+
+    assert refuse(StoreMover(SqliteDialect(file), target, "other", lose), switch).code == "store_missing"
+
+
+@pytest.mark.parametrize("stage", [MoveStage.COPYING, MoveStage.VERIFYING, MoveStage.SWITCHING])
+def test_a_move_that_was_stopped_goes_on_to_the_same_place_only(tmp_path: Path, stage: MoveStage) -> None:
+    file, told = tmp_path / "one.db", Told()
+    fill(file, 2_500)
+    one, other = SqliteDialect(file), SqliteDialect(tmp_path / "other.db")
+
+    def stop(progress: MoveProgress) -> None:
+        if progress.stage is stage:
+            assert mover.cancel()
+
+    mover = StoreMover(one, other, "other", stop)
+    assert refuse(mover, told.switch).code == "move_cancelled"
+    assert is_writable(file)
+    elsewhere = refuse(StoreMover(one, SqliteDialect(tmp_path / "third.db"), "third", told), told.switch)
+    assert elsewhere.code == "move_elsewhere"
+    assert "other" in elsewhere.message
+    assert told.switched == 0
+
+    def switch() -> None:
+        assert not again.cancel()  # it is too late
+        told.switch()
+
+    again = StoreMover(one, other, "other", told)
+    again.run(switch)
+    assert told.switched == 1
+    assert digest(one) == digest(other)
+    assert not is_writable(file)
+    for target, name in ((other, "other"), (SqliteDialect(tmp_path / "fourth.db"), "fourth")):
+        done = refuse(StoreMover(one, target, name, told), told.switch)
+        assert (done.code, "other" in done.message) == ("move_done", True)
     with pytest.raises(Conflict) as caught:
-        mover.run(lambda: None)
-    assert caught.value.code == "move_cancelled"
+        forget_move(one)
+    assert caught.value.code == "move_done"
+
+
+def test_a_configuration_that_cannot_be_written_at_the_end_leaves_the_old_store_in_use(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    file, told = tmp_path / "one.db", Told()
+    fill(file, 10)
+    one, other = SqliteDialect(file), open_postgres(postgres_url)
+
+    def fail() -> None:
+        raise NeedsAttention("No room.", code="config_not_writable")
+
+    assert refuse(StoreMover(one, other, "it", told), fail).code == "config_not_writable"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE posts SET words = 'later' WHERE position = 3")
+        database.commit()
+    StoreMover(one, other, "it", told).run(told.switch)
+    assert digest(one) == digest(other)
+    back = SqliteDialect(tmp_path / "back.db")
+    assert refuse(StoreMover(other, back, "back", told), fail).code == "config_not_writable"
+    with other.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE posts SET words = 'last' WHERE position = 4")
+    StoreMover(other, back, "back", told).run(told.switch)
+    assert digest(other) == digest(back)
+
+
+def test_a_target_that_goes_away_leaves_the_old_store_in_use_and_the_move_goes_on_later(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    file, told = tmp_path / "one.db", Told()
+    fill(file, 2_500)
+    one = SqliteDialect(file)
+
+    def lose(progress: MoveProgress) -> None:
+        if progress.stage is MoveStage.COPYING and progress.done >= 2_000:
+            with open_postgres(postgres_url).engine.connect() as connection:
+                connection.exec_driver_sql(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+    assert refuse(StoreMover(one, open_postgres(postgres_url), "it", lose), told.switch).code == "store_unavailable"
+    assert is_writable(file)
+    StoreMover(one, open_postgres(postgres_url), "it", told).run(told.switch)
+    assert digest(one) == digest(open_postgres(postgres_url))
+
+
+def test_nothing_is_counted_in_the_pause(tmp_path: Path) -> None:
+    file = tmp_path / "one.db"
+    fill(file, 1_500)
+    one, other = SqliteDialect(file), SqliteDialect(tmp_path / "other.db")
+    stages, read = [MoveStage.IDLE], list[tuple[MoveStage, str]]()
+    for dialect in (one, other):
+
+        @event.listens_for(dialect.engine, "before_cursor_execute")
+        def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            read.append((stages[-1], statement))
+
+    def tell(progress: MoveProgress) -> None:
+        stages.append(progress.stage)
+
+    StoreMover(one, other, "other", tell).run(lambda: None)
+    counted = {stage for stage, statement in read if "count(" in statement.lower()}
+    assert counted == {MoveStage.IDLE}
+    assert [statement for stage, statement in read if stage is MoveStage.SWITCHING]
+    assert not [
+        text for stage, text in read if stage is MoveStage.SWITCHING and "FROM posts" in text and "ORDER" in text
+    ]

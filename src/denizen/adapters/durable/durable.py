@@ -39,6 +39,7 @@ from denizen.adapters.durable.run import (
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.store_move import STORE_MOVED
 from denizen.ports.durable import ANY_LANE, OnFault, RunLane, Workflow
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class DbosExecution:
         """Called after a run was handed in, so that others can be told to look."""
         self.count_idle: Callable[[], int] = lambda: 0
         """Returns how many runs here only wait, for people or for other runs. Called from another thread."""
+        self.on_moved: Callable[[], None] = lambda: None
+        """Called when a run has left this process because the store is elsewhere now: it goes on where that is open."""
 
     def look(self) -> None:
         """Looks at once for runs that were handed in, in a process that takes them up."""
@@ -216,10 +219,13 @@ class DbosExecution:
             try:
                 with run.scope, entered(run):
                     result = RecordedValue(await perform(lambda: workflow(given), run_id=run_id, name=name))
-            except DenizenError:
-                if not _is_stopped(run, task):
+            except DenizenError as error:
+                if error.code == STORE_MOVED:
+                    run.error = encode_error(error)
+                elif not _is_stopped(run, task):
                     raise
-            # A workflow that is stopped has not ended, whatever it makes of being stopped: it stays pending.
+            # A workflow that is stopped, or whose store has moved, has not ended, whatever it makes of that: it stays
+            # pending.
             if result is None or _is_stopped(run, task):
                 raise asyncio.CancelledError
             return result
@@ -256,7 +262,9 @@ class DbosExecution:
             run.settle(error=encode_error(explained))
 
     def _tell(self, run: ActiveRun, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
-        """Calls `on_fault` after `_settle`."""
+        """Tells of a run that has failed or left, after `_settle`."""
+        if run.error is not None and decode_error(run.error).code == STORE_MOVED:
+            self.on_moved()
         if on_fault is None:
             return
         if run.error is not None:
@@ -362,9 +370,10 @@ class DbosExecution:
                 result = await self._log.step(name, act, place)
             except RunLostError as lost:
                 if lost.error is not None:
-                    _logger.warning(
-                        "a step of run %s could not be recorded; it stays pending: %r", run.id, lost.__cause__
-                    )
+                    if lost.error.code != STORE_MOVED:
+                        _logger.warning(
+                            "a step of run %s could not be recorded; it stays pending: %r", run.id, lost.__cause__
+                        )
                     run.error = encode_error(lost.error)
         if result is None:
             await leave(run)

@@ -45,6 +45,7 @@ from denizen.adapters.durable.run import RecordedValue, cancelled, decode, decod
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.record import record
+from denizen.domain.store_move import STORE_MOVED
 from denizen.ports.durable import RunLane
 
 _ERROR_MARK = "!"
@@ -58,7 +59,8 @@ class UnrecordableError(Exception):  # DBOS and `log` see it, nobody else
     """Raised while a database fault is handled; the fault is its context.
 
     When the outcome of a step or run cannot be written, DBOS takes the fault for the outcome and writes that instead,
-    which may well succeed: a full disk has room for a short text. The fault is no outcome, so it has no text.
+    which may well succeed: a full disk has room for a short text. The fault is no outcome, so it has no text. Nor has
+    the error that says that the store has moved.
     """
 
 
@@ -71,6 +73,8 @@ class JsonSerializer(Serializer):
 
     def serialize(self, data: object) -> str:
         if isinstance(data, DenizenError):
+            if data.code == STORE_MOVED:  # what was begun goes on where the store is
+                raise UnrecordableError from data
             return _ERROR_MARK + encode_error(data)
         if isinstance(data, _UNREADABLE):
             # What DBOS read from its own tables makes no sense; it has logged that.

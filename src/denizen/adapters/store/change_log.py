@@ -101,6 +101,18 @@ def refuse_writes(connection: sa.Connection, tables: Sequence[sa.Table]) -> None
         )
 
 
+def allow_writes(connection: sa.Connection, tables: Sequence[sa.Table]) -> None:
+    """Takes `refuse_writes` back."""
+    for table in tables:
+        if connection.dialect.name == "sqlite":
+            for event in _EVENTS:
+                connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS moved_{table.name}_{event.lower()}")
+        else:
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS moved ON {table.name}")
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql("DROP FUNCTION IF EXISTS moved()")
+
+
 def _note_sqlite(connection: sa.Connection, table: sa.Table) -> None:
     for event in _EVENTS:
         rows = {"INSERT": ("new",), "UPDATE": ("old", "new"), "DELETE": ("old",)}[event]

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.record import record
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.vector import VectorMatch
 
 
@@ -203,7 +204,7 @@ def refuse_moved(where: str) -> Unavailable:
     """Returns the error of a write to a database whose data is elsewhere now."""
     return Unavailable(
         "The data has moved to another database.",
-        code="store_moved",
+        code=STORE_MOVED,
         why=f"`denizen db move` has closed {where} for writing.",
         fix="Restart Denizen: its configuration names the new database.",
         retry_after_s=5.0,

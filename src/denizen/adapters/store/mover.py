@@ -6,25 +6,33 @@
 3. Changed rows are copied again until few are left; then, against one state of the source, every table of both
    databases is counted and hashed.
 4. In one short pause, in which nobody writes, the last changes are copied and compared, and the source is closed for
-   writing for good. Whatever fails before that leaves the source as it was.
+   writing. All rows were compared before, so nothing is counted now: the pause is as short with many rows as with few.
+
+Whatever fails, or is cancelled, before the end of the pause leaves the source in use. If the configuration cannot be
+written after it, the source is opened again.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from os import stat_result
+from os.path import samestat
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.change_log import (
     Change,
+    allow_writes,
     create_state,
     drop_changes,
     read_changes,
@@ -49,13 +57,19 @@ from denizen.adapters.store.plain_rows import (
     read_key,
 )
 from denizen.adapters.store.sqlite import SqliteDialect
-from denizen.domain.errors import Conflict, NeedsAttention
+from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.store_move import MoveProgress, MoveStage
 
 FEW_CHANGES = 200
 """With no more changes than these left, the pause is short."""
 KEYS_PER_STATEMENT = 500
+LOCK_PATIENCE_MS = 5000
+"""How long the pause waits for others to end what they write; later ones wait behind it."""
+STEPS_PER_LOOK = 100_000
+"""After how many steps of SQLite a statement that takes long notices that the move was cancelled."""
 _WORD_TABLES = ("message_words", "post_words", "passage_words")
+
+_log = logging.getLogger("denizen.store")
 
 ReportMove = Callable[[MoveProgress], None]
 
@@ -79,47 +93,121 @@ class StoreMover:
         self._report = report
         self._tables = list_plain_tables()
         self._cancelled = threading.Event()
+        self._is_final = False
+        self._final_lock = threading.Lock()
+        self._file: stat_result | None = None
+        """The file of the source when the move began."""
+        self._failed: sa.Engine | None = None
+        """The database whose statement failed last."""
+        for dialect in (source, target):
+            event.listen(dialect.engine, "handle_error", self._note_failure)
 
-    def cancel(self) -> None:
-        """Ends the move before its pause; the source is used as before. What was copied stays for another try."""
-        self._cancelled.set()
+    def cancel(self) -> bool:
+        """Ends the move within seconds; the source is used as before, and what was copied stays for another try. False
+        when it is too late: the pause ends right now.
+        """
+        with self._final_lock:
+            if not self._is_final:
+                self._cancelled.set()
+            return not self._is_final
 
     def run(self, switch: Callable[[], None]) -> MoveProgress:
-        """Moves everything. `switch` is called at the end, when the target is what is to be used; after a move that was
-        killed right there, a second one calls it.
+        """Moves everything. `switch` is called at the end, when the target is what is to be used; when it raises an
+        error of Denizen's, the source is opened again. After a move that was killed right there, a second one calls it.
 
-        Raises Conflict for a target with other data and for a move that was cancelled, NeedsAttention when the two
+        Raises NotFound and NeedsAttention for a source that is gone or has no tables, Conflict for a target with other
+        data, for a move that has begun to another target, was cancelled or is done, NeedsAttention when the two
         databases differ, and what the databases raise.
         """
         try:
-            migrate(self._source)
-            migrate(self._target)
-            self._target.prepare()
-            with self._open(self._source) as source, self._open(self._target) as target:
-                self._prepare(source, target)
-                pause_s = 0.0
-                if read_state(source, "moved_to") != read_state(target, "id"):
-                    self._copy(source, target)
-                    self._follow(source, target)
-                    self._verify(source, target)
-                    pause_s = self._switch(source, target)
-                switch()
-                self._finish(target)
+            pause_s = self._run(switch)
         except DBAPIError as error:
-            raise self._source.explain(error) or self._target.explain(error) or error from error
+            if self._cancelled.is_set():
+                raise _cancelled() from error
+            raise self._explain(error) from error
         done = MoveProgress(stage=MoveStage.DONE, target=self._name, pause_s=pause_s)
         self._report(done)
         return done
+
+    def _run(self, switch: Callable[[], None]) -> float:
+        with self._open_source() as source:
+            moved_to, place = read_state(source, "moved_to"), read_state(source, "target")
+        if moved_to:
+            with self._open(self._target) as target:
+                if read_state(target, "id") != moved_to:
+                    raise _done(place)
+                target.rollback()
+                switch()
+                self._finish(target)
+            return 0.0
+        migrate(self._source)
+        migrate(self._target)
+        self._target.prepare()
+        with self._open_source() as source, self._open(self._target) as target:
+            self._prepare(source, target)
+            self._copy(source, target)
+            self._follow(source, target)
+            self._verify(source, target)
+            pause_s = self._switch(source, target)
+            try:
+                switch()
+            except DenizenError:
+                self._reopen(source)
+                raise
+            self._finish(target)
+        return pause_s
+
+    def _note_failure(self, context: sa.ExceptionContext) -> None:
+        self._failed = context.engine
+
+    def _explain(self, error: DBAPIError) -> DenizenError:
+        dialect = self._target if self._failed is self._target.engine else self._source
+        return dialect.explain(error) or NeedsAttention(
+            f"The move to {self._name} failed.",
+            code="move_failed",
+            why=str(error.orig).partition("\n")[0],
+            fix="The old database stays in use. Move again; into an empty database, if this comes again.",
+        )
+
+    @contextmanager
+    def _open_source(self) -> Generator[sa.Connection]:
+        """Raises NotFound for a file that is not the one at the beginning, NeedsAttention for one without tables: what
+        was lost must not be taken for what there is.
+        """
+        if isinstance(self._source, SqliteDialect):
+            file = self._source.path
+            found = file.stat() if file.exists() else None
+            self._file = self._file or found
+            if found is None or self._file is None or not samestat(found, self._file):
+                raise NotFound(
+                    f"The database {file} is gone.",
+                    code="store_missing",
+                    why="It was removed, moved away or replaced." if self._file else "There is no such file.",
+                    fix="Put it back, then move again. Nothing has changed.",
+                )
+        with self._open(self._source) as source:
+            if self._source.find_revision(source) is None:
+                raise NeedsAttention(
+                    "The database to move has no tables.",
+                    code="store_empty",
+                    why="It is new, or was emptied.",
+                    fix="Check that the configuration names the right one. Nothing was moved.",
+                )
+            source.rollback()
+            yield source
 
     @contextmanager
     def _open(self, dialect: SqlDialect) -> Generator[sa.Connection]:
         with dialect.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                for deadline in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+                for deadline in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     connection.exec_driver_sql(f"SET {deadline} = 0")
+                connection.exec_driver_sql(f"SET lock_timeout = {LOCK_PATIENCE_MS}")
                 connection.commit()
             else:
                 connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+                driver: Any = connection.connection.driver_connection
+                driver.set_progress_handler(self._cancelled.is_set, STEPS_PER_LOOK)
             yield connection
 
     @contextmanager
@@ -136,21 +224,18 @@ class StoreMover:
 
     def _prepare(self, source: sa.Connection, target: sa.Connection) -> None:
         # What an earlier move into this database has left does not count.
-        is_begun = sa.inspect(source).has_table("move_changes") or bool(read_state(source, "moved_to"))
-        begun = read_state(source, "id") if is_begun else ""
+        is_begun = sa.inspect(source).has_table("move_changes")
+        begun, place = (read_state(source, "id"), read_state(source, "target")) if is_begun else ("", "")
         source.rollback()
         _check_complete(source, self._tables)
-        if not begun:
-            begun = token_hex(16)
-            with self._writing(source):
-                create_state(source)
-                start_noting(source, self._tables)
-                write_state(source, "id", begun)
         found = read_state(target, "id")
-        target.rollback()
-        if found == begun:
+        if found and found == begun:
+            target.rollback()
+            with self._writing(target):  # they are there when an earlier try ended right before or after its pause
+                for name, constraint, _ in json.loads(read_state(target, "references")):
+                    target.exec_driver_sql(f'ALTER TABLE {name} DROP CONSTRAINT IF EXISTS "{constraint}"')
             return
-        if found or any(count(target, table) for table in self._tables):
+        if found or any(self._count(target, table) for table in self._tables):
             raise Conflict(
                 f"The database {self._name} holds other data.",
                 code="move_not_empty",
@@ -158,13 +243,27 @@ class StoreMover:
                 fix="Make an empty database and move there.",
             )
         target.rollback()
+        if begun and place not in {"", self._name}:
+            raise Conflict(
+                f"A move to {place} has begun.",
+                code="move_elsewhere",
+                why="It goes on there only.",
+                fix=f"Move to {place} to go on, or give that move up with `denizen db forget`, then move here.",
+            )
+        if not begun:
+            begun = token_hex(16)
+            with self._writing(source):
+                create_state(source)
+                start_noting(source, self._tables)
+                write_state(source, "id", begun)
+                write_state(source, "target", self._name)
         with self._writing(target):
             create_state(target)
             write_state(target, "id", begun)
             write_state(target, "references", json.dumps(_drop_references(target)))
 
     def _copy(self, source: sa.Connection, target: sa.Connection) -> None:
-        total = sum(count(source, table) for table in self._tables)
+        total = sum(self._count(source, table) for table in self._tables)
         done = 0
         for table in self._tables:
             place: dict[str, Any] = json.loads(read_state(target, f"table {table.name}") or "{}")
@@ -195,15 +294,20 @@ class StoreMover:
             before = changes
 
     def _verify(self, source: sa.Connection, target: sa.Connection) -> None:
-        self._take_over(source, target, compare=True)
+        """Compares all rows of one state of the source. From there on changed rows are compared as they are copied, so
+        both databases stay the same.
+        """
+        self._take_over(source, target, is_thorough=True)
         self._follow(source, target)
 
-    def _take_over(self, source: sa.Connection, target: sa.Connection, *, compare: bool = False) -> Sequence[Change]:
-        """Copies the rows that changed, as one state of the source has them. With `compare` it then compares all of
-        that state.
+    def _take_over(
+        self, source: sa.Connection, target: sa.Connection, *, is_thorough: bool = False
+    ) -> Sequence[Change]:
+        """Copies the rows that changed, as one state of the source has them, and compares them; with `is_thorough` all
+        of that state.
         """
         with ExitStack() as reading:
-            state = reading.enter_context(self._open(self._source))
+            state = reading.enter_context(self._open_source())
             if state.dialect.name == "sqlite":
                 state.exec_driver_sql("BEGIN")
             else:
@@ -211,23 +315,41 @@ class StoreMover:
             changes = read_changes(state)
             with self._writing(target):
                 self._apply(state, target, changes)
-            for number, table in enumerate(self._tables if compare else (), start=1):
-                self._tell(MoveStage.VERIFYING, table.name, number, len(self._tables))
-                expected, found = digest_table(state, table), digest_table(target, table)
-                if expected != found:
-                    raise _differ(table.name, f"{expected.rows} rows became {found.rows}")
+            if is_thorough:
+                self._compare_all(state, target)
             target.rollback()
             state.rollback()
         with self._writing(source):
             drop_changes(source, changes)
         return changes
 
+    def _compare_all(self, state: sa.Connection, target: sa.Connection) -> None:
+        for number, table in enumerate(self._tables, start=1):
+            self._tell(MoveStage.VERIFYING, table.name, number, len(self._tables))
+            expected = digest_table(state, table, self._check_wanted)
+            found = digest_table(target, table, self._check_wanted)
+            if expected != found:
+                raise _differ(table.name, f"{expected.rows} rows became {found.rows}")
+        for dialect, connection in ((self._source, state), (self._target, target)):
+            disorder = dialect.find_disorder(connection)
+            if disorder is not None:
+                raise NeedsAttention(
+                    f"The {'old' if dialect is self._source else 'new'} database is damaged.",
+                    code="move_damaged",
+                    why=disorder,
+                    fix="Nothing has changed. Repair it first; a new database is better made anew.",
+                )
+
     def _apply(self, source: sa.Connection, target: sa.Connection, changes: Sequence[Change]) -> None:
         parts = list(self._split(changes))
         for table, keys in parts:
             delete_rows(target, table, keys)
         for table, keys in parts:
-            self._insert(target, table, find_rows(source, table, keys), replaced=True)
+            self._check_wanted()
+            rows = find_rows(source, table, keys)
+            self._insert(target, table, rows, replaced=True)
+            if sorted(map(repr, rows)) != sorted(map(repr, find_rows(target, table, keys))):
+                raise _differ(table.name, "changed rows arrived differently")
 
     def _split(self, changes: Sequence[Change]) -> Iterator[tuple[sa.Table, Sequence[Sequence[Any]]]]:
         """Yields the changed keys of each table, in parts that fit into a statement."""
@@ -238,6 +360,8 @@ class StoreMover:
 
     def _switch(self, source: sa.Connection, target: sa.Connection) -> float:
         self._tell(MoveStage.SWITCHING, "", 0, 0)
+        with self._open_source():  # the last look whether it is still there
+            pass
         began_s = time.monotonic()
         with self._writing(source):
             if source.dialect.name == "postgresql":
@@ -246,36 +370,37 @@ class StoreMover:
             changes = read_changes(source)
             with self._writing(target):
                 self._apply(source, target, changes)
-                self._compare(source, target, changes)
                 _take_numbering(source, target, self._tables)
                 _restore_references(target, json.loads(read_state(target, "references")))
             stop_noting(source, self._tables)
             refuse_writes(source, self._tables)
             write_state(source, "moved_to", read_state(target, "id"))
+            target.rollback()
+            with self._final_lock:
+                self._check_wanted()
+                self._is_final = True
         return time.monotonic() - began_s
 
-    def _compare(self, source: sa.Connection, target: sa.Connection, changes: Sequence[Change]) -> None:
-        for table in self._tables:
-            expected, found = count(source, table), count(target, table)
-            if expected != found:
-                raise _differ(table.name, f"{expected} rows became {found}")
-        for table, keys in self._split(changes):
-            if sorted(map(repr, find_rows(source, table, keys))) != sorted(map(repr, find_rows(target, table, keys))):
-                raise _differ(table.name, "the last changes arrived differently")
+    def _reopen(self, source: sa.Connection) -> None:
+        """Takes the pause back. Nobody could write since, so a later try goes on from here."""
+        with self._writing(source):
+            allow_writes(source, self._tables)
+            start_noting(source, self._tables)
+            write_state(source, "moved_to", "")
 
     def _finish(self, target: sa.Connection) -> None:
-        """Checks what may take long and can wait, and forgets what the move needed."""
-        if target.dialect.name == "postgresql":
-            for name, constraint, _ in json.loads(read_state(target, "references") or "[]"):
-                target.exec_driver_sql(f'ALTER TABLE {name} VALIDATE CONSTRAINT "{constraint}"')
-            target.exec_driver_sql("DROP TABLE move_state")
+        """Checks what takes long and can wait, and forgets what the move needed. The store has moved by now, so that a
+        fault is no reason to say otherwise.
+        """
+        try:
+            if target.dialect.name == "postgresql":
+                for name, constraint, _ in json.loads(read_state(target, "references") or "[]"):
+                    target.exec_driver_sql(f'ALTER TABLE {name} VALIDATE CONSTRAINT "{constraint}"')
             target.commit()
-            return
-        disorder = self._target.find_disorder(target)
-        if disorder is not None:
-            raise _differ("the new database", disorder)
-        with self._writing(target):
-            target.exec_driver_sql("DROP TABLE move_state")
+            with self._writing(target):
+                target.exec_driver_sql("DROP TABLE move_state")
+        except DBAPIError as error:
+            _log.warning("the store has moved, but was not tidied up", extra={"why": type(error.orig).__name__})
 
     def _insert(self, target: sa.Connection, table: sa.Table, rows: Sequence[Row], *, replaced: bool = False) -> None:
         insert_rows(target, table, rows, replaced=replaced)
@@ -288,9 +413,16 @@ class StoreMover:
                 ],
             )
 
-    def _tell(self, stage: MoveStage, table: str, done: int, total: int) -> None:
+    def _count(self, connection: sa.Connection, table: sa.Table) -> int:
+        self._check_wanted()
+        return count(connection, table)
+
+    def _check_wanted(self) -> None:
         if self._cancelled.is_set():
-            raise Conflict("The move was cancelled.", code="move_cancelled", fix="Start it again to go on.")
+            raise _cancelled()
+
+    def _tell(self, stage: MoveStage, table: str, done: int, total: int) -> None:
+        self._check_wanted()
         self._report(MoveProgress(stage=stage, target=self._name, table=table, done=done, total=total))
 
 
@@ -324,6 +456,13 @@ def copy_to_file(source: SqlDialect, file: Path, report: Callable[[int, int], No
         raise source.explain(error) or target_dialect.explain(error) or error from error
 
 
+def find_begun_move(connection: sa.Connection) -> str:
+    """Returns the target of a move that has begun and has not ended, without a password; empty without one."""
+    if read_state(connection, "moved_to") or not sa.inspect(connection).has_table("move_changes"):
+        return ""
+    return read_state(connection, "target") or "another database"
+
+
 def forget_move(source: SqlDialect) -> None:
     """Ends a move for good: nothing is noted any more. What was copied stays where it is.
 
@@ -332,7 +471,7 @@ def forget_move(source: SqlDialect) -> None:
     with source.engine.connect() as connection:
         source.begin(connection, write=True)
         if read_state(connection, "moved_to"):
-            raise Conflict("The data has moved already.", code="move_done", fix="Restart Denizen to use it there.")
+            raise _done(read_state(connection, "target"))
         if read_state(connection, "id"):
             stop_noting(connection, list_plain_tables())
             connection.exec_driver_sql("DROP TABLE move_state")
@@ -392,6 +531,24 @@ def _check_complete(source: sa.Connection, tables: Sequence[sa.Table], *, keep: 
             why="They would be left behind.",
             fix="Move them away yourself, then move again.",
         )
+
+
+def _cancelled() -> Conflict:
+    return Conflict(
+        "The move was cancelled.",
+        code="move_cancelled",
+        why="The old database stays in use.",
+        fix="Move to the same database again to go on, or give it up with `denizen db forget`.",
+    )
+
+
+def _done(place: str) -> Conflict:
+    return Conflict(
+        f"The data has moved to {place or 'another database'} already.",
+        code="move_done",
+        why="The old database is closed for writing.",
+        fix="Restart Denizen, with `store.url` naming the new one.",
+    )
 
 
 def _differ(table: str, why: str) -> NeedsAttention:

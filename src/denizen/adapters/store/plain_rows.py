@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -85,9 +85,13 @@ def count(connection: sa.Connection, table: sa.Table) -> int:
     return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
 
-def digest_table(connection: sa.Connection, table: sa.Table) -> TableDigest:
+def digest_table(
+    connection: sa.Connection, table: sa.Table, on_batch: Callable[[], None] = lambda: None
+) -> TableDigest:
+    """Reads all rows. `on_batch` is called after each batch, and may end it by raising."""
     rows, total = 0, 0
     for batch in iterate(connection, table):
+        on_batch()
         for row in batch:
             rows += 1
             text = json.dumps(list(row.values()), default=_to_text)

@@ -77,6 +77,15 @@ def restore_on_failure(*files: Path) -> Generator[None]:
         raise
 
 
+@contextmanager
+def explain_unwritable(path: Path) -> Generator[None]:
+    """Raises NeedsAttention when the block cannot write there."""
+    try:
+        yield
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
 def _not_writable(path: Path, error: OSError) -> NeedsAttention:
     return NeedsAttention(
         f"{path} cannot be written.",

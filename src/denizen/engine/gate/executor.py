@@ -31,6 +31,7 @@ from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.domain.record import record
+from denizen.domain.store_move import STORE_MOVED
 from denizen.domain.tool import CacheScope, Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog
@@ -263,6 +264,8 @@ class ToolExecutor:
         try:
             await self._audit_log.begin(call, scope, verdict)
         except DenizenError as error:
+            if error.code == STORE_MOVED:
+                raise
             _log.warning("a call was not run: the audit log cannot be written", extra=error.fields)
             why = "it could not be written into the audit log, and what is not written there is not done"
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="audit")
@@ -454,6 +457,8 @@ async def _run_tool(
         text = f"'{call.tool}' did not finish within {tool.spec.timeout_s:g} s."
         return ToolResult(text, is_error=True, is_own=True)
     except DenizenError as error:
+        if error.code == STORE_MOVED:  # the call is made again where the store is
+            raise
         return ToolResult(error.explain(), is_error=True)
     except Exception:  # noqa: BLE001 - the boundary of a skill call
         reference = fresh("err")
