@@ -95,9 +95,17 @@ class RemoteChannel:
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         return await self._call(
-            "post", place=place, content=content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on
+            "post",
+            place=place,
+            content=content,
+            nonce=nonce,
+            reply_to=reply_to,
+            ticket=ticket,
+            goes_on=goes_on,
+            is_preview=is_preview,
         )
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
