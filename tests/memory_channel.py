@@ -205,6 +205,7 @@ class MemoryChannel:
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         async with self._asking("post"):
             room = self._enter(place)

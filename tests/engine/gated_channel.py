@@ -38,6 +38,7 @@ class GatedChannel(MemoryChannel):
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         if self.gated is not None and self.gated.stops(content):
             await self.gated.gate.pass_through()

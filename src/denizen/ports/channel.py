@@ -316,10 +316,12 @@ class Channel(Protocol):
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         """Sends one message and returns its id. A repeated nonce soon after returns the earlier message. A reply to a
         deleted message becomes a plain message. With a valid ticket it answers the command; `goes_on` then means
-        that more messages of the answer follow at once, which are to stand right below this one.
+        that more messages of the answer follow at once, which are to stand right below this one. `is_preview` is one
+        that gives way to an answer.
         """
         ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -31,6 +32,9 @@ from denizen.ports.channel import (
 )
 from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage
 from tests.timing import HANG_LIMIT_S
+
+if TYPE_CHECKING:
+    from denizen.adapters.discord.voice.session import VoiceServices
 
 Hook = Callable[..., Awaitable[None]]
 
@@ -168,11 +172,12 @@ async def running(
     *,
     application: SimApplication | None = None,
     clock: Clock | None = None,
+    voice: VoiceServices | None = None,
     **changes: object,
 ) -> AsyncGenerator[tuple[DiscordAccount, RecordingListener]]:
     """An account that is connected and ready, and what it hears."""
     heard = heard or RecordingListener()
-    account = DiscordAccount(settings_for(sim, application, **changes), clock or SystemClock(), read_pdf)
+    account = DiscordAccount(settings_for(sim, application, **changes), clock or SystemClock(), read_pdf, voice)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(account.run, heard)
         await heard.until(lambda: heard.ready)

@@ -130,6 +130,7 @@ class _FaultyChannel(MemoryChannel):
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         if self.bugs:
             self.bugs -= 1
@@ -163,6 +164,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
             reply_to: str = "",
             ticket: str = "",
             goes_on: bool = False,
+            is_preview: bool = False,
         ) -> str:
             if place.channel == stuck.id:
                 self.tried += 1
@@ -192,6 +194,7 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(err
             reply_to: str = "",
             ticket: str = "",
             goes_on: bool = False,
+            is_preview: bool = False,
         ) -> str:
             if content != MessageContent(content.text):
                 raise error

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
@@ -57,6 +59,9 @@ from denizen.domain.room import Post, Room
 from denizen.ports.channel import ChannelListener, EnterRoom, IncomingMessage, MembershipList, MentionNames
 from denizen.ports.pdf import ReadPdf
 
+if TYPE_CHECKING:  # the packages of the extra `voice` may be missing
+    from denizen.adapters.discord.voice.session import VoiceServices
+
 _log = logging.getLogger("denizen.discord")
 
 # A close handshake with a dead gateway would never end.
@@ -82,8 +87,11 @@ class DiscordAccount:
     Methods raise Unavailable while the account is not logged in, except those that may answer "unknown".
     """
 
-    def __init__(self, settings: DiscordAccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: DiscordAccountSettings, clock: Clock, read_pdf: ReadPdf, voice: VoiceServices | None = None
+    ) -> None:
+        self._settings = replace(settings, has_voice=voice is not None)
+        self._voice = voice
         self._clock = clock
         self._read_pdf = read_pdf
         self._user_id = ""
@@ -167,9 +175,14 @@ class DiscordAccount:
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
-        sender = self._get_login().sender
-        return await sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
+        """Posts, and speaks what it posts where it talks with the people of a voice channel."""
+        login = self._get_login()
+        posted = await login.sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket, goes_on=goes_on)
+        if login.client.voice is not None and not is_preview and not place.thread:
+            login.client.voice.speak_answer(place.channel, content.text)
+        return posted
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         await self._get_login().sender.edit(place, message_id, content)
@@ -255,7 +268,15 @@ class DiscordAccount:
             lambda client: self._make_handlers(client, listener, tasks),
         )
         commands = CommandSync(client, application.id, guild=settings.commands_guild, owned=settings.owned_commands)
+        if self._voice is not None:
+            from denizen.adapters.discord.voice.desk import VoiceDesk
+
+            client.voice = VoiceDesk(client, self._voice, tasks)
         return _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
+
+    def _take_spoken(self, nonce: str, message: IncomingMessage) -> IncomingMessage:
+        voice = self._login.client.voice if self._login is not None else None
+        return message if voice is None else voice.take_spoken(nonce, message)
 
     def _make_handlers(
         self, client: discord.Client, listener: ChannelListener, tasks: TaskGroup
@@ -267,6 +288,7 @@ class DiscordAccount:
             room_limit=self._settings.room_limit,
             sync_commands=self.sync_commands,
             read_pdf=self._read_pdf,
+            take_spoken=self._take_spoken,
         )
         tasks.start_soon(events.run)
         return events, DiscordInteractions(client, listener, events.queues, tasks)

@@ -98,6 +98,7 @@ class RemoteChannel:
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         return await self._call(
             "post",
@@ -108,6 +109,7 @@ class RemoteChannel:
             reply_to=reply_to,
             ticket=ticket,
             goes_on=goes_on,
+            is_preview=is_preview,
         )
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:

@@ -286,6 +286,7 @@ class GitHubAccount:
         reply_to: str = "",
         ticket: str = "",
         goes_on: bool = False,
+        is_preview: bool = False,
     ) -> str:
         """Posts a comment. GitHub has no replies; `list_posts` finds an earlier try by its hidden mark."""
         thread = _thread_at(place)

@@ -153,7 +153,7 @@ class LivePreview:
             await self._take_up(earlier[0], text)
             return
         self._message = await self._channel.post(
-            self._place, MessageContent(text), nonce=delivery.nonce, reply_to=self._reply_to
+            self._place, MessageContent(text), nonce=delivery.nonce, reply_to=self._reply_to, is_preview=True
         )
         async with self._store.work() as work:
             await work.outbox.update(replace(delivery, state=DeliveryState.SENT, platform_id=self._message))

@@ -34,6 +34,7 @@ from denizen.testing.discord.state.changes import SimChange, TypingStarted
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.clock import ChangeSignal, SnowflakeGenerator
 from denizen.testing.discord.state.store import SimStore
+from denizen.testing.discord.voice.server import VoiceServer
 from denizen.testing.discord.world.world import SimWorld
 
 _TRANSCRIPT = 30
@@ -57,6 +58,7 @@ class DiscordServer:
         self.url = ""
         self._pulse = ChangeSignal()
         self._lines: list[GatewayConnection] = []
+        self.voice = VoiceServer(self.acts, self._pulse.beat)
         self.sessions = GatewaySessions(self.store, self.gateway_faults, self._pulse.beat)
         self.faults = DiscordFaults(self.gateway_faults, self.sessions, lambda: list(self._lines))
         self._api = SimRestApi(self.acts, self.limits, self.faults.rest, self._pulse.beat)
@@ -130,6 +132,7 @@ class DiscordServer:
         application = web.Application(client_max_size=_MAX_BODY)
         self._api.mount(application.router, ROUTES)
         PageSite(self.world).mount(application)
+        self.voice.mount(application.router, url)
         application.router.add_get("/gateway", self._connect)
         application.router.add_get("/gateway/", self._connect)
         application.router.add_get(r"/cdn/attachments/{channel_id:\d+}/{file_id:\d+}/{name}", self._download)
@@ -147,7 +150,7 @@ class DiscordServer:
             return web.Response(status=503)
         if request.query.get("compress", "zlib-stream") not in KNOWN or request.query.get("encoding", "json") != "json":
             return web.Response(status=400, text="Only JSON is spoken here, plain or compressed.")
-        connection = GatewayConnection(self.store, self.sessions, self.gateway_faults, self.gateway_url)
+        connection = GatewayConnection(self.store, self.sessions, self.gateway_faults, self.voice, self.gateway_url)
         self._lines.append(connection)
         self._pulse.beat()
         try:
@@ -181,7 +184,8 @@ async def open_discord(port: int = 0, *, clock: Clock | None = None) -> AsyncGen
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        yield server
+        async with server.voice.listen():
+            yield server
     finally:
         server.hang_up()
         with anyio.CancelScope(shield=True):

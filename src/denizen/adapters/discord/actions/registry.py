@@ -23,6 +23,7 @@ from denizen.adapters.discord.actions import (
     roles,
     server,
     threads,
+    voice,
 )
 from denizen.adapters.discord.actions.context import ActionContext, open_context
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
@@ -57,6 +58,9 @@ ACTIONS: dict[str, ActionFunction] = {
         *(invites_webhooks.create_invite, invites_webhooks.list_invites, invites_webhooks.delete_invite),
         *(invites_webhooks.create_webhook, invites_webhooks.list_webhooks, invites_webhooks.delete_webhook),
         *(server.create_event, server.list_events, server.cancel_event),
+        *(voice.voice_channels, voice.voice_members, voice.voice_join, voice.voice_leave, voice.voice_status),
+        *(voice.voice_speak, voice.voice_hush, voice.voice_transcribe, voice.voice_transcript),
+        *(voice.voice_post_minutes, voice.voice_assist),
     )
 }
 """The actions by the names of their functions."""

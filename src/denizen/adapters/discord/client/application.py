@@ -73,7 +73,7 @@ def find_missing_permissions(held: discord.Permissions, needed: Iterable[str] = 
     return tuple(NEEDED_PERMISSIONS[name] for name in needed if not getattr(held, name))
 
 
-discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the account never speaks in voice channels
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # accounts without a voice need neither
 
 MESSAGE_CONTENT = "Message Content Intent"
 SERVER_MEMBERS = "Server Members Intent"
@@ -141,6 +141,7 @@ def choose_intents(application: DiscordApplication, settings: DiscordAccountSett
     intents.dm_messages = True
     intents.message_content = application.content
     intents.members = application.members and settings.members_intent
+    intents.voice_states = settings.has_voice
     return intents
 
 

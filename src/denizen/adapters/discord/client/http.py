@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import aiohttp
 import anyio
 import discord
 import yarl
@@ -87,6 +88,12 @@ def changing_nothing() -> Generator[None]:
         _changes_nothing.reset(token)
 
 
+def begin_change() -> None:
+    """Raises ChangeAttempted inside `changing_nothing`. For changes that are made by no request."""
+    if _changes_nothing.get():
+        raise ChangeAttempted
+
+
 class CancellableHTTPClient(HTTPClient):
     """discord.py's REST client, whose requests run in `tasks` so that a cancelled caller does not harm later requests.
 
@@ -96,6 +103,12 @@ class CancellableHTTPClient(HTTPClient):
     def __init__(self, loop: asyncio.AbstractEventLoop, tasks: TaskGroup, *, longest_rate_limit_s: float) -> None:
         super().__init__(loop, max_ratelimit_timeout=longest_rate_limit_s)
         self._tasks = tasks
+
+    async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
+        """Connects to a websocket. A server of one's own without TLS has none for its voice channels either."""
+        if url.startswith("wss://") and _use.endpoints.are_own and _use.endpoints.api_url.startswith("http://"):
+            url = f"ws://{url.removeprefix('wss://')}"
+        return await super().ws_connect(url, compress=compress)
 
     async def request(self, route: Route, **given: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         if _changes_nothing.get() and route.method != "GET":

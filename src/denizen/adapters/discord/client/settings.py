@@ -40,7 +40,8 @@ class DiscordAccountSettings:
 
     `commands_guild` is the only guild in which slash commands are registered; empty means all. `owned_commands`
     names commands that an earlier version registered: they may be deleted, while other commands of the application
-    are left alone. Without `members_intent` that intent is never asked for, even where the portal enables it.
+    are left alone. Without `members_intent` that intent is never asked for, even where the portal enables it. An
+    account that `has_voice` may join voice channels.
 
     `room_limit` is how many messages of one room may wait for the listener; later ones are read from Discord when
     their turn comes. `ready_wait_s` is how long no guild may arrive before the start goes on without the missing
@@ -53,6 +54,7 @@ class DiscordAccountSettings:
     commands_guild: str = ""
     owned_commands: frozenset[str] = field(default_factory=frozenset[str])
     members_intent: bool = True
+    has_voice: bool = False
     room_limit: int = 1000
     ready_wait_s: float = 2.0
     identify_pause_s: float = IDENTIFY_PAUSE_S

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import anyio
 import discord
@@ -29,6 +29,9 @@ from denizen.adapters.discord.gateway.community_events import (
 from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.gateway.tolerance import TolerantParsing
 from denizen.domain.cloud_event import CHANNEL, JOIN, LEAVE, ROLE, THREAD
+
+if TYPE_CHECKING:  # the packages of the extra `voice` may be missing
+    from denizen.adapters.discord.voice.desk import VoiceDesk
 
 _log = logging.getLogger("denizen.discord")
 
@@ -63,6 +66,7 @@ class GatewayClient(discord.AutoShardedClient):
         self._tasks = tasks
         members = discord.MemberCacheFlags.none()
         members.joined = intents.members
+        members.voice = intents.voice_states
         super().__init__(
             intents=intents,
             max_messages=None,
@@ -71,6 +75,8 @@ class GatewayClient(discord.AutoShardedClient):
             allowed_mentions=discord.AllowedMentions.none(),
             guild_ready_timeout=settings.ready_wait_s,
         )
+        self.voice: VoiceDesk | None = None
+        """The voice channels, where the account has a voice."""
         self._events, self._interactions = make_handlers(self)
 
     @property
@@ -177,6 +183,12 @@ class GatewayClient(discord.AutoShardedClient):
         guild = self.get_guild(event.guild_id)
         if guild is not None:
             self._events.add_event(guild, LEAVE, lambda: [describe_leave(guild, event.user)])
+
+    async def on_voice_state_update(
+        self, member: discord.Member, before: discord.VoiceState, after: discord.VoiceState
+    ) -> None:
+        if self.voice is not None and before.channel != after.channel:
+            await self.voice.note_move(member)
 
     async def on_member_update(self, before: discord.Member, after: discord.Member) -> None:
         self._events.add_event(after.guild, ROLE, lambda: list_role_changes(before, after))

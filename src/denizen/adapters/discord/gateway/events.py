@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import anyio
 import discord
@@ -33,12 +33,18 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import fresh
 from denizen.domain.record import record
 from denizen.domain.room import Room
-from denizen.ports.channel import ChannelListener, CommunityEvent
+from denizen.ports.channel import ChannelListener, CommunityEvent, IncomingMessage
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
 
 T = TypeVar("T")
+
+
+TakeSpoken: TypeAlias = Callable[[str, IncomingMessage], IncomingMessage]
+"""Takes a message of the account with its nonce, and returns it as that of the person who has said it aloud, if it is
+what the account wrote down of somebody.
+"""
 
 
 @record
@@ -96,12 +102,14 @@ class DiscordEvents:
         room_limit: int,
         sync_commands: Callable[[], Awaitable[object]],
         read_pdf: ReadPdf,
+        take_spoken: TakeSpoken,
     ) -> None:
         self._client = client
         self._listener = listener
         self._tasks = tasks
         self._sync_commands = sync_commands
         self._read_pdf = read_pdf
+        self._take_spoken = take_spoken
         self._thinking: deque[int] = deque(maxlen=_MAX_THINKING)
         gate = ReadyGate()
         self._readiness = ShardReadiness(gate, self._announce)
@@ -235,7 +243,10 @@ class DiscordEvents:
                 return
             if isinstance(message.channel, discord.PartialMessageable):
                 message.channel = await get_text_channel(self._client, message.channel.id)
-            await self._listener.on_message(to_incoming_message(message, me, self._read_pdf, is_edit=is_edit))
+            arrived = to_incoming_message(message, me, self._read_pdf, is_edit=is_edit)
+            if arrived.is_mine and message.nonce is not None:
+                arrived = self._take_spoken(str(message.nonce), arrived)
+            await self._listener.on_message(arrived)
 
         await call_listener("on_message", call)
 

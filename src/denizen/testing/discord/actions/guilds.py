@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
@@ -22,6 +23,7 @@ from denizen.testing.discord.state.changes import (
     GuildChanged,
     MemberChanged,
     RoleChanged,
+    VoiceStateChanged,
 )
 from denizen.testing.discord.state.channels import EventStatus, SimChannel, SimScheduledEvent
 from denizen.testing.discord.state.clock import snowflake_time
@@ -33,6 +35,7 @@ from denizen.testing.discord.state.guilds import (
     SimGuild,
     SimMember,
     SimRole,
+    SimVoiceState,
     everyone_role,
 )
 from denizen.testing.discord.state.messages import SimEmoji, SimSticker
@@ -59,6 +62,20 @@ class GuildActions:
 
     def add_channel(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         return self._channels.add(guild, name, **options)
+
+    def set_voice(
+        self, guild: SimGuild, user: SimUser, channel: SimChannel | None, *, mute: bool = False, deaf: bool = False
+    ) -> SimVoiceState:
+        """Puts a member into a voice channel, or out of it."""
+        before = guild.voice.get(user.id)
+        state = SimVoiceState(user, channel, before.session_id if before else secrets.token_hex(16), mute, deaf)
+        if channel is None:
+            guild.voice.pop(user.id, None)
+        else:
+            guild.voice[user.id] = state
+        if before is not None or channel is not None:
+            self._store.tell(VoiceStateChanged(guild, state))
+        return state
 
     def add_role(self, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole:
         for role in guild.roles.values():

@@ -19,6 +19,7 @@ from denizen.testing.discord.state import people as intent_bits
 from denizen.testing.discord.state.guilds import SimGuild, SimMember, find_members
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication
 from denizen.testing.discord.state.store import SimStore
+from denizen.testing.discord.voice.server import VoiceServer
 
 Pack = Callable[[bytes], bytes]
 
@@ -90,8 +91,11 @@ _SESSION_ENDS = frozenset({1000, 1001})
 class GatewayConnection:
     """Reads and writes one websocket. Frames go out in order, from one place."""
 
-    def __init__(self, store: SimStore, sessions: GatewaySessions, faults: GatewayFaults, url: str) -> None:
+    def __init__(
+        self, store: SimStore, sessions: GatewaySessions, faults: GatewayFaults, voice: VoiceServer, url: str
+    ) -> None:
         self._store = store
+        self._voice = voice
         self._sessions = sessions
         self._faults = faults
         self._url = url
@@ -240,7 +244,8 @@ class GatewayConnection:
                 self._set_presence(data)
                 return None
             case 4:
-                return None  # voice is not simulated
+                self._change_voice(data)
+                return None
             case 8:
                 return self._chunk(data)
             case _:
@@ -305,6 +310,17 @@ class GatewayConnection:
         if self.session is not None:
             status = str(data.get("status") or "online")
             self._sessions.set_presence(self.session.application, status, _activities(data))
+
+    def _change_voice(self, data: Mapping[str, Any]) -> None:
+        """Joins a voice channel, moves, or leaves, and names the voice server; nothing comes back where it may not."""
+        session, guild = self.session, self._store.guilds.get(int(data["guild_id"]))
+        if session is None or guild is None:
+            return
+        channel = self._store.channels.get(int(data["channel_id"] or 0))
+        token = self._voice.move(guild, session.application.user, channel, data)
+        if token:
+            where = {"token": token, "guild_id": str(guild.id), "endpoint": self._voice.endpoint}
+            session.push("VOICE_SERVER_UPDATE", where)
 
     def _chunk(self, data: Mapping[str, Any]) -> int | None:
         session = self.session

@@ -19,6 +19,7 @@ from denizen.testing.discord.payloads.guilds import (
     role_payload,
     scheduled_event_payload,
     sticker_payload,
+    voice_state_payload,
 )
 from denizen.testing.discord.payloads.messages import emoji_part, gateway_message_payload, with_nonce
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
@@ -272,6 +273,14 @@ def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterab
         )
 
 
+def voice_state_changed(change: changes.VoiceStateChanged, _: SimStore) -> Iterable[GatewayEvent]:
+    guild = change.guild
+    body = voice_state_payload(guild, change.state)
+    yield GatewayEvent(
+        "VOICE_STATE_UPDATE", GatewayIntent.GUILD_VOICE_STATES, guild.id, in_guild(guild), lambda _: body
+    )
+
+
 def interacted(change: changes.InteractionSent, _: SimStore) -> Iterable[GatewayEvent]:
     own = change.application_id
     yield GatewayEvent(
@@ -415,6 +424,7 @@ _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
         changes.ExpressionsChanged: expressions_changed,
         changes.EventChanged: event_changed,
         changes.PresenceChanged: presence_changed,
+        changes.VoiceStateChanged: voice_state_changed,
         changes.InteractionSent: interacted,
     }
 )

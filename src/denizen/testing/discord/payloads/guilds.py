@@ -7,7 +7,7 @@ from denizen.testing.discord.payloads.people import Payload, member_payload, pre
 from denizen.testing.discord.state.access import can_see, permissions_in_guild
 from denizen.testing.discord.state.channels import ChannelKind, SimScheduledEvent
 from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
-from denizen.testing.discord.state.guilds import SimGuild, SimRole
+from denizen.testing.discord.state.guilds import SimGuild, SimRole, SimVoiceState
 from denizen.testing.discord.state.messages import SimEmoji, SimSticker
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
 from denizen.testing.discord.state.store import SimStore
@@ -170,7 +170,7 @@ def guild_create_payload(
             for each in guild.members.values()
             if shows_presences and each.user.presence is not None
         ],
-        "voice_states": [],
+        "voice_states": [voice_state_payload(guild, each) for each in guild.voice.values()],
         "stage_instances": [],
         "guild_scheduled_events": [
             scheduled_event_payload(each)
@@ -178,6 +178,24 @@ def guild_create_payload(
             if each.channel is None or can_see(store, bot, each.channel)
         ],
         "soundboard_sounds": [],
+    }
+
+
+def voice_state_payload(guild: SimGuild, state: SimVoiceState) -> Payload:
+    member = guild.members.get(state.user.id)
+    return {
+        "guild_id": str(guild.id),
+        "channel_id": None if state.channel is None else str(state.channel.id),
+        "user_id": str(state.user.id),
+        **({"member": member_payload(member)} if member else {}),
+        "session_id": state.session_id,
+        "deaf": False,
+        "mute": False,
+        "self_deaf": state.self_deaf,
+        "self_mute": state.self_mute,
+        "self_video": False,
+        "suppress": False,
+        "request_to_speak_timestamp": None,
     }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from denizen.testing.discord.state.channels import SimChannel, SimScheduledEvent
-from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole, SimVoiceState
 from denizen.testing.discord.state.messages import SimEmoji, SimMessage
 from denizen.testing.discord.state.people import SimUser
 
@@ -112,6 +112,14 @@ class MemberChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class VoiceStateChanged:
+    """Somebody joined a voice channel, moved, or left (`state.channel` is None)."""
+
+    guild: SimGuild
+    state: SimVoiceState
+
+
+@dataclass(frozen=True, slots=True)
 class BanChanged:
     guild: SimGuild
     user: SimUser
@@ -186,6 +194,7 @@ SimChange = (
     | GuildChanged
     | GuildAvailability
     | MemberChanged
+    | VoiceStateChanged
     | BanChanged
     | RoleChanged
     | ExpressionsChanged

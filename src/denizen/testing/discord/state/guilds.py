@@ -53,6 +53,17 @@ class SimMember:
 
 
 @dataclass(frozen=True, slots=True)
+class SimVoiceState:
+    """A member in a voice channel; `channel` is None for one who has just left."""
+
+    user: SimUser
+    channel: SimChannel | None
+    session_id: str
+    self_mute: bool = False
+    self_deaf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SimBan:
     user: SimUser
     reason: str | None
@@ -64,6 +75,14 @@ class SimExpressions:
 
     emojis: dict[int, SimEmoji] = field(default_factory=dict[int, SimEmoji])
     stickers: dict[int, SimSticker] = field(default_factory=dict[int, SimSticker])
+
+
+@dataclass(slots=True)
+class SimAttendance:
+    """The people who were banned from a guild, and those who are in its voice channels, by id."""
+
+    bans: dict[int, SimBan] = field(default_factory=dict[int, SimBan])
+    voice: dict[int, SimVoiceState] = field(default_factory=dict[int, SimVoiceState])
 
 
 class ChannelOptions(TypedDict, total=False):
@@ -118,9 +137,18 @@ class SimGuild:
     channels: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
     threads: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
     events: dict[int, SimScheduledEvent] = field(default_factory=dict[int, SimScheduledEvent])
-    bans: dict[int, SimBan] = field(default_factory=dict[int, SimBan])
+    attendance: SimAttendance = field(default_factory=SimAttendance)
     expressions: SimExpressions = field(default_factory=SimExpressions)
     available: bool = True
+
+    @property
+    def bans(self) -> dict[int, SimBan]:
+        return self.attendance.bans
+
+    @property
+    def voice(self) -> dict[int, SimVoiceState]:
+        """The members who are in a voice channel."""
+        return self.attendance.voice
 
     @property
     def everyone(self) -> SimRole:

@@ -391,6 +391,13 @@ class SimWorld(AppUser):
     def open_dm(self, one: SimUser, other: SimUser) -> SimChannel:
         return self._acts.channels.open_dm(one, other)
 
+    def join_voice(self, user: SimUser, channel: SimChannel) -> None:
+        """Puts a person into a voice channel, unchecked."""
+        self._acts.guilds.set_voice(self.store.require_guild(channel), user, channel)
+
+    def leave_voice(self, user: SimUser, guild: SimGuild) -> None:
+        self._acts.guilds.set_voice(guild, user, None)
+
     def set_presence(self, user: SimUser, status: str = "online", activities: Sequence[dict[str, Any]] = ()) -> None:
         user.presence = SimPresence(status, list(activities))
         self.store.tell(PresenceChanged(user))

@@ -1,0 +1,190 @@
+"""One stay of an account in a voice channel: speaking in turn, writing down, and holding a conversation.
+
+Nothing is heard until somebody asks for it, and that is said in the channel first. Sound is in memory only, until it is
+recognized. Nothing is recognized of bots and of people who opted out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+import anyio
+import discord
+from anyio import to_thread
+
+from denizen.adapters.discord.voice.codec import encode_opus
+from denizen.adapters.discord.voice.line import Talk, VoiceConnection
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, LimitExceeded
+from denizen.domain.record import record
+from denizen.ports.speech import Sound, Speech
+
+LOOK_EVERY_S = 0.1
+MAX_WAITING = 20
+"""Texts that wait to be spoken."""
+MAX_LINES = 3000
+"""Lines of a transcript; the oldest are forgotten."""
+
+_log = logging.getLogger("denizen.discord.voice")
+
+
+@record
+class SpokenLine:
+    """One talk as it was recognized."""
+
+    at: datetime
+    user_id: str
+    name: str
+    text: str
+
+
+class Transcript:
+    """The lines of what was said in one channel, kept in memory until the next one of the server begins."""
+
+    def __init__(self, channel: discord.VoiceChannel, began_at: datetime) -> None:
+        self.channel = channel
+        self.began_at = began_at
+        self.lines: deque[SpokenLine] = deque(maxlen=MAX_LINES)
+
+
+class IsOptedOut(Protocol):
+    """Tells whether nothing may be kept of what that member says in that channel."""
+
+    async def __call__(self, user_id: str, roles: frozenset[str], channel: str) -> bool: ...
+
+
+@record(kw_only=True)
+class VoiceServices:
+    """The parts that a voice session works with. `open_speech` returns the engines as the configuration has them now;
+    it raises NeedsAttention for what is not configured.
+    """
+
+    clock: Clock
+    open_speech: Callable[[], Speech]
+    is_opted_out: IsOptedOut
+
+
+Ask = Callable[[discord.Member, str], Awaitable[None]]
+"""Hands what a member said to the agent, as if they had written it."""
+
+
+class VoiceSession:
+    """The stay in one channel, from `run` until the connection ends."""
+
+    def __init__(self, line: VoiceConnection, services: VoiceServices, ask: Ask) -> None:
+        self.line = line
+        self.transcript: Transcript | None = None
+        """The transcript that is being written."""
+        self.assists = False
+        self.wake_word = ""
+        self.problem = ""
+        """The reason for which the last talk could not be recognized."""
+        self._services = services
+        self._ask = ask
+        self._waiting: deque[Sound] = deque()
+        self._changed = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._joined = self.channel.id
+
+    @property
+    def channel(self) -> discord.VoiceChannel:
+        channel = self.line.channel
+        if not isinstance(channel, discord.VoiceChannel):
+            raise TypeError("the account was moved to a stage")
+        return channel
+
+    @property
+    def is_speaking(self) -> bool:
+        return self.line.is_playing() or bool(self._waiting)
+
+    async def run(self) -> None:
+        """Speaks and listens until `end`."""
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._speak)
+                tasks.start_soon(self._listen)
+
+    def end(self) -> None:
+        self._scope.cancel()
+
+    async def say(self, text: str) -> Sound:
+        """Has a text spoken after those that wait. Returns its sound once that is made. Raises the errors of a
+        synthesizer, and LimitExceeded when too many texts wait.
+        """
+        if len(self._waiting) >= MAX_WAITING:
+            raise LimitExceeded(
+                "Too many texts wait to be spoken.", code="voice_too_much", fix="Wait, or have it be quiet first."
+            )
+        sound = await self._services.open_speech().synthesizer.synthesize(text)
+        self._waiting.append(sound)
+        self._changed.set()
+        return sound
+
+    def hush(self) -> None:
+        """Stops speaking, and drops what waits."""
+        self._waiting.clear()
+        self.line.stop()
+
+    def note_move(self) -> None:
+        """Stops listening where somebody has put the account into another channel: nobody there was told."""
+        if self.line.channel.id != self._joined:
+            self._joined = self.line.channel.id
+            self.transcript, self.assists = None, False
+            self.follow()
+
+    def follow(self) -> None:
+        """Listens if somebody wants it, and otherwise stops to."""
+        wanted = self.assists or self.transcript is not None
+        if wanted != self.line.receiver.listens:
+            self.line.receiver.listens = wanted
+
+    async def _speak(self) -> None:
+        while True:
+            while self._waiting:
+                packets = await to_thread.run_sync(encode_opus, self._waiting[0])
+                if not self._waiting:  # hushed meanwhile
+                    break
+                self._waiting.popleft()
+                if packets and self.line.is_connected():
+                    await self.line.speak(packets)
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def _listen(self) -> None:
+        while True:
+            for talk in self.line.receiver.take_finished():
+                try:
+                    await self._write_down(talk)
+                except DenizenError as error:
+                    self.problem = error.explain()
+                    _log.warning("a talk was not recognized: %s", error.message, extra=error.fields)
+            await anyio.sleep(LOOK_EVERY_S)
+
+    async def _write_down(self, talk: Talk) -> None:
+        member = self.channel.guild.get_member(talk.user_id)
+        if member is None or member.bot:
+            return
+        roles = frozenset(str(role.id) for role in member.roles)
+        if await self._services.is_opted_out(str(member.id), roles, str(self.channel.id)):
+            return
+        text = await self._services.open_speech().recognizer.transcribe(talk.sound)
+        if not text:
+            return
+        self.problem = ""
+        if self.transcript is not None:
+            now = self._services.clock.now()
+            self.transcript.lines.append(SpokenLine(now, str(member.id), member.display_name, text))
+        if self.assists and (asked := cut_wake_word(text, self.wake_word)):
+            await self._ask(member, asked)
+
+
+def cut_wake_word(text: str, wake_word: str) -> str:
+    """Returns what was said after the wake word; empty where that was not said. Without one it is the whole text."""
+    if not wake_word:
+        return text
+    at = text.casefold().find(wake_word.casefold())
+    return text[at + len(wake_word) :].lstrip(" ,.:;!?") if at >= 0 else ""

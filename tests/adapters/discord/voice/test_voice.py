@@ -1,0 +1,293 @@
+"""Voice channels of the simulated Discord, over its websocket and UDP, with speech that is made and recognized."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from denizen.adapters.discord.account import DiscordAccount
+from denizen.adapters.discord.voice.desk import VoiceDesk, to_spoken
+from denizen.adapters.discord.voice.session import VoiceServices, VoiceSession
+from denizen.adapters.speech import EspeakSynthesizer, PocketsphinxRecognizer
+from denizen.domain.action import OnBehalfOf, PlatformAction
+from denizen.domain.clock import SystemClock
+from denizen.domain.delivery import MessageContent
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.ids import fresh
+from denizen.domain.message import TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.ports.speech import Speech
+from denizen.testing.discord import DiscordPermission, SimChannel, SimUser
+from denizen.testing.discord.state.channels import SimOverwrite
+from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
+from tests.memory_channel import enter_at_once
+from tests.timing import HANG_LIMIT_S
+
+pytestmark = pytest.mark.anyio
+
+MEETING = "the meeting starts at nine o'clock tomorrow"
+ECONOMY = "the president will speak about the economy on monday"
+
+SPEECH = Speech(EspeakSynthesizer(), PocketsphinxRecognizer())
+
+
+@dataclass
+class VoiceFixture:
+    """Ana and Ben are in the voice channel Bridge, and Ada has a voice."""
+
+    sim: AccountFixture
+    account: DiscordAccount
+    heard: RecordingListener
+    bridge: SimChannel
+    opted_out: set[str] = field(default_factory=set[str])
+
+    @property
+    def desk(self) -> VoiceDesk:
+        login = self.account._login
+        assert login is not None and login.client.voice is not None
+        return login.client.voice
+
+    @property
+    def session(self) -> VoiceSession:
+        return self.desk.get(self.desk._client.guilds[0])
+
+    async def act(
+        self, name: str, *, by: SimUser | None = None, where: SimChannel | None = None, **details: Any
+    ) -> dict[str, Any]:
+        user = by or self.sim.ana
+        asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{user.id}", user.display_name)
+        key = details.pop("key", "") or fresh("call")
+        warrant = OnBehalfOf(asker, self.sim.place(where or self.bridge), key)
+        return await self.account.act(PlatformAction(name, details), warrant, enter=enter_at_once)
+
+    async def join(self) -> None:
+        await self.act("voice_join")
+        await self.until(lambda: self.sim.discord.voice.is_ready(self.sim.ada.user, self.bridge))
+
+    async def until(self, holds: Any) -> None:
+        await self.sim.discord.until(holds, HANG_LIMIT_S)
+
+    async def say(self, user: SimUser, text: str, voice: str = "en-us+f2") -> None:
+        await self.sim.discord.voice.speak(user, self.bridge, await EspeakSynthesizer(voice).synthesize(text))
+
+    async def transcript(self) -> list[str]:
+        return [line.partition(" ")[2] for line in (await self.act("voice_transcript"))["lines"]]
+
+    async def until_transcribed(self, count: int) -> list[str]:
+        await self.until(lambda: len(self.desk.get_transcript(self.desk._client.guilds[0]).lines) >= count)
+        return await self.transcript()
+
+    def texts(self) -> list[str]:
+        return [each.content for each in self.bridge.messages]
+
+
+@asynccontextmanager
+async def open_voice(sim: AccountFixture) -> AsyncGenerator[VoiceFixture]:
+    bridge = sim.guild.add_channel("Bridge", kind="voice")
+    for user in (sim.ana, sim.ben):
+        sim.world.join_voice(user, bridge)
+    opted_out: set[str] = set()
+
+    async def is_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
+        return user_id in opted_out
+
+    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=is_opted_out)
+    async with running(sim, voice=services) as (account, heard):
+        yield VoiceFixture(sim, account, heard, bridge, opted_out)
+
+
+async def test_what_people_say_is_written_down_once_the_channel_is_told(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        assert voice.texts() == [
+            "🔴 I am listening now, and I write down what is said here. Ask me to stop at any time."
+        ]
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == [f"Ana: {MEETING}"]
+        await voice.say(sim.ben, ECONOMY)
+        assert await voice.until_transcribed(2) == [f"Ana: {MEETING}", f"Ben: {ECONOMY}"]
+
+
+async def test_what_it_speaks_is_heard_in_the_channel(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        done = await voice.act("voice_speak", text=MEETING)
+        assert done["name"] == "Bridge" and 2 < done["seconds"] < 4
+        await voice.until(lambda: sim.discord.voice.utterances)
+        (said,) = sim.discord.voice.utterances
+        assert (said.user, said.channel) == (sim.ada.user, voice.bridge)
+        assert await SPEECH.recognizer.transcribe(said.sound) == MEETING
+
+
+async def test_nothing_is_heard_before_somebody_asks_for_it_nor_afterwards(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.say(sim.ana, ECONOMY)
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        assert await voice.until_transcribed(1) == [f"Ana: {MEETING}"]
+        await voice.act("voice_transcribe", on=False)
+        assert voice.texts()[-1] == "I have stopped listening."
+        await voice.say(sim.ana, ECONOMY)
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ben, ECONOMY)
+        assert await voice.until_transcribed(1) == [f"Ben: {ECONOMY}"], "a new transcript begins"
+
+
+async def test_who_opted_out_is_not_written_down(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        voice.opted_out.add(str(sim.ana.id))
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, ECONOMY)
+        await voice.say(sim.ben, MEETING)
+        assert await voice.until_transcribed(1) == [f"Ben: {MEETING}"]
+
+
+async def test_a_transcript_is_told_only_where_everybody_sees_the_channel(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        await voice.until_transcribed(1)
+        council = sim.guild.add_channel("council", private_to=[sim.ana, sim.ada.user])
+        closed = sim.guild.add_channel("Closed", kind="voice", private_to=[sim.ana, sim.ada.user])
+        assert (await voice.act("voice_transcript", where=council))["name"] == "Bridge"
+        sim.world.join_voice(sim.ana, closed)
+        await voice.act("voice_join", channel=str(closed.id), where=council)
+        await voice.until(lambda: sim.discord.voice.is_ready(sim.ada.user, closed))
+        await voice.act("voice_transcribe", where=council)
+        with pytest.raises(NotFound, match="not everybody here"):
+            await voice.act("voice_transcript", where=sim.general)
+        with pytest.raises(NotAllowed):
+            await voice.act("voice_transcript", by=sim.ben, where=sim.general)
+        with pytest.raises(NotAllowed):
+            await voice.act("voice_speak", by=sim.ben, text="hello", where=sim.general)
+
+
+async def test_what_is_said_to_the_assistant_arrives_as_a_message_and_the_answer_is_spoken(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        officer = sim.guild.add_role("Officer")
+        sim.guild.set_roles(sim.ben, [officer])
+        await voice.join()
+        await voice.act("voice_assist")
+        assert voice.texts()[-1].startswith("🎙️ You can talk with me now")
+        await voice.say(sim.ben, ECONOMY)
+        await voice.heard.until(lambda: any(each.post.text == ECONOMY for each in voice.heard.arrivals))
+        asked = next(each for each in voice.heard.arrivals if each.post.text == ECONOMY)
+        shown = voice.bridge.messages[-1]
+        assert (shown.author, shown.content) == (sim.ada.user, f"🎙️ **Ben**: {ECONOMY}")
+        assert (asked.post.id, asked.room.id) == (str(shown.id), str(voice.bridge.id))
+        assert (asked.post.author.id, asked.post.author.is_bot, asked.is_mine) == (str(sim.ben.id), False, False)
+        assert (asked.question, asked.mentions.me, asked.roles) == (ECONOMY, True, {str(officer.id)})
+        assert await asked.load_parts() == (TextPart(ECONOMY),)
+
+        place = sim.place(voice.bridge)
+        await voice.account.post(place, MessageContent("I am working on it"), nonce="n1", is_preview=True)
+        await voice.account.post(place, MessageContent(f"**{MEETING}** `x`"), nonce="n2", reply_to=asked.post.id)
+        await voice.until(lambda: sim.discord.voice.utterances)
+        (said,) = sim.discord.voice.utterances
+        assert (await SPEECH.recognizer.transcribe(said.sound)).startswith(MEETING), "and no preview"
+
+
+async def test_the_assistant_waits_for_its_word(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_assist", wake_word="Meeting")
+        assert voice.texts()[-1].endswith("Begin with “Meeting”.")
+        await voice.say(sim.ana, ECONOMY)
+        await voice.say(sim.ana, MEETING)
+        await voice.heard.until(lambda: any(not each.is_mine for each in voice.heard.arrivals))
+        assert [each.question for each in voice.heard.arrivals if not each.is_mine] == [
+            "starts at nine o'clock tomorrow"
+        ]
+        await voice.act("voice_assist", on=False)
+        assert voice.texts()[-1] == "I have stopped listening."
+
+
+async def test_where_it_is_moved_to_it_does_not_listen(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.act("voice_assist")
+        engine = sim.guild.add_channel("Engine", kind="voice")
+        sim.world.join_voice(sim.ben, engine)
+        sim.world.join_voice(sim.ada.user, engine)
+        session = voice.session
+        await voice.until(lambda: session.channel.id == engine.id and not session.line.receiver.listens)
+        assert (session.transcript, session.assists) == (None, False)
+
+
+async def test_it_leaves_when_everybody_else_has_left_and_keeps_the_transcript(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ana, MEETING)
+        await voice.until_transcribed(1)
+        sim.world.leave_voice(sim.ana, sim.guild)
+        assert sim.ada.user.id in sim.guild.voice
+        sim.world.leave_voice(sim.ben, sim.guild)
+        await voice.until(lambda: sim.ada.user.id not in sim.guild.voice)
+        with pytest.raises(NotFound, match="no voice channel"):
+            await voice.act("voice_speak", text="hello")
+        done = await voice.act("voice_post_minutes", text="We meet at nine.")
+        posted = voice.bridge.messages[-1]
+        assert (str(posted.id), posted.content) == (done["message"], "We meet at nine.")
+        (file,) = posted.body.attachments
+        assert file.content.decode().endswith(f" Ana: {MEETING}")
+
+
+async def test_it_goes_only_where_both_may_connect(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        silent = sim.guild.add_channel("Silent", kind="voice")
+        deny = SimOverwrite(sim.guild.id, 0, deny=DiscordPermission.CONNECT)
+        sim.guild.steward.add_channel(sim.guild, "Locked", kind="voice", overwrites=[deny])
+        with pytest.raises(NotAllowed, match="Connect"):
+            await voice.act("voice_join", by=sim.ben, channel="Locked", where=sim.general)
+        with pytest.raises(InvalidInput, match="no voice channel"):
+            await voice.act("voice_join", channel=str(sim.general.id))
+        await voice.act("voice_join", channel=str(silent.id))
+        status = await voice.act("voice_status")
+        assert (status["name"], status["transcribes"], status["assists"]) == ("Silent", False, False)
+        channels = (await voice.act("voice_channels", by=sim.ben, where=sim.general))["channels"]
+        assert [(each["name"], each["members"]) for each in channels] == [
+            ("Bridge", ["Ana", "Ben"]),
+            ("Silent", ["Ada"]),
+        ]
+        members = (await voice.act("voice_members"))["members"]
+        assert [(each["name"], each["is_bot"]) for each in members] == [("Ana", False), ("Ben", False)]
+        await voice.act("voice_leave")
+        assert (await voice.act("voice_status"))["channel"] == ""
+
+
+async def test_being_quiet_drops_what_waits(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+        await voice.join()
+        for number in range(20):
+            await voice.act("voice_speak", text=f"{number} {MEETING}")
+        session = voice.session
+        assert session.is_speaking
+        await voice.act("voice_hush")
+        await voice.until(lambda: not session.is_speaking)
+        await voice.until(lambda: sim.discord.voice.utterances)
+        assert len(sim.discord.voice.utterances) == 1
+
+
+async def test_an_account_without_a_voice_says_so(sim: AccountFixture) -> None:
+    bridge = sim.guild.add_channel("Bridge", kind="voice")
+    async with running(sim) as (account, heard):
+        voice = VoiceFixture(sim, account, heard, bridge)
+        with pytest.raises(NotFound, match="no voice here"):
+            await voice.act("voice_join")
+
+
+def test_a_message_is_spoken_without_its_marks() -> None:
+    text = "**Yes**, <@123>: see [the page](https://docs.example/a) or https://docs.example\n```py\nx = 1\n```\n# Done"
+    assert to_spoken(text) == "Yes, : see the page or (the code is in the chat) Done"
+    assert to_spoken("word " * 1000).endswith("word. The rest is in the chat.")
+    assert len(to_spoken("word " * 1000)) < 1540
