@@ -207,7 +207,7 @@ class EventBus:
                     await (self._note_started(group, opened) if opened else self._open_turn(group, events, listener))
                 case ActionKind.POST:
                     await self._post(group, events, listener)
-                case ActionKind.WORKFLOW:
+                case ActionKind.WORKFLOW | ActionKind.TOOL:
                     await self._start_workflow(delivery, events[0], listener)
                 case ActionKind.LOG:
                     await self._update(delivery, EventDeliveryStatus.DONE)
@@ -275,15 +275,13 @@ class EventBus:
 
     async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
         """The turn of a run is one of an event: what may not be done for an event, it may not do."""
-        workflow = get_workflow(self._runtime.current.workflows, listener.action.workflow)
+        action = listener.action
+        workflow = action.call or get_workflow(self._runtime.current.workflows, action.workflow)
         start = WorkflowStart(
-            name=workflow.name,
-            digest=workflow.digest,
-            trigger=listener.action.trigger,
-            scope={"event": event_scope(event)},
+            name=workflow.name, digest=workflow.digest, trigger=action.trigger, scope={"event": event_scope(event)}
         )
         order = RunOrder(key=delivery.attempt_id, by=listener.principal, name=listener.name)
-        workflow = replace(workflow, agent=listener.action.agent)
+        workflow = replace(workflow, agent=action.agent)
         turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=self._clock.now())
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
 
