@@ -50,6 +50,8 @@ LOOK_EVERY_S = 20.0
 """How often one looks for what nobody announced: another process may have kept an event, and turns end."""
 LOOK_AT = 100
 """How many deliveries are looked at in one go."""
+SETTLE_AT = 5000
+"""How many ended deliveries are settled in one go: those of a digest together, to be tried again together."""
 MAX_DIGEST_EVENTS = 200
 """So many events of a digest are read and told; the others are counted."""
 
@@ -339,7 +341,7 @@ class EventBus:
     async def _settle_started(self) -> None:
         """Notes how the turns of events have ended. One that failed before it did anything is tried again."""
         async with self._store.work(write=False) as work:
-            started = await work.events.list_ended(limit=LOOK_AT)
+            started = await work.events.list_ended(limit=SETTLE_AT)
             found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
         turns, groups = {turn.id: turn for turn in found}, dict[TurnId | None, list[EventDelivery]]()
         for delivery in started:
