@@ -127,6 +127,12 @@ def test_a_tool_that_an_agent_cannot_have_is_refused_at_its_place(
     assert fix in found[0][2]
 
 
+def test_a_tool_of_a_listener_that_is_not_there_is_refused_at_its_place(home: Home) -> None:
+    listener = "listeners: {sky: {on: 'local.x', action: tool, tool: wheather}}\n"
+    [(place, message, fix)] = list_refused(home, listener)
+    assert (place, message) == ("listeners.sky.tool", "there is no tool 'wheather'.") and "'weather'" in fix
+
+
 @pytest.mark.parametrize(
     ("written", "place"),
     [

@@ -118,9 +118,9 @@ def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
 
 
 def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
-    """Returns the tools and patterns of agents that give them nothing, and the tools of hooks that are not there.
-    Refused is what no tool has; told is a pattern that fits tools which are off, and everything while a skill of the
-    owner is left out.
+    """Returns the tools and patterns of agents that give them nothing, and the tools of hooks and listeners that are
+    not there. Refused is what no tool has; told is a pattern that fits tools which are off, and everything while a
+    skill of the owner is left out.
 
     Names that a configured MCP server may have are passed over: its tools are not known before it has answered.
     """
@@ -140,7 +140,7 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
             message, fix = idle or _explain_unknown(pattern, known)
             is_notice = known.may_miss or (idle is not None and _WILD.search(pattern))
             (notices if is_notice else problems).append(settings.document.problem(path, message, fix))
-    for path, name in _list_hook_tools(settings):
+    for path, name in (*_list_hook_tools(settings), *_list_listener_tools(settings)):
         if name in known.names or any(_may_match(name, prefix) for prefix in prefixes):
             continue
         message, fix = _find_idle(settings, name) or (
@@ -164,6 +164,13 @@ def _list_hook_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
             for index, hook in enumerate(hooks):
                 at: KeyPath = (*path, index, "tool")
                 yield at if settings.document.has(at) else (*path, "tool"), hook.tool
+
+
+def _list_listener_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
+    """Yields the tool of each listener that calls one, with where it is written."""
+    for name, section in settings.config.listeners.items():
+        if section.enabled and section.tool:
+            yield ("listeners", name, "tool"), section.tool
 
 
 def _find_key(settings: Settings, agent: str, key: str) -> KeyPath:

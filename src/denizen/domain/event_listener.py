@@ -13,6 +13,7 @@ from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.json import JsonScalar
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.record import record
+from denizen.domain.workflow import Workflow
 
 EVENT_TYPE, EVENT_ID = EVENT_VARIABLES = ("event_type", "event_id")
 """The names of what hooks of turns that an event has triggered may tell."""
@@ -60,12 +61,13 @@ class FieldCondition:
 
 
 class ActionKind(StrEnum):
-    """The kind of an action: an agent answers, a text is posted, a workflow runs, or the event is only kept in the
-    log.
+    """The kind of an action: an agent answers, a text is posted, a tool is called, a workflow runs, or the event is
+    only kept in the log.
     """
 
     AGENT = "agent"
     POST = "post"
+    TOOL = "tool"
     LOG = "log"
     WORKFLOW = "workflow"
 
@@ -100,7 +102,8 @@ class EventAction:
     """The action of a listener. `agent` answers, or its account posts. `message` is the template of what the agent is
     told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by the id of
     `platform`; without one, an answer stays in the session. `session` is its name, which begins anew where
-    `new_session` says so. A run of `workflow` begins at its node `trigger`.
+    `new_session` says so. A run of `workflow` begins at its node `trigger`. The call of a tool is the workflow `call`,
+    which stands in no file.
     """
 
     kind: ActionKind
@@ -112,6 +115,7 @@ class EventAction:
     new_session: bool = False
     workflow: str = ""
     trigger: str = ""
+    call: Workflow | None = None
 
 
 @record(kw_only=True)

@@ -184,7 +184,7 @@ def read_listing(source: PollSource, content: Json, *, is_known: bool = False) -
         return ResourceListing()
     items = found if isinstance(found, Sequence) and not isinstance(found, str) else None
     read = [
-        ResourceItem(_find_text(each, source.mapping.id) or _digest(each), each)
+        ResourceItem(_shorten(_find_text(each, source.mapping.id)) or _digest(each), each)
         for each in ([found] if items is None else items)
     ]
     return ResourceListing(read, is_state=items is None)
@@ -219,7 +219,7 @@ def _name_kind(value: Json) -> str:
 def make_event(source: EventSource, content: Json, *, key: str, now: datetime) -> CloudEvent:
     """Returns the event of a message or an item; `key` is its id."""
     return CloudEvent(
-        id=key if len(key) <= MAX_KEY_CHARS else _digest(key),
+        id=_shorten(key),
         source=source.source,
         type=name_type(source, content),
         time=now,
@@ -257,6 +257,11 @@ def _find_text(content: Json, path: str) -> str:
     if value is None or isinstance(value, Mapping | list | tuple):
         return ""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shorten(key: str) -> str:
+    """Returns the key, or a digest of one that no index of a database holds."""
+    return key if len(key) <= MAX_KEY_CHARS else _digest(key)
 
 
 def _digest(content: Json) -> str:

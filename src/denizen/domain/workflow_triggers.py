@@ -11,13 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import cast
 
-from denizen.domain.cloud_event import REACTION
+from denizen.domain.cloud_event import REACTION, fill_template, list_places
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener, FieldCondition
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonScalar
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.schedule import Schedule
 from denizen.domain.workflow import Workflow, WorkflowNode
+from denizen.domain.workflow_checks import WorkflowReading, read_workflow
+
+CALL_TRIGGER, CALL_NODE = "start", "call"
+"""The nodes of the workflow of a listener that calls a tool."""
+MAX_NAME_CHARS = 64
 
 _EVENT = re.compile(r"\{\{\s*event\.")
 
@@ -99,6 +104,29 @@ def list_schedules(
                     workflow=workflow.name,
                     trigger=node.id,
                 )
+
+
+def read_tool_call(listener: str, tool: str, args: Mapping[str, Json]) -> WorkflowReading:
+    """Reads the workflow of a listener that calls a tool: its run has steps, approvals and a history like all others.
+    The places in `args` begin within the event, as in all texts of listeners.
+    """
+    nodes: dict[str, Json] = {
+        CALL_TRIGGER: {"type": "on_event", "on": ["*"], "then": CALL_NODE},
+        CALL_NODE: {"type": "call_tool", "tool": tool, "args": _begin_within_event(args)},
+    }
+    return read_workflow(f"listener-{listener}"[:MAX_NAME_CHARS], {"nodes": nodes})
+
+
+def _begin_within_event(value: Json) -> Json:
+    match value:
+        case str():
+            return fill_template(value, {path: f"{{{{event.{path}}}}}" for path in list_places(value)})
+        case Mapping():
+            return {name: _begin_within_event(each) for name, each in value.items()}
+        case list():
+            return [_begin_within_event(each) for each in value]
+        case _:
+            return value
 
 
 def read_conditions(value: Json) -> Iterator[FieldCondition]:

@@ -88,6 +88,29 @@ listeners:
     )
 
 
+def test_a_listener_calls_a_tool_with_arguments_from_the_event(home: Home) -> None:
+    settings = home.load(
+        """\
+listeners:
+  sky:
+    on: webhook.trips
+    action: tool
+    tool: weather
+    args: {place: "{{ trip.city }}, {{@subject}}", days: "{{trip.days}}", more: [1, {a: "$${B}"}]}
+"""
+    )
+    [listener] = settings.events.listeners.values()
+    call = listener.action.call
+    assert call is not None and listener.action.trigger == "start" and call.name == "listener-sky"
+    assert call.nodes["start"].list_targets("then") == ["call"]
+    assert call.nodes["call"].settings["tool"] == "weather"
+    assert call.nodes["call"].settings["args"] == {
+        "place": "{{event.trip.city}}, {{event.@subject}}",
+        "days": "{{event.trip.days}}",
+        "more": [1, {"a": "${B}"}],
+    }
+
+
 EVE = "agents: {denizen: {}, eve: {}}\nchannels: {discord: {accounts: {eve: '${TOKEN}'}}}\n"
 """Another agent than the one that delivers has an account."""
 
@@ -111,7 +134,13 @@ EVE = "agents: {denizen: {}, eve: {}}\nchannels: {discord: {accounts: {eve: '${T
         ("listeners: {a: {on: x.y, filter: {b: null}}}", "this condition says nothing"),
         ("listeners: {a: {on: x.y, filter: {b: {not_anny: [a]}}}}", "not_anny"),
         ("webhooks: {routes: {a: {agent: nobody}}}", "there is no agent 'nobody'"),
-        ("webhooks: {routes: {a: {action: post}}}", "a route does not post"),
+        ("webhooks: {routes: {a: {action: post}}}", "a route neither posts nor calls a tool"),
+        ("webhooks: {routes: {a: {action: tool}}}", "and action: tool"),
+        ("listeners: {a: {on: x.y, action: tool}}", "this action needs a tool"),
+        ("listeners: {a: {on: x.y, tool: weather}}", "by action: tool only"),
+        ("listeners: {a: {on: x.y, action: tool, tool: weather, message: hi}}", "listeners.a.message"),
+        ("listeners: {a: {on: x.y, action: tool, tool: weather, digest: 60}}", "one by one"),
+        ("listeners: {a: {on: x.y, action: tool, tool: weather, args: {a: ['${TOKEN}']}}}", "name no variables"),
         ("webhooks: {routes: {a: {secret: literal}}}", "secret"),
         ("webhooks: {routes: {a: {scheme: hmac}}}", "webhooks.routes.a.scheme"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.event_listener import ActionKind, EventAction, EventListener
-from denizen.domain.event_source import MAX_ITEMS, EventSourceState, PollSource, SourceMapping
+from denizen.domain.event_source import MAX_ITEMS, MAX_KEY_CHARS, EventSourceState, PollSource, SourceMapping
 from denizen.domain.feed import FeedVersion
 from denizen.domain.json import Json
 from denizen.engine.event_bus.polls import LONGEST_LISTING, ResourcePoller
@@ -138,6 +138,20 @@ async def test_events_that_no_listener_waits_for_are_not_kept_and_a_new_address_
     async with open_platform(world, events=[KEEP], sources=[moved]) as server:
         reader.list_tickets("1", "2", "3")
         assert await look(server, make_poller(server, reader)) == []
+
+
+async def test_an_id_that_no_index_holds_is_kept_as_its_digest() -> None:
+    reader, name = ResourceServer(), "x" * 10_000
+    reader.list_tickets("1")
+    async with open_platform(events=[KEEP], sources=[TICKETS]) as server:
+        poller = make_poller(server, reader)
+        await look(server, poller)
+        reader.list_tickets("1", name)
+        assert await look(server, poller) == [{"id": name, "state": "Open!"}]
+        reader.list_tickets(name)
+        assert len(await look(server, poller)) == 1
+        async with server.store.work(write=False) as work:
+            assert max(map(len, await work.event_sources.list_seen(TICKETS.key))) <= MAX_KEY_CHARS
 
 
 async def test_a_list_that_is_too_long_is_refused() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import time, timedelta
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -27,7 +28,7 @@ from denizen.app.settings.fields import (
     read_digits,
     refuse,
 )
-from denizen.app.settings.interpolation import as_written
+from denizen.app.settings.interpolation import as_written, references
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
 from denizen.app.settings.schedules import find_account_missing
 from denizen.app.settings.yaml_document import ConfigDocument
@@ -55,6 +56,7 @@ from denizen.domain.event_listener import (
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
+from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
 from denizen.ports.events import EventSettings
 from denizen.ports.webhooks import WebhookRoute
 
@@ -181,7 +183,12 @@ class ListenerSection(ActionSection):
     )
     source: Text = Field(default="", description="Only events of this source, such as `/webhooks/ROUTE`.")
     action: ActionKind = Field(
-        default=ActionKind.AGENT, description="`agent`: an agent answers; `post`: a text is posted; `log`: nothing."
+        default=ActionKind.AGENT,
+        description="`agent`: an agent answers; `post`: a text is posted; `tool`: a tool is called; `log`: nothing.",
+    )
+    tool: Text = Field(default="", description="The tool of the agent that `action: tool` calls.")
+    args: dict[str, Any] = Field(
+        default_factory=dict[str, Any], description="Its arguments; `{{a.b}}` is a field of the event."
     )
     cool_down: Number = Field(
         default=0, ge=0, le=DAY_S, description="Seconds for which it leaves out further events after it has acted."
@@ -208,11 +215,41 @@ class ListenerSection(ActionSection):
         if self.action is ActionKind.POST and not (self.channel and self.message.strip()):
             fix = "Write message: 'Welcome, {{user.mention}}!' and channel: '123456789012345678'."
             raise refuse("a post needs a text and a channel.", fix, key="action")
-        if self.digest and self.action is ActionKind.LOG:
-            raise refuse("events that are only kept are not collected.", "Take digest out.", key="digest")
+        if self.digest and self.action in (ActionKind.LOG, ActionKind.TOOL):
+            message = "events are collected for an answer or a post; they are kept, and a tool is called, one by one."
+            raise refuse(message, "Take digest out.", key="digest")
+        self._check_tool()
         if self.cool_down_key and not self.cool_down:
             raise refuse("without a cool_down it does nothing.", "Write cool_down: 60.", key="cool_down_key")
         return self
+
+    def _check_tool(self) -> None:
+        if self.action is not ActionKind.TOOL:
+            if self.tool or self.args:
+                raise refuse("a tool is called by action: tool only.", "Write action: tool.", key="tool")
+            return
+        if not self.tool.strip():
+            raise refuse("this action needs a tool.", "Write tool: NAME, of one that the agent has.", key="action")
+        if unused := next((key for key in ("message", "channel", "session") if getattr(self, key)), ""):
+            fix = "Take it out, or write it among the args if the tool takes it."
+            raise refuse("the call of a tool does not use it.", fix, key=unused)
+        if _names_variable(self.args):
+            message = "arguments name no variables: they are kept with each run, for people to read."
+            raise refuse(message, "Write $${ for a plain `${`; secrets stand in the settings of tools.", key="args")
+        for problem in read_tool_call("name", self.tool, self.args).problems:
+            raise refuse(problem.message, problem.fix, key="args")
+
+
+def _names_variable(value: object) -> bool:
+    match value:
+        case str():
+            return bool(references(as_written(value)))
+        case dict():
+            return any(map(_names_variable, cast("dict[str, object]", value).values()))
+        case list():
+            return any(map(_names_variable, cast("list[object]", value)))
+        case _:
+            return False
 
 
 class RouteSection(ActionSection):
@@ -233,9 +270,9 @@ class RouteSection(ActionSection):
     def _no_post(self) -> Self:
         if self.action is ActionKind.WORKFLOW:
             raise _refuse_workflow()
-        if self.action is ActionKind.POST:
-            fix = "Write action: log here, and a listener with `on: webhook.NAME` and action: post."
-            raise refuse("a route does not post.", fix, key="action")
+        if self.action in (ActionKind.POST, ActionKind.TOOL):
+            fix = f"Write action: log here, and a listener with `on: webhook.NAME` and action: {self.action}."
+            raise refuse("a route neither posts nor calls a tool.", fix, key="action")
         return self
 
 
@@ -273,11 +310,15 @@ def build_events(
 
 
 def _build_listener(name: str, section: ListenerSection, default_agent: AgentName) -> EventListener:
+    action = _build_action(section, section.action, default_agent)
+    if section.action is ActionKind.TOOL:
+        call = read_tool_call(name, section.tool, section.args).workflow
+        action = replace(action, call=call, trigger=CALL_TRIGGER)
     return EventListener(
         name=name,
         on=section.on,
         source=section.source,
-        action=_build_action(section, section.action, default_agent),
+        action=action,
         conditions=_build_conditions(section),
         cool_down=timedelta(seconds=section.cool_down),
         cool_down_key=section.cool_down_key,

@@ -49,6 +49,8 @@ LOOK_EVERY_S = 20.0
 """How often one looks for what nobody announced: another process may have kept an event, and turns end."""
 LOOK_AT = 100
 """How many deliveries are looked at in one go."""
+SETTLE_AT = 5000
+"""How many ended deliveries are settled in one go: those of a digest together, to be tried again together."""
 MAX_DIGEST_EVENTS = 200
 """So many events of a digest are read and told; the others are counted."""
 
@@ -206,7 +208,7 @@ class EventBus:
                     await (self._note_started(group, opened) if opened else self._open_turn(group, events, listener))
                 case ActionKind.POST:
                     await self._post(group, events, listener)
-                case ActionKind.WORKFLOW:
+                case ActionKind.WORKFLOW | ActionKind.TOOL:
                     await self._start_workflow(delivery, events[0], listener)
                 case ActionKind.LOG:
                     await self._update(delivery, EventDeliveryStatus.DONE)
@@ -274,15 +276,13 @@ class EventBus:
 
     async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
         """The turn of a run is one of an event: what may not be done for an event, it may not do."""
-        workflow = self._runtime.current.get_workflow(listener.action.workflow)
+        action = listener.action
+        workflow = action.call or self._runtime.current.get_workflow(action.workflow)
         start = WorkflowStart(
-            name=workflow.name,
-            digest=workflow.digest,
-            trigger=listener.action.trigger,
-            scope={"event": event_scope(event)},
+            name=workflow.name, digest=workflow.digest, trigger=action.trigger, scope={"event": event_scope(event)}
         )
         order = RunOrder(key=delivery.attempt_id, by=listener.principal, name=listener.name)
-        workflow = replace(workflow, agent=listener.action.agent)
+        workflow = replace(workflow, agent=action.agent)
         turn = await submit_run(self._store, self._turns.submit, workflow, start, order, now=self._clock.now())
         await self._update(delivery, EventDeliveryStatus.STARTED, turn=turn.id)
 
@@ -340,7 +340,7 @@ class EventBus:
     async def _settle_started(self) -> None:
         """Notes how the turns of events have ended. One that failed before it did anything is tried again."""
         async with self._store.work(write=False) as work:
-            started = await work.events.list_ended(limit=LOOK_AT)
+            started = await work.events.list_ended(limit=SETTLE_AT)
             found = await work.turns.find_many([each.turn_id for each in started if each.turn_id])
         turns, groups = {turn.id: turn for turn in found}, dict[TurnId | None, list[EventDelivery]]()
         for delivery in started:
