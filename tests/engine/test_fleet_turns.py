@@ -132,3 +132,20 @@ async def test_what_a_worker_writes_in_a_chat_before_it_stops_goes_with_the_chat
             assert not await work.turns.list_prompts(turn.id)
             assert not await work.messages.list_tail(turn.session_id, limit=10)
         assert not log.runs
+
+
+async def test_a_process_that_stops_waits_for_turns_that_work_and_not_for_those_that_wait() -> None:
+    gate = ReplyGate()
+    async with open_engine(ScriptedModel(ScriptedReply("done", before=gate))) as engine:
+        turn = await engine.turns.submit(message("1"))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+            waiting = await engine.turns.submit(message("2"))
+            await anyio.wait_all_tasks_blocked()
+            assert engine.turns.count_idle() == 1
+            async with anyio.create_task_group() as group:
+                group.start_soon(engine.turns.wait_for_working)
+                engine.turns.cancel(waiting.id)
+                await engine.durable.wait(waiting.id)
+                gate.open.set()
+            assert (await engine.turns.get(turn.id)).status is TurnStatus.DONE

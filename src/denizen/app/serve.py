@@ -34,6 +34,7 @@ from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
+from denizen.app.terminal_messages import SOCKET, find_fleet_socket
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
 from denizen.app.workflow_configuration import HomeWorkflows
@@ -124,7 +125,7 @@ async def serve(
         configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
-    answering = anyio.Event()
+    answering, left = anyio.Event(), anyio.Event()
     users = build_users(denizen)
     server = _server(denizen, host, external, users, answering.set)
 
@@ -146,7 +147,9 @@ async def serve(
 
     with (
         serve_metrics(denizen, accounts, readiness) as metrics_server,
-        open_terminal_socket(denizen.home) as terminal_listener,
+        open_terminal_socket(
+            denizen.home / SOCKET if denizen.fleet is None else find_fleet_socket(denizen.home)
+        ) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
     ):
         listeners = {server: listener}
@@ -155,7 +158,7 @@ async def serve(
         if metrics_server is not None:
             listeners[metrics_server] = _listen_for_metrics(denizen)
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
+            group.start_soon(_stop_on_signal, denizen, list(listeners), signals, left)
             _start_watch(group, denizen, external.configuration)
             if denizen.fleet is not None:
                 _start_membership(group, denizen, denizen.fleet)
@@ -165,11 +168,13 @@ async def serve(
                 group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
-            group.start_soon(_stop_to_restart, denizen, list(listeners))
+            group.start_soon(_stop_to_restart, denizen, list(listeners), left)
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
+            if server.should_exit:
+                await left.wait()  # accounts and the fleet serve the turns that still end
             group.cancel_scope.cancel()
 
 
@@ -267,33 +272,39 @@ async def watch_tasks(denizen: Denizen) -> None:
 
 
 async def _stop_on_signal(
-    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals]
+    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals], left: anyio.Event
 ) -> None:
     """Stops the servers on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
-    process, and whoever waits for them is told. The second one ends everything at once.
+    process, and whoever waits for them is told. The second one ends everything at once. `left` is set when no turn is
+    waited for any more.
     """
     async with anyio.create_task_group() as group:
         async for _ in signals:
             is_stopping = servers[0].should_exit
             for server in servers:
                 server.should_exit, server.force_exit = True, is_stopping
-            if not is_stopping:
+            if is_stopping:
+                left.set()
+            else:
                 _log.info("Denizen is stopping", extra={"grace_s": GRACE_S})
-                group.start_soon(_leave_turns, denizen)
+                group.start_soon(_leave_turns, denizen, left)
 
 
-async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server]) -> None:
+async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], left: anyio.Event) -> None:
     """Stops the servers for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
     for server in servers:
         server.should_exit = True
-    await _leave_turns(denizen)
+    await _leave_turns(denizen, left)
 
 
-async def _leave_turns(denizen: Denizen) -> None:
-    await anyio.sleep(GRACE_S)
+async def _leave_turns(denizen: Denizen, left: anyio.Event) -> None:
+    """Waits for the turns that end in `GRACE_S`, and leaves the others."""
+    with anyio.move_on_after(GRACE_S):
+        await denizen.turns.wait_for_working()
     await denizen.services.durable.aclose()
+    left.set()
 
 
 def is_reachable(server: ServerSection, host: str) -> bool:

@@ -137,6 +137,8 @@ class TurnRunner:
         any process may run them.
         """
         self._running: dict[TurnId, _RunningTurn] = {}
+        self._ended = anyio.Event()
+        """Set when one of them ends."""
         self._queued: dict[TurnId, anyio.Event] = {}
         """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
@@ -161,6 +163,11 @@ class TurnRunner:
     def count_idle(self) -> int:
         """Returns how many of these wait, for people or for other turns. May be called from any thread."""
         return len(self._running) - self.approvals.pauses.count_working()
+
+    async def wait_for_working(self) -> None:
+        """Waits until none of these works, because it has ended or waits when another one ends."""
+        while self.approvals.pauses.count_working():
+            await self._ended.wait()
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -241,6 +248,8 @@ class TurnRunner:
                         return await self._run_steps(opened, generation, pause)
             finally:
                 del self._running[key]
+                ended, self._ended = self._ended, anyio.Event()
+                ended.set()
                 await self._services.free_turn(key)
         if running.steps is not None:
             running.steps.keep_said()
