@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -14,9 +12,6 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.domain.chat import Chat, ChatId
 from denizen.domain.clock import SystemClock
-from denizen.domain.errors import DenizenError
-from denizen.domain.events import TurnEvent
-from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -27,32 +22,11 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.deaf_relay import DeafRelay
 from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message, open_engine
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-
-@dataclass
-class DeafRelay:
-    """A relay whose words nobody hears, unless `on_cancel` does."""
-
-    runs_turns: bool
-    on_cancel: Callable[[TurnId], object] = lambda _turn: None
-    cancelled: list[TurnId] = field(default_factory=list[TurnId])
-
-    def watch(self, turn_id: TurnId, *, on: bool) -> None: ...
-
-    def is_watched(self, turn_id: TurnId) -> bool:
-        return False
-
-    def publish(self, turn_id: TurnId, sign: TurnEvent | DenizenError) -> None: ...
-
-    def cancel(self, turn_id: TurnId) -> None:
-        self.cancelled.append(turn_id)
-        self.on_cancel(turn_id)
-
-    def wake_outbox(self, platform: str, account: AgentName) -> None: ...
 
 
 async def test_a_stop_reaches_a_turn_of_another_process_whose_word_was_missed() -> None:

@@ -548,9 +548,10 @@ class TurnRunner:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
         for turn in turns:
             await self._hand_in(turn)
-        pending = await self._services.durable.pending() if turns else []
+        pending = set(await self._services.durable.pending()) if turns else set[str]()
         for turn in turns:
-            await self._look_after(turn.id, pending)
+            if turn.id not in pending:
+                await self._look_after(turn.id, pending)
         return len(turns)
 
     async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:
