@@ -125,7 +125,7 @@ async def serve(
         configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
-    answering, left = anyio.Event(), anyio.Event()
+    answering, grace = anyio.Event(), _TurnGrace()
     users = build_users(denizen)
     server = _server(denizen, host, external, users, answering.set)
 
@@ -158,7 +158,7 @@ async def serve(
         if metrics_server is not None:
             listeners[metrics_server] = _listen_for_metrics(denizen)
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, denizen, list(listeners), signals, left)
+            group.start_soon(_stop_on_signal, denizen, list(listeners), signals, grace)
             _start_watch(group, denizen, external.configuration)
             if denizen.fleet is not None:
                 _start_membership(group, denizen, denizen.fleet)
@@ -168,13 +168,13 @@ async def serve(
                 group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
-            group.start_soon(_stop_to_restart, denizen, list(listeners), left)
+            group.start_soon(_stop_to_restart, denizen, list(listeners), grace)
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
-            if server.should_exit:
-                await left.wait()  # accounts and the fleet serve the turns that still end
+            if grace.is_given:
+                await grace.over.wait()  # accounts and the fleet serve the turns that still end
             group.cancel_scope.cancel()
 
 
@@ -271,12 +271,19 @@ async def watch_tasks(denizen: Denizen) -> None:
     await watcher.run()
 
 
+class _TurnGrace:
+    """The time that turns have when the server is told to stop: whether it has begun, and its end."""
+
+    def __init__(self) -> None:
+        self.is_given = False
+        self.over = anyio.Event()
+
+
 async def _stop_on_signal(
-    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals], left: anyio.Event
+    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals], grace: _TurnGrace
 ) -> None:
     """Stops the servers on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
-    process, and whoever waits for them is told. The second one ends everything at once. `left` is set when no turn is
-    waited for any more.
+    process, and whoever waits for them is told. The second one ends everything at once.
     """
     async with anyio.create_task_group() as group:
         async for _ in signals:
@@ -284,27 +291,29 @@ async def _stop_on_signal(
             for server in servers:
                 server.should_exit, server.force_exit = True, is_stopping
             if is_stopping:
-                left.set()
+                grace.over.set()
             else:
                 _log.info("Denizen is stopping", extra={"grace_s": GRACE_S})
-                group.start_soon(_leave_turns, denizen, left)
+                grace.is_given = True
+                group.start_soon(_leave_turns, denizen, grace)
 
 
-async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], left: anyio.Event) -> None:
+async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], grace: _TurnGrace) -> None:
     """Stops the servers for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
     for server in servers:
         server.should_exit = True
-    await _leave_turns(denizen, left)
+    grace.is_given = True
+    await _leave_turns(denizen, grace)
 
 
-async def _leave_turns(denizen: Denizen, left: anyio.Event) -> None:
+async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
     """Waits for the turns that end in `GRACE_S`, and leaves the others."""
     with anyio.move_on_after(GRACE_S):
         await denizen.turns.wait_for_working()
     await denizen.services.durable.aclose()
-    left.set()
+    grace.over.set()
 
 
 def is_reachable(server: ServerSection, host: str) -> bool:
