@@ -2,6 +2,7 @@
 
     start turns growth size     whole processes, the default
     gate                        what the gate costs a call
+    fleet                       turns a second with one worker and with two; an empty database as above, or none
     discord sources events      whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
@@ -42,6 +43,7 @@ from benchmarks import (
     embedding,
     event_loop,
     events,
+    fleet,
     gate,
     growth,
     indexing,
@@ -69,6 +71,7 @@ PARTS = {
     "archive": archive.main,
     "archive_quality": archive_quality.main,
     "durable": durable.main,
+    "fleet": fleet.main,
     "event_loop": event_loop.main,
     "sandbox": sandbox.main,
     "cache": cache.main,

@@ -1,10 +1,10 @@
 """A model that answers in no time: OpenAI's chat completions over HTTP, in a process of its own.
 
-    python -m benchmarks.model PORT
+    python -m benchmarks.model PORT [SECONDS]
 
-It costs a fraction of a millisecond, keeps the time that it took for each request, and the last request as it came.
-`GET /stats` tells both and begins anew. For whole scripted behaviour there is `denizen.testing.model_server`; this one
-has to be too cheap to be noticed.
+With seconds it waits so long before it answers. Else an answer costs a fraction of a millisecond. It keeps the time
+that it took for each request, and the last request as it came; `GET /stats` tells both and begins anew. For whole
+scripted behaviour there is `denizen.testing.model_server`; this one has to be too cheap to be noticed.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class Records:
 class Exchange(asyncio.Protocol):
     """One connection, kept open for as many requests as the client likes."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, delay_s: float) -> None:
         self._records = records
+        self._delay_s = delay_s
         self._transport: asyncio.WriteTransport | None = None
         self._received = bytearray()
         self._began_s = 0.0
@@ -99,17 +100,21 @@ class Exchange(asyncio.Protocol):
         if head.startswith(b"get /stats"):
             self._transport.write(self._records.tell())
             return
-        self._transport.write(STREAMED if b'"stream":true' in body or b'"stream": true' in body else WHOLE)
+        answer = STREAMED if b'"stream":true' in body or b'"stream": true' in body else WHOLE
+        if self._delay_s:
+            asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, answer)
+        else:
+            self._transport.write(answer)
         self._records.seconds.append(time.perf_counter() - self._began_s)
         self._records.last = body.decode()
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, delay_s: float = 0.0) -> None:
     records = Records()
-    server = await asyncio.get_running_loop().create_server(lambda: Exchange(records), "127.0.0.1", port)
+    server = await asyncio.get_running_loop().create_server(lambda: Exchange(records, delay_s), "127.0.0.1", port)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    asyncio.run(serve(int(sys.argv[1]), *map(float, sys.argv[2:])))

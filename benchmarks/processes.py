@@ -114,19 +114,19 @@ class Process:
 
 
 @contextmanager
-def run_model() -> Generator[Process]:
-    """The instant model in a process of its own."""
+def run_model(delay_s: float = 0.0) -> Generator[Process]:
+    """The instant model in a process of its own, or one that takes so long."""
     port = free_port()
-    with running([sys.executable, "-m", "benchmarks.model", str(port)], port) as process:
+    with running([sys.executable, "-m", "benchmarks.model", str(port), str(delay_s)], port) as process:
         process.wait_until_answers("/stats")
         yield process
 
 
 @contextmanager
-def run_server(home: Path, *, log: Path | None = None) -> Generator[Process]:
-    """`denizen run`, answering. What it logs is in that file."""
+def run_server(home: Path, *options: str, log: Path | None = None) -> Generator[Process]:
+    """`denizen run` with these options, answering. What it logs is in that file."""
     port = free_port()
-    with running([*denizen_command(home), "run", "--port", str(port)], port, log=log) as process:
+    with running([*denizen_command(home), "run", "--port", str(port), *options], port, log=log) as process:
         process.wait_until_answers("/health")
         yield process
 

@@ -127,6 +127,17 @@ async def test_a_killed_worker_leaves_its_turn_to_another(deployment: DiscordDep
             assert await deployment.settle() == ["Hello."]
 
 
+async def test_a_process_without_a_role_is_refused_beside_a_fleet(
+    deployment: DiscordDeployment, postgres_url: str
+) -> None:
+    configure(deployment, postgres_url)
+    async with member(deployment, "worker", "work"):
+        told = await to_thread.run_sync(partial(deployment.home.do, "run", "--port", "0"))
+        assert told.code
+        assert "A fleet works on this database" in told.err
+        assert "work" in told.err
+
+
 async def test_a_killed_gateway_leaves_its_account_to_another(deployment: DiscordDeployment, postgres_url: str) -> None:
     configure(deployment, postgres_url)
     async with member(deployment, "gateway", "one") as one, member(deployment, "worker", "work"):

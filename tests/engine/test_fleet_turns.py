@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -14,9 +12,6 @@ from denizen.adapters.uploads.folder import UploadFolder
 from denizen.adapters.uploads.images import encode_image
 from denizen.domain.chat import Chat, ChatId
 from denizen.domain.clock import SystemClock
-from denizen.domain.errors import DenizenError
-from denizen.domain.events import TurnEvent
-from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -27,32 +22,11 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.deaf_relay import DeafRelay
 from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message, open_engine
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-
-
-@dataclass
-class DeafRelay:
-    """A relay whose words nobody hears, unless `on_cancel` does."""
-
-    runs_turns: bool
-    on_cancel: Callable[[TurnId], object] = lambda _turn: None
-    cancelled: list[TurnId] = field(default_factory=list[TurnId])
-
-    def watch(self, turn_id: TurnId, *, on: bool) -> None: ...
-
-    def is_watched(self, turn_id: TurnId) -> bool:
-        return False
-
-    def publish(self, turn_id: TurnId, sign: TurnEvent | DenizenError) -> None: ...
-
-    def cancel(self, turn_id: TurnId) -> None:
-        self.cancelled.append(turn_id)
-        self.on_cancel(turn_id)
-
-    def wake_outbox(self, platform: str, account: AgentName) -> None: ...
 
 
 async def test_a_stop_reaches_a_turn_of_another_process_whose_word_was_missed() -> None:
@@ -132,3 +106,20 @@ async def test_what_a_worker_writes_in_a_chat_before_it_stops_goes_with_the_chat
             assert not await work.turns.list_prompts(turn.id)
             assert not await work.messages.list_tail(turn.session_id, limit=10)
         assert not log.runs
+
+
+async def test_a_process_that_stops_waits_for_turns_that_work_and_not_for_those_that_wait() -> None:
+    gate = ReplyGate()
+    async with open_engine(ScriptedModel(ScriptedReply("done", before=gate))) as engine:
+        turn = await engine.turns.submit(message("1"))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await gate.reached.wait()
+            waiting = await engine.turns.submit(message("2"))
+            await anyio.wait_all_tasks_blocked()
+            assert engine.turns.count_idle() == 1
+            async with anyio.create_task_group() as group:
+                group.start_soon(engine.turns.wait_for_working)
+                engine.turns.cancel(waiting.id)
+                await engine.durable.wait(waiting.id)
+                gate.open.set()
+            assert (await engine.turns.get(turn.id)).status is TurnStatus.DONE

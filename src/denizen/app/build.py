@@ -350,7 +350,13 @@ async def _open_adapters(
 
 
 async def _join_fleet(stack: AsyncExitStack, settings: Settings, options: OpenOptions) -> Fleet | None:
-    if options.fleet is None or options.fleet.role is FleetRole.ALL:
+    if options.fleet is None:
+        return None
+    if options.fleet.role is FleetRole.ALL:
+        if not settings.store_url.startswith("sqlite"):
+            from denizen.app.fleet import refuse_beside_fleet
+
+            await refuse_beside_fleet(settings.store_url)
         return None
     from denizen.app.fleet import check_name, open_fleet, require_postgres
 

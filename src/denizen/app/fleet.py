@@ -18,10 +18,10 @@ import anyio
 from denizen import __version__
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.fleet.bus import FleetBus
-from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable
+from denizen.adapters.fleet.nodes import FleetNodes, FleetTables, LeaseTable, find_living
 from denizen.adapters.fleet.relay import FleetRelay
 from denizen.adapters.fleet.remote_channel import ChannelHost, RemoteChannel
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.fleet import FleetNode, FleetRole, HeldAccount
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.record import record
@@ -56,6 +56,17 @@ def require_postgres(store_url: str, what: str) -> None:
             code="fleet_sqlite",
             why="Processes with different roles share one database, and SQLite is a file of one machine.",
             fix="Set store.url to postgresql://..., or run without --role: one process does everything.",
+        )
+
+
+async def refuse_beside_fleet(store_url: str) -> None:
+    """Raises Conflict where a fleet works on that Postgres: a process that does everything would not know of it."""
+    if living := await find_living(FleetTables(store_url)):
+        raise Conflict(
+            "A fleet works on this database, and a process without a role does not belong to it.",
+            code="fleet_alive",
+            why=f"These processes were heard of a moment ago: {', '.join(living)}.",
+            fix="Give this one a --role, or stop the others first.",
         )
 
 

@@ -37,6 +37,7 @@ from denizen.app.settings.schema import ServerSection
 from denizen.app.settings.yaml_document import parse_values
 from denizen.app.setup_wizard import SetupWizard
 from denizen.app.terminal import TerminalService
+from denizen.app.terminal_messages import SOCKET, find_fleet_socket
 from denizen.app.toolsets import list_idle_tools
 from denizen.app.users import build_users
 from denizen.app.workflow_configuration import HomeWorkflows
@@ -127,7 +128,7 @@ async def serve(
         configuration=HomeConfiguration(denizen, reloader),
         instance=instance,
     )
-    answering = anyio.Event()
+    answering, grace = anyio.Event(), _TurnGrace()
     users = build_users(denizen)
     server = _server(denizen, host, external, users, answering.set)
 
@@ -149,7 +150,9 @@ async def serve(
 
     with (
         serve_metrics(denizen, accounts, readiness) as metrics,
-        open_terminal_socket(denizen.home) as terminal_listener,
+        open_terminal_socket(
+            denizen.home / SOCKET if denizen.fleet is None else find_fleet_socket(denizen.home)
+        ) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
     ):
         listeners = {server: listener}
@@ -158,7 +161,7 @@ async def serve(
         if metrics is not None:
             listeners[metrics.server] = _listen_for_metrics(denizen)
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
+            group.start_soon(_stop_on_signal, denizen, list(listeners), signals, grace)
             _start_watch(group, denizen, external.configuration)
             if denizen.fleet is not None:
                 _start_membership(group, denizen, denizen.fleet)
@@ -170,11 +173,13 @@ async def serve(
             group.start_soon(run_forever, "checking readiness", readiness.run)
             if metrics is not None:
                 group.start_soon(run_forever, "counting what waits for the metrics", metrics.run)
-            group.start_soon(_stop_to_restart, denizen, list(listeners))
+            group.start_soon(_stop_to_restart, denizen, list(listeners), grace)
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:
                 for each, own in listeners.items():
                     serving.start_soon(each.serve, [own])
+            if grace.is_given:
+                await grace.over.wait()  # accounts and the fleet serve the turns that still end
             group.cancel_scope.cancel()
 
 
@@ -280,8 +285,16 @@ async def watch_tasks(denizen: Denizen) -> None:
     await watcher.run()
 
 
+class _TurnGrace:
+    """The time that turns have when the server is told to stop: whether it has begun, and its end."""
+
+    def __init__(self) -> None:
+        self.is_given = False
+        self.over = anyio.Event()
+
+
 async def _stop_on_signal(
-    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals]
+    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals], grace: _TurnGrace
 ) -> None:
     """Stops the servers on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
     process, and whoever waits for them is told. The second one ends everything at once.
@@ -291,23 +304,30 @@ async def _stop_on_signal(
             is_stopping = servers[0].should_exit
             for server in servers:
                 server.should_exit, server.force_exit = True, is_stopping
-            if not is_stopping:
+            if is_stopping:
+                grace.over.set()
+            else:
                 _log.info("Denizen is stopping", extra={"grace_s": GRACE_S})
-                group.start_soon(_leave_turns, denizen)
+                grace.is_given = True
+                group.start_soon(_leave_turns, denizen, grace)
 
 
-async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server]) -> None:
+async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server], grace: _TurnGrace) -> None:
     """Stops the servers for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
     for server in servers:
         server.should_exit = True
-    await _leave_turns(denizen)
+    grace.is_given = True
+    await _leave_turns(denizen, grace)
 
 
-async def _leave_turns(denizen: Denizen) -> None:
-    await anyio.sleep(GRACE_S)
+async def _leave_turns(denizen: Denizen, grace: _TurnGrace) -> None:
+    """Waits for the turns that end in `GRACE_S`, and leaves the others."""
+    with anyio.move_on_after(GRACE_S):
+        await denizen.turns.wait_for_working()
     await denizen.services.durable.aclose()
+    grace.over.set()
 
 
 def is_reachable(server: ServerSection, host: str) -> bool:

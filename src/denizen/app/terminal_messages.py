@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
 from denizen.domain.record import record
 
 SOCKET = "denizen.sock"
 """The name of the server's unix socket in the home folder."""
 CLOSED = "durable_closed"
 """The code of the error that ends a stream when the server is told to stop. The turn itself goes on later."""
+
+
+def find_fleet_socket(home: Path) -> Path:
+    """Returns where a process of a fleet has its socket: machines that share the home folder have one each, since none
+    can tell whether that of another is in use.
+    """
+    return home / f"denizen-{os.uname().nodename}.sock"
+
+
+def list_sockets(home: Path) -> Sequence[Path]:
+    """Returns where a server of this home folder may have its socket on this machine."""
+    return home / SOCKET, find_fleet_socket(home)
 
 
 @record(kw_only=True)

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from denizen import __version__
 from denizen.app.terminal import TerminalService
-from denizen.app.terminal_messages import SOCKET, TerminalMessage
+from denizen.app.terminal_messages import TerminalMessage, list_sockets
 from denizen.web.api.chat import turn_id_for
 from denizen.web.http.dependencies import WebTiming
 from denizen.web.http.errors import ErrorBoundary, answer_http_exception
@@ -67,16 +67,15 @@ class TerminalServer(uvicorn.Server):
 
 
 @contextmanager
-def open_terminal_socket(home: Path) -> Generator[socket.socket | None]:
-    """Listens on the socket of the home folder until the block ends, and removes it then. A socket that a killed server
-    left is replaced. None, with a warning in the log, where there can be none: another server has it, or the path is
+def open_terminal_socket(path: Path) -> Generator[socket.socket | None]:
+    """Listens on that socket until the block ends, and removes it then. A socket that a killed server left is replaced.
+    None, with a warning in the log, where there can be none: another server has it, or the path is
     too long for a socket.
     """
-    path = home / SOCKET
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listener:
         try:
-            if find_server_process(home) is not None:
+            if _find_listener(path) is not None:
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             if path.is_socket():  # that of a killed server
                 path.unlink()
@@ -100,7 +99,11 @@ def find_server_process(home: Path) -> int | None:
     """Returns the id of the process that serves terminals of the home folder, 0 where that cannot be found out; None
     when there is no such process.
     """
-    path = home / SOCKET
+    found = (_find_listener(path) for path in list_sockets(home))
+    return next((process for process in found if process is not None), None)
+
+
+def _find_listener(path: Path) -> int | None:
     if not path.is_socket():
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from denizen import __version__
-from denizen.app.terminal_messages import CLOSED, SOCKET, TerminalMessage
+from denizen.app.terminal_messages import CLOSED, TerminalMessage, list_sockets
 from denizen.cli.terminal import echo
 from denizen.domain.errors import Unavailable
 from denizen.web.http.problems import read_problem
@@ -34,17 +34,17 @@ def find_server(home: Path) -> TerminalClient | None:
 
     Raises NotAllowed when its terminal is switched off, and Unavailable when it does not answer.
     """
-    client = TerminalClient(home / SOCKET)
-    try:
-        version = client.request("greet")
-    except Unavailable as error:
-        if error.code == _GONE:
-            return None
-        raise
-    if version != __version__:
+    for client in map(TerminalClient, list_sockets(home)):
+        try:
+            version = client.request("greet")
+        except Unavailable as error:
+            if error.code == _GONE:
+                continue
+            raise
+        if version == __version__:
+            return client
         echo(f"[Denizen {version} runs on this home, but this is {__version__}: going on without it.]", err=True)
-        return None
-    return client
+    return None
 
 
 class TerminalClient:

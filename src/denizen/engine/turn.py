@@ -138,6 +138,8 @@ class TurnRunner:
         any process may run them.
         """
         self._running: dict[TurnId, _RunningTurn] = {}
+        self._ended = anyio.Event()
+        """Set when one of them ends."""
         self._queued: dict[TurnId, anyio.Event] = {}
         """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
@@ -162,6 +164,11 @@ class TurnRunner:
     def count_idle(self) -> int:
         """Returns how many of these wait, for people or for other turns. May be called from any thread."""
         return len(self._running) - self.approvals.pauses.count_working()
+
+    async def wait_for_working(self) -> None:
+        """Waits until none of these works, because it has ended or waits when another one ends."""
+        while self.approvals.pauses.count_working():
+            await self._ended.wait()
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -242,6 +249,8 @@ class TurnRunner:
                         return await self._run_steps(opened, generation, pause)
             finally:
                 del self._running[key]
+                ended, self._ended = self._ended, anyio.Event()
+                ended.set()
                 await self._services.free_turn(key)
         if running.steps is not None:
             running.steps.keep_said()
@@ -543,9 +552,10 @@ class TurnRunner:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
         for turn in turns:
             await self._hand_in(turn)
-        pending = await self._services.durable.pending() if turns else []
+        pending = set(await self._services.durable.pending()) if turns else set[str]()
         for turn in turns:
-            await self._look_after(turn.id, pending)
+            if turn.id not in pending:
+                await self._look_after(turn.id, pending)
         return len(turns)
 
     async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:

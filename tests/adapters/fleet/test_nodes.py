@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from denizen.adapters.fleet.nodes import GIVE_UP_AFTER_S, TERM_S, FleetNodes, FleetTables, LeaseTable, list_nodes
+from denizen.app.fleet import refuse_beside_fleet
+from denizen.domain.errors import Conflict
 from denizen.domain.fleet import FleetRole, HeldAccount
 from denizen.domain.ids import AgentName
 from tests.timing import HANG_LIMIT_S, poll
@@ -44,6 +46,19 @@ async def test_processes_see_each_other_until_they_leave(postgres_url: str) -> N
     ]
     await one.leave()
     assert [node.name for node in await list_nodes(tables)] == ["two"]
+
+
+async def test_a_process_without_a_role_is_refused_beside_a_fleet_that_lives(postgres_url: str) -> None:
+    await refuse_beside_fleet(postgres_url)
+    with psycopg.connect(postgres_url) as other:
+        assert other.execute("SELECT to_regnamespace('denizen_fleet')").fetchone() == (None,)
+    node = FleetNodes(FleetTables(postgres_url), "one", FleetRole.WORKER, "1.0", "s1")
+    await node.join()
+    with pytest.raises(Conflict, match="A fleet works on this database") as told:
+        await refuse_beside_fleet(postgres_url)
+    assert "one" in told.value.why
+    await node.leave()
+    await refuse_beside_fleet(postgres_url)
 
 
 async def test_a_lease_is_held_by_one_and_handed_on_at_its_end(postgres_url: str) -> None:

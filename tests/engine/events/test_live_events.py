@@ -2,11 +2,12 @@
 
 import pytest
 
-from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnEvent, TurnFinished, TurnStarted
-from denizen.domain.ids import TurnId
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolStarted, TurnEvent, TurnFinished, TurnStarted
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.events.live_events import LiveEvents, Sign
+from tests.engine.deaf_relay import DeafRelay
 
 pytestmark = pytest.mark.anyio
 
@@ -57,3 +58,27 @@ async def test_who_watches_from_the_beginning_gets_each_event_once() -> None:
             live.publish(TURN, event)
         assert [events.receive_nowait() for _ in range(3)] == [STARTED, TextAdded("a"), FINISHED]
         assert events.statistics().current_buffer_used == 0
+
+
+async def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("denizen.engine.events.live_events.KEPT_EVENTS", 3)
+    monkeypatch.setattr("denizen.engine.events.live_events.KEPT_TURNS", 2)
+    live = LiveEvents()
+    live.keep(TURN)
+    tools = [ToolStarted(CallId(str(number)), "look", {}) for number in range(4)]
+    for event in (STARTED, *tools):
+        live.publish(TURN, event)
+    assert catch_up(live) == [STARTED, *tools[2:]]
+    for other in ("a", "b"):
+        live.keep(TurnId(other))
+    assert not live.is_kept(TURN)
+
+
+async def test_what_another_process_tells_is_kept_only_while_somebody_watches() -> None:
+    live = LiveEvents()
+    live.relay = DeafRelay(runs_turns=False)
+    live.keep(TURN)
+    with live.watch(TURN), live.watch(TURN):
+        live.tell(TURN, STARTED)
+        assert catch_up(live) == [STARTED]
+    assert not live.is_kept(TURN)

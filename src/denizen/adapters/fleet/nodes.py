@@ -71,6 +71,7 @@ _FORGET = "DELETE FROM {schema}.nodes WHERE seen_at < now() - make_interval(secs
 _LIST = """
 SELECT *, seen_at >= now() - make_interval(secs => %(dead_s)s) AS is_alive FROM {schema}.nodes ORDER BY name
 """
+_HAS_TABLES = "SELECT to_regclass('{schema}.nodes') IS NOT NULL AS has_tables"
 _TAKE = """
 INSERT INTO {schema}.leases (name, holder, until)
 VALUES (%(lease)s, %(holder)s, now() + make_interval(secs => %(term_s)s))
@@ -198,6 +199,13 @@ async def list_nodes(tables: FleetTables) -> Sequence[FleetNode]:
     await tables.create()
     await tables.execute(_FORGET, forget_s=FORGET_AFTER_S)
     return [_read_node(row) for row in await tables.execute(_LIST, dead_s=DEAD_AFTER_S)]
+
+
+async def find_living(tables: FleetTables) -> Sequence[str]:
+    """Returns the names of the processes that live. Makes no tables where there was no fleet. Raises as `execute`."""
+    if not (await tables.execute(_HAS_TABLES))[0]["has_tables"]:
+        return ()
+    return [str(row["name"]) for row in await tables.execute(_LIST, dead_s=DEAD_AFTER_S) if row["is_alive"]]
 
 
 def _read_node(row: Mapping[str, Any]) -> FleetNode:

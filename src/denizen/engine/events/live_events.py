@@ -20,6 +20,9 @@ from denizen.ports.fleet import TurnRelay
 
 Sign = TurnEvent | DenizenError
 """Something that happens in a turn, or why nothing more of it will be seen here."""
+KEPT_TURNS = 1000
+KEPT_EVENTS = 500
+"""So many events of a turn are kept. Of a longer one the first and the newest are."""
 Watch = MemoryObjectReceiveStream[Sign]
 
 
@@ -34,6 +37,8 @@ class LiveEvents(Broadcast[TurnId, Sign]):
     def keep(self, turn_id: TurnId) -> None:
         """Keeps what happens in the turn from now on until its end, or until `drop`."""
         self._kept.setdefault(turn_id, [])
+        if len(self._kept) > KEPT_TURNS:
+            del self._kept[next(iter(self._kept))]
 
     def drop(self, turn_id: TurnId) -> None:
         self._kept.pop(turn_id, None)
@@ -54,6 +59,7 @@ class LiveEvents(Broadcast[TurnId, Sign]):
         finally:
             if self.relay is not None and not super().is_watched(topic):
                 self.relay.watch(topic, on=False)
+                self.drop(topic)  # what happens elsewhere is not told any more, so the rest would be missing
 
     def publish(self, topic: TurnId, event: Sign) -> None:
         """Tells those who watch here and elsewhere."""
@@ -91,3 +97,5 @@ def _append(kept: list[TurnEvent], event: TurnEvent) -> None:
             kept[-1] = ReasoningAdded(last.text + event.text)
         case _:
             kept.append(event)
+    if len(kept) > KEPT_EVENTS:
+        del kept[1]
