@@ -7,7 +7,7 @@ from pathlib import Path
 
 from denizen.adapters.cron import find_cron_fault
 from denizen.app.settings.events import list_event_fields
-from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field, list_places
 from denizen.domain.errors import InvalidInput
@@ -34,9 +34,12 @@ class WorkflowSurroundings:
 
 @record
 class WorkflowFiles:
-    """The workflows that can be used, and everything that is wrong with others."""
+    """The workflows that can be used, with the files that they were read from, and everything that is wrong with
+    others.
+    """
 
     workflows: Mapping[str, Workflow]
+    documents: Mapping[str, ConfigDocument]
     problems: tuple[ConfigProblem, ...]
 
 
@@ -61,7 +64,7 @@ def load_workflows(
             problems += _find_unknown(read, found.workflow, known)
     for name, each in find_nesting_problems(workflows):
         problems.append(documents[name].problem(each.path, each.message, each.fix))
-    return WorkflowFiles(workflows, tuple(problems))
+    return WorkflowFiles(workflows, documents, tuple(problems))
 
 
 def workflow_file(home: Path, name: str) -> Path:
@@ -73,6 +76,16 @@ def workflow_file(home: Path, name: str) -> Path:
             fix="Use lower-case letters, digits, and _ - after the first character; 64 at most.",
         )
     return home / WORKFLOWS_FOLDER / f"{name}{SUFFIX}"
+
+
+def load_workflow_document(home: Path, name: str) -> ConfigDocument:
+    """Returns the file of a workflow. Raises InvalidInput for one that cannot be read any more."""
+    file = workflow_file(home, name)
+    text = _read_text(file)
+    read = text if isinstance(text, ConfigProblem) else _read_document(text, file)
+    if isinstance(read, ConfigProblem):
+        raise config_error([read])
+    return read
 
 
 def list_workflow_files(home: Path) -> list[Path]:
