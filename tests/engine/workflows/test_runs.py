@@ -8,24 +8,25 @@ from functools import partial
 import anyio
 import pytest
 
+from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice
 from denizen.domain.cloud_event import MAX_DEPTH, CloudEvent
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.ids import TurnId, fresh
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.question import QuestionStatus
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.domain.workflow_run import NodeStatus, is_foreign_run
+from denizen.domain.workflow_run import NodeStatus, WorkflowStart, is_foreign_run
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
-from denizen.engine.workflows.catalog import RunOrder
+from denizen.engine.workflows.catalog import RunOrder, plan_run
 from denizen.ports.events import EventSearch
 from denizen.ports.toolset import CallScope
 from denizen.ports.workflows import RunSearch
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture, wait_for_approvals
-from tests.engine.platform_fixture import PlatformFixture, World, list_texts, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, list_texts, open_platform
 from tests.engine.workflows.workflow_fixture import (
     OPERATOR,
     find_newest,
@@ -502,6 +503,50 @@ async def test_a_run_is_repeated_from_a_node_with_the_outputs_of_those_before() 
             await open_workflows(server).rerun(first.run.id, order, from_node="nothing")
         with pytest.raises(NotFound):
             await open_workflows(server).rerun(TurnId("turn_x"), order)
+
+
+async def test_a_run_that_is_not_kept_any_more_is_neither_shown_nor_repeated_in_part() -> None:
+    flow = make(
+        {
+            "start": BEGIN,
+            "act": {"type": "call_tool", "tool": "write", "args": {"q": "a"}, "then": "say"},
+            "say": {"type": "join"},
+        }
+    )
+    async with open_platform(workflows=flow) as server:
+        workflows, first = open_workflows(server), await run(server)
+        start = WorkflowStart(
+            name="flow", digest=first.run.digest, trigger="start", rerun_of=first.run.id, from_node="say"
+        )
+        async with server.store.work() as work:
+            await work.workflows.forget_starter(OPERATOR.key)
+        order = RunOrder(key=fresh("run"), by=OPERATOR)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.rerun(first.run.id, order)
+        with pytest.raises(NotFound, match="no run"):
+            await workflows.get_run(first.run.id)
+        # It goes after the other run was ordered, and before that begins.
+        late = await server.turns.submit(plan_run(replace(flow["flow"], agent=first.run.agent), start, order))
+        assert "no run" in (await finish(server, late.id)).failure
+        assert [each.tool for each in server.tools.calls] == ["write"]
+
+
+async def test_a_key_stands_for_one_workflow_and_one_input() -> None:
+    nodes = {"start": {"type": "manual", "then": "act"}, "act": {"type": "reply", "text": "{{input.x}}"}}
+    order = RunOrder(key="once", by=OPERATOR)
+    agents = {name: Agent(name) for name in (ADA, AgentName("ben"))}
+    flows = make(nodes) | make(nodes, "other", agent="ben")
+    async with open_platform(agents=agents, workflows=flows, connect=False) as server:
+        workflows = open_workflows(server)
+        first = await workflows.start("flow", {"x": 1}, order)
+        assert (await workflows.start("flow", {"x": 1}, order)).id == first.id
+        for name, given in (("other", {"x": 1}), ("flow", {"x": 2}), ("flow", {})):
+            with pytest.raises(Conflict, match="another run"):
+                await workflows.start(name, given, order)
+        await finish(server, first.id)
+        with pytest.raises(Conflict, match="another run"):
+            await workflows.rerun(first.id, order)
+        assert len(await workflows.list_runs(RunSearch())) == 1
 
 
 @pytest.mark.proves("V31")

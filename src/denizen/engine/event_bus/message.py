@@ -27,24 +27,26 @@ _FORM = re.compile(r"<(?:@[!&]?|#)\d{1,20}>")
 _PING = re.compile(r"<@!?(\d{1,20})>")
 
 
-def write_digest_prompt(events: Sequence[CloudEvent], template: str) -> str:
-    """Returns what an agent is told about several events, the oldest first. Of many the last ones are only counted."""
-    return _join("\n\n", [write_prompt(each, template) for each in events], MAX_DIGEST_CHARS)
+def write_digest_prompt(events: Sequence[CloudEvent], template: str, *, more: int = 0) -> str:
+    """Returns what an agent is told about several events, the oldest first. Of many the last ones are only counted,
+    and so are `more` events behind them.
+    """
+    return _join("\n\n", [write_prompt(each, template) for each in events], more, MAX_DIGEST_CHARS)
 
 
-def write_digest_post(events: Sequence[CloudEvent], template: str) -> str:
+def write_digest_post(events: Sequence[CloudEvent], template: str, *, more: int = 0) -> str:
     """Returns the text of a post about several events, a line for each, as `write_digest_prompt` does."""
-    return _join("\n", [write_post(each, template) for each in events], MAX_DIGEST_POST_CHARS)
+    return _join("\n", [write_post(each, template) for each in events], more, MAX_DIGEST_POST_CHARS)
 
 
-def _join(between: str, texts: Sequence[str], most_chars: int) -> str:
+def _join(between: str, texts: Sequence[str], more: int, most_chars: int) -> str:
     shown, room = list[str](), most_chars
     for text in texts:
         room -= len(text) + len(between)
         if room < 0 and shown:
             break
         shown.append(text)
-    left = len(texts) - len(shown)
+    left = len(texts) - len(shown) + more
     return between.join([*shown, f"and {left} more"] if left else shown)
 
 
