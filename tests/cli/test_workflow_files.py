@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -59,6 +60,32 @@ def test_a_broken_workflow_hinders_no_command_and_is_listed_with_its_line(home: 
     run = home.do("workflows", "run", "wrong")
     assert run.code == 2 and "cannot be used" in run.err and "nowhere" in run.err
     assert "wrong.yaml:2" in home.do("workflows", "show", "wrong").err
+
+
+def test_a_check_warns_of_tools_that_the_agent_has_not_and_of_events_that_never_come(home: Home) -> None:
+    folder = home.folder / "workflows"
+    folder.mkdir()
+    text = """\
+nodes:
+  on: {type: on_event, on: discord.mesage, then: [page, odd, mcp, said]}
+  page: {type: create_task, project: x, title: x}
+  odd:
+    type: call_tool
+    tool: look_up
+  mcp: {type: emit_event, name: a}
+  said: {type: send_message, channel: "1", text: x}
+"""
+    (folder / "tools.yaml").write_text(text, encoding="utf-8")
+    (folder / "off.yaml").write_text(f"enabled: false\n{text}", encoding="utf-8")
+    done = home.do("workflows", "check")
+    assert (done.code, done.out) == (0, "2 workflows can be used.\n")
+    told = [line.partition("warning: ")[2] for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert [re.sub(r".*tools.yaml:(\d+):\d+: ", r"\1 ", line) for line in told] == [
+        "2 nodes.on.on: no event of the type 'discord.mesage' ever comes.",
+        "3 nodes.page.type: 'tasks' belongs to the skill projects, which is off.",
+        "6 nodes.odd.tool: the agent 'denizen' has no tool 'look_up'.",
+    ]
+    assert all(line in home.do("config", "check").err for line in told)
 
 
 def test_a_workflow_is_added_from_a_file_under_a_name_of_its_own_and_never_over_another(

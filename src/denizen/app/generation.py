@@ -27,6 +27,7 @@ from denizen.app.tool_checks import (
     check_agent_tools,
     check_gate_patterns,
     find_gate_problems,
+    find_missing_workflow_tools,
     find_skill_problems,
     find_source_problems,
     read_known_tools,
@@ -106,6 +107,8 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         _log.warning("an agent's tool is not there", extra={"where": str(each), "fix": each.fix})
     for each in find_source_problems(settings, known):
         _log.warning("an agent answers from sources that it cannot read", extra={"where": str(each), "fix": each.fix})
+    for each in find_missing_workflow_tools(settings, known):
+        _log.warning("a workflow's tool is not there", extra={"where": str(each), "fix": each.fix})
     if not may_miss:
         await check_gate_patterns(settings, toolsets)
     generation = Generation(

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 
 from denizen.app.settings import Settings
 from denizen.app.settings.problem import ConfigProblem, KeyPath, format_path, suggest
+from denizen.app.settings.workflows import load_workflow_document
 from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_skills
@@ -26,9 +27,11 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.handover import HAND_OVER
 from denizen.domain.hook import Hooks
 from denizen.domain.record import record
+from denizen.domain.workflow_nodes import NodeEffect
 from denizen.engine.agents.tools import TOOL_NAMES as AGENT_TOOLS
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
 from denizen.engine.tools.toolbox import FIND_TOOLS, list_all
+from denizen.engine.workflows.tools import list_own_specs, plan_call
 from denizen.ports.toolset import Toolset
 
 GATE_LOG = "denizen.app.gate"
@@ -149,6 +152,36 @@ def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
         )
         (notices if known.may_miss else problems).append(settings.document.problem(path, message, fix))
     return ToolFindings(tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(notices)))
+
+
+def find_missing_workflow_tools(settings: Settings, known: KnownTools) -> list[ConfigProblem]:
+    """Returns the nodes of workflows that are on whose agent has not the tool that they stand for. These are warned of:
+    only their runs fail, and the tool may come. Names that a configured MCP server may have are passed over.
+    """
+    prefixes = [f"{offer.prefix}_" if offer.prefix else "" for offer in read_servers(settings).values()]
+    found: list[ConfigProblem] = []
+    for name, workflow in settings.workflows.items():
+        agent = settings.agents[workflow.agent or settings.default_agent]
+        acting = [each for each in workflow.nodes.values() if each.kind.effect is NodeEffect.ACTS]
+        tools = {each.id: plan_call(each, each.settings, {}).tool for each in acting if workflow.enabled}
+        missing = {
+            node: tool
+            for node, tool in tools.items()
+            if tool not in list_own_specs()
+            and not known.gives(agent, tool)
+            and not any(_may_match(tool, prefix) for prefix in prefixes)
+        }
+        document = load_workflow_document(settings.home, name) if missing else settings.document
+        for node, tool in missing.items():
+            path: KeyPath = (
+                ("nodes", node, "tool") if document.has(("nodes", node, "tool")) else ("nodes", node, "type")
+            )
+            why, fix = _find_idle(settings, tool) or (
+                f"the agent '{agent.name}' has no tool '{tool}'.",
+                f"Name it under agents.{agent.name}.tools. {suggest(tool, known.names, noun='tools')}",
+            )
+            found.append(document.problem(path, why, fix))
+    return found
 
 
 def _list_hook_tools(settings: Settings) -> Iterator[tuple[KeyPath, str]]:

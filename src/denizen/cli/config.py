@@ -35,6 +35,7 @@ def check(home: Path) -> int:
         FIX,
         check_agent_tools,
         find_gate_problems,
+        find_missing_workflow_tools,
         find_skill_problems,
         find_source_problems,
         find_unmatched,
@@ -49,7 +50,12 @@ def check(home: Path) -> int:
         known = survey_tools(settings)
         agents = check_agent_tools(settings, known)
         problems = [*find_skill_problems(settings), *agents.problems, *find_gate_problems(settings, known)]
-        told = (*settings.warnings, *agents.notices, *find_source_problems(settings, known))
+        told = (
+            *settings.warnings,
+            *agents.notices,
+            *find_source_problems(settings, known),
+            *find_missing_workflow_tools(settings, known),
+        )
         warnings = [f"{each}\nfix: {each.fix}" for each in told]
         unmatched = [] if known.may_miss else find_unmatched(settings, known.names)
         warnings += [f"{format_path(each.path)}: no tool matches '{each.pattern}'\nfix: {FIX}" for each in unmatched]

@@ -72,9 +72,13 @@ def show(home: Path, name: str, *, as_json: bool) -> None:
 @command.command()
 @click.pass_obj
 def check(home: Path) -> int:
-    """List every problem with file, line and fix; exit code 2 when there is one."""
+    """List every problem with file, line and fix; exit code 2 when there is one. What a workflow needs and the
+    configuration has not, such as a tool or an account, is a warning.
+    """
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import find_config_problems
+    from denizen.app.settings.workflows import WORKFLOWS_FOLDER
+    from denizen.app.tool_checks import find_missing_workflow_tools, survey_tools
     from denizen.builtin_skills import BUILTIN
 
     problems = find_config_problems(home, read_environment(), known_tools=BUILTIN)
@@ -82,7 +86,11 @@ def check(home: Path) -> int:
         echo(f"error: {each}\nfix: {each.fix}", err=True)
     if problems:
         return INVALID
-    count = len(load_home_settings(home).workflows)
+    settings = load_home_settings(home)
+    own = [each for each in settings.warnings if each.file.parent.name == WORKFLOWS_FOLDER]
+    for each in (*own, *find_missing_workflow_tools(settings, survey_tools(settings))):
+        echo(f"warning: {each}\nfix: {each.fix}", err=True)
+    count = len(settings.workflows)
     echo(f"{count} workflow{'' if count == 1 else 's'} can be used.")
     return DONE
 

@@ -88,6 +88,38 @@ def test_a_broken_workflow_is_left_out_with_those_that_run_it_and_hinders_nothin
     assert len(check(tmp_path)) == sum(map(len, settings.broken_workflows.values()))
 
 
+WAITING = """\
+nodes:
+  a:
+    type: on_event
+    on:
+      - denizen.emitted.x
+      - discord.mesage
+    then: z
+  b: {type: on_reaction, then: z}
+  c: {type: on_webhook, route: shop, then: z}
+  z: {type: join}
+"""
+
+
+def test_a_trigger_whose_events_never_come_is_warned_of_with_its_line(tmp_path: Path):
+    (tmp_path / "denizen.yaml").write_text("webhooks: {routes: {shop: {}}}\n", encoding="utf-8")
+    write(tmp_path, WAITING)
+    write(tmp_path, f"enabled: false\n{WAITING}", "off.yaml")
+    told = [each for each in load_settings(tmp_path, {}).warnings if each.file.parent.name == "workflows"]
+    assert [(each.file.name, each.line) for each in told] == [("welcome.yaml", line) for line in (6, 8, 9)]
+    assert "no event of the type 'discord.mesage' ever comes" in told[0].message
+    assert all(each.fix for each in told)
+
+
+def test_a_source_for_which_a_workflow_waits_is_not_idle(tmp_path: Path):
+    source = "events: {polls: {site: {url: https://x.example, every: 60}}}\n"
+    (tmp_path / "denizen.yaml").write_text(source, encoding="utf-8")
+    assert any("no listener waits" in each.message for each in load_settings(tmp_path, {}).warnings)
+    write(tmp_path, "nodes:\n  a: {type: on_event, on: poll.site}\n")
+    assert not any("no listener waits" in each.message for each in load_settings(tmp_path, {}).warnings)
+
+
 def test_a_file_with_another_ending_is_told(tmp_path: Path):
     write(tmp_path, GOOD, "welcome.yml")
     assert "this name is not read" in check(tmp_path)[0].message

@@ -38,6 +38,7 @@ from denizen.domain.cloud_event import (
     COMMUNITY_KINDS,
     EMITTED,
     LOCAL,
+    REACTION,
     has_field,
     list_places,
     matches_type,
@@ -56,6 +57,8 @@ from denizen.domain.event_listener import (
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.record import record
+from denizen.domain.workflow import Workflow
+from denizen.domain.workflow_compute import list_items
 from denizen.domain.workflow_triggers import CALL_TRIGGER, read_tool_call
 from denizen.ports.events import EventSettings
 from denizen.ports.webhooks import WebhookRoute
@@ -436,10 +439,7 @@ def find_idle_listeners(
     document: ConfigDocument,
     listeners: Mapping[str, ListenerSection],
     webhooks: WebhooksSection,
-    events: EventsSection,
-    *,
-    has_discord: bool,
-    has_github: bool,
+    types: KnownEventTypes,
 ) -> Iterator[ConfigProblem]:
     """Yields a warning for each type of events that never comes, for each field that they do not have, and for routes
     that are off.
@@ -447,19 +447,33 @@ def find_idle_listeners(
     if webhooks.routes and not webhooks.enabled and "enabled" not in webhooks.model_fields_set:
         message = "webhooks are off, so these routes answer 503."
         yield document.problem(("webhooks", "routes"), message, "Write webhooks.enabled: true.")
-    routes = webhooks.routes if webhooks.enabled else {}
-    types = _EventTypes.gather(routes, events, has_discord=has_discord, has_github=has_github)
     for name, section in listeners.items():
-        for index, pattern in enumerate(section.on if section.enabled else ()):
-            if types.admit(pattern):
-                continue
-            path: KeyPath = ("listeners", name, "on")
-            at: KeyPath = (*path, index)
-            message, fix = types.explain(pattern, webhooks)
-            yield document.problem(at if document.has(at) else path, message, fix)
+        yield from types.find_idle(document, ("listeners", name, "on"), section.on if section.enabled else (), webhooks)
         yield from _find_missing_fields(document, ("listeners", name), section, list_event_fields(section.on))
     for name, route in webhooks.routes.items():
         yield from _find_missing_fields(document, ("webhooks", "routes", name), route, None)
+
+
+def find_idle_triggers(
+    documents: Mapping[str, ConfigDocument],
+    workflows: Mapping[str, Workflow],
+    webhooks: WebhooksSection,
+    types: KnownEventTypes,
+) -> Iterator[ConfigProblem]:
+    """Yields a warning for each trigger of a workflow that is on whose events never come."""
+    for name, workflow in workflows.items():
+        for node in workflow.triggers if workflow.enabled else ():
+            path: KeyPath = ("nodes", node.id)
+            if node.type == "on_event":
+                patterns = list(map(str, list_items(node.settings["on"])))
+                yield from types.find_idle(documents[name], (*path, "on"), patterns, webhooks)
+            elif node.type == "on_reaction":
+                yield from types.find_idle(documents[name], path, (f"{PLATFORM}.{REACTION}",), webhooks)
+            elif node.type == "on_webhook" and not webhooks.enabled:
+                message = "webhooks are off, so this never starts."
+                yield documents[name].problem(
+                    (*path, "route"), message, "Write webhooks.enabled: true in denizen.yaml."
+                )
 
 
 def list_event_fields(patterns: Sequence[str]) -> frozenset[str] | None:
@@ -488,16 +502,15 @@ def _find_missing_fields(
 
 
 @record
-class _EventTypes:
+class KnownEventTypes:
     """The types of events that can come: `listed` in full, and all that begin with one of `prefixes`."""
 
     listed: frozenset[str]
     prefixes: frozenset[str]
 
     @classmethod
-    def gather(
-        cls, routes: Mapping[str, RouteSection], events: EventsSection, *, has_discord: bool, has_github: bool
-    ) -> Self:
+    def gather(cls, webhooks: WebhooksSection, events: EventsSection, *, has_discord: bool, has_github: bool) -> Self:
+        routes = webhooks.routes if webhooks.enabled else {}
         named = {name for name, route in routes.items() if route.scheme not in _TYPED_SCHEMES}
         listed = {f"{ROUTE_TYPE}{name}" for name in named} | set(DISCORD_TYPES if has_discord else ())
         schemes = {f"{route.scheme}." for route in routes.values() if route.scheme in _TYPED_SCHEMES}
@@ -512,6 +525,16 @@ class _EventTypes:
         return any(matches_type(pattern, each) for each in self.listed) or any(
             head.startswith(each) or (is_open and each.startswith(head)) for each in self.prefixes
         )
+
+    def find_idle(
+        self, document: ConfigDocument, path: KeyPath, patterns: Sequence[str], webhooks: WebhooksSection
+    ) -> Iterator[ConfigProblem]:
+        """Yields a warning for each of the types at that path which never comes."""
+        for index, pattern in enumerate(patterns):
+            if not self.admit(pattern):
+                at: KeyPath = (*path, index)
+                message, fix = self.explain(pattern, webhooks)
+                yield document.problem(at if document.has(at) else path, message, fix)
 
     def explain(self, pattern: str, webhooks: WebhooksSection) -> tuple[str, str]:
         """Returns why no event of such a type comes, and what to do."""

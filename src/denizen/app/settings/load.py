@@ -43,7 +43,13 @@ from denizen.app.settings.checks import (
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.event_sources import find_source_warnings
-from denizen.app.settings.events import find_event_problems, find_idle_listeners, find_token_routes
+from denizen.app.settings.events import (
+    KnownEventTypes,
+    find_event_problems,
+    find_idle_listeners,
+    find_idle_triggers,
+    find_token_routes,
+)
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
 from denizen.app.settings.github import (
@@ -69,6 +75,8 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.record import record
 from denizen.domain.schedule import SCHEDULE_VARIABLES
+from denizen.domain.workflow import Workflow
+from denizen.domain.workflow_compute import list_items
 
 CONFIG_FILE = "denizen.yaml"
 
@@ -213,6 +221,12 @@ def examine(
     workflows = load_workflows(home, surroundings, workflow_texts)
     if problems:
         return ConfigResult(None, tuple(problems))
+    types = KnownEventTypes.gather(
+        config.webhooks,
+        config.events,
+        has_discord=bool(config.channels.discord.accounts),
+        has_github=bool(config.channels.github.accounts),
+    )
     written = digest_input(document.tree, agents, contexts.folders, workflows)
     settings = Settings(
         home=home,
@@ -236,15 +250,9 @@ def examine(
             *find_schedule_warnings(document, config.schedules),
             *_find_agent_variables(document, config.agents),
             *find_token_routes(document, config.webhooks),
-            *find_source_warnings(document, config.events, _list_awaited(config)),
-            *find_idle_listeners(
-                document,
-                config.listeners,
-                config.webhooks,
-                config.events,
-                has_discord=bool(config.channels.discord.accounts),
-                has_github=bool(config.channels.github.accounts),
-            ),
+            *find_source_warnings(document, config.events, _list_awaited(config, workflows.workflows)),
+            *find_idle_listeners(document, config.listeners, config.webhooks, types),
+            *find_idle_triggers(workflows.documents, workflows.workflows, config.webhooks, types),
         ),
     )
     return ConfigResult(settings, ())
@@ -257,9 +265,15 @@ def _find_agent_variables(document: ConfigDocument, agents: Mapping[str, AgentSe
         yield from find_misspelt_variables(document, ("agents", name, "hooks"), section.hooks, known)
 
 
-def _list_awaited(config: Config) -> list[str]:
-    """Returns the types of events that listeners in force wait for."""
-    return [pattern for each in config.listeners.values() if each.enabled for pattern in each.on]
+def _list_awaited(config: Config, workflows: Mapping[str, Workflow]) -> list[str]:
+    """Returns the types of events that listeners and workflows in force wait for."""
+    triggers = [
+        node for each in workflows.values() if each.enabled for node in each.triggers if node.type == "on_event"
+    ]
+    return [
+        *(pattern for each in config.listeners.values() if each.enabled for pattern in each.on),
+        *(str(pattern) for node in triggers for pattern in list_items(node.settings["on"])),
+    ]
 
 
 def _list_deliveries(config: Config) -> Iterator[KeyPath]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from denizen.adapters.cron import find_cron_fault
 from denizen.app.settings.events import list_event_fields
-from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, suggest
 from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.cloud_event import ATTRIBUTES, COMMUNITY_FIELDS, REACTION, has_field, list_places
 from denizen.domain.errors import InvalidInput
@@ -34,9 +34,12 @@ class WorkflowSurroundings:
 
 @record
 class WorkflowFiles:
-    """The workflows that can be used, and by name everything that is wrong with others."""
+    """The workflows that can be used, with the files that they were read from, and by name everything that is wrong
+    with others.
+    """
 
     workflows: Mapping[str, Workflow]
+    documents: Mapping[str, ConfigDocument]
     broken: Mapping[str, tuple[ConfigProblem, ...]]
 
 
@@ -66,7 +69,7 @@ def load_workflows(
         for name, each in nested:
             broken[name] = (*broken.get(name, ()), documents[name].problem(each.path, each.message, each.fix))
             workflows.pop(name, None)
-    return WorkflowFiles(workflows, broken)
+    return WorkflowFiles(workflows, {name: documents[name] for name in workflows}, broken)
 
 
 def workflow_file(home: Path, name: str) -> Path:
@@ -78,6 +81,16 @@ def workflow_file(home: Path, name: str) -> Path:
             fix="Use lower-case letters, digits, and _ - after the first character; 64 at most.",
         )
     return home / WORKFLOWS_FOLDER / f"{name}{SUFFIX}"
+
+
+def load_workflow_document(home: Path, name: str) -> ConfigDocument:
+    """Returns the file of a workflow. Raises InvalidInput for one that cannot be read any more."""
+    file = workflow_file(home, name)
+    text = _read_text(file)
+    read = text if isinstance(text, ConfigProblem) else _read_document(text, file)
+    if isinstance(read, ConfigProblem):
+        raise config_error([read])
+    return read
 
 
 def list_workflow_files(home: Path) -> list[Path]:
