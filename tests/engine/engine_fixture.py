@@ -27,6 +27,7 @@ from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.turn import TurnRunner
+from denizen.ports.fleet import TurnRelay
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -181,15 +182,18 @@ async def open_engine(
     policy: GatePolicy | None = None,
     watcher: ScriptedModel | None = None,
     clock: Clock | None = None,
+    relay: TurnRelay | None = None,
 ) -> AsyncGenerator[EngineFixture]:
-    """Give the store and log of an earlier engine to see a restart. `watcher` is a model of the name `watcher`."""
+    """Give the store and log of an earlier engine to see a restart. `watcher` is a model of the name `watcher`. With a
+    `relay` it is one process of a fleet.
+    """
     tools = tools or ToolsetFixture()
     clock, runtime = clock or SystemClock(), Runtime()
-    durable = MemoryDurable(log or MemoryLog())
+    durable = MemoryDurable(log or MemoryLog(), execute=relay is None or relay.runs_turns)
     store = store or TemporaryStore()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(runtime, store, durable, clock, observer=observer)
-    services = replace(services, assistant=AgentSettingsOverlay(store, clock))
+    services = replace(services, assistant=AgentSettingsOverlay(store, clock), relay=relay)
     turns = TurnRunner(runtime, services, queues)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))

@@ -218,6 +218,7 @@ def _start_membership(group: TaskGroup, denizen: Denizen, fleet: Fleet) -> None:
         },
     )
     group.start_soon(run_forever, "talking to the fleet", partial(fleet.run, parts))
+    group.start_soon(run_forever, "passing on stops", denizen.turns.stops.run)
     if denizen.role.runs_turns:
         group.start_soon(fleet.hold_upkeep, keep_up)
 

@@ -26,6 +26,9 @@ from denizen.domain.verdict import CallOutcome
 PARENT = "parent"
 """Among the options of a turn: the turn that handed it its task."""
 
+STOP = "stop"
+"""Among the options of a turn: somebody has stopped it, in whatever process it runs or will run."""
+
 
 class TurnStatus(StrEnum):
     """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it; SKIPPED: a hook
@@ -182,6 +185,11 @@ class Turn:
     def parent(self) -> ParentTurn | None:
         """The turn that handed this one its task; None where somebody asked it."""
         return parent_from_json(self.options.get(PARENT))
+
+    @property
+    def is_stop_asked(self) -> bool:
+        """Whether somebody has stopped the turn, which may not have come to its end yet."""
+        return self.options.get(STOP) is True
 
 
 @record(kw_only=True)

@@ -49,6 +49,7 @@ from denizen.engine.intake.opening import (
     turn_queue_key,
 )
 from denizen.engine.intake.resumed_turns import ResumedTurns
+from denizen.engine.intake.stops import StopRequests
 from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
 from denizen.engine.intake.turns_elsewhere import TurnsElsewhere
 from denizen.engine.knowledge.proof import ProvedAnswer, TurnProofs
@@ -103,10 +104,11 @@ class _TurnSkipped(Exception):  # noqa: N818 - nothing is wrong
 
 @dataclass
 class _RunningTurn:
-    """A turn that runs in this process: what stops it, and its steps once it has begun them."""
+    """A turn that runs in this process: what stops it, its steps once it has begun them, and whether it is closed."""
 
     scope: anyio.CancelScope
     steps: TurnSteps | None = None
+    is_closing: bool = False
 
 
 class TurnRunner:
@@ -124,20 +126,22 @@ class TurnRunner:
         self._services = services
         self._workflows = workflows
         self._queues = queues or TurnQueues()
-        runs_here = services.relay is None or services.relay.runs_turns
-        self._elsewhere = None if runs_here else TurnsElsewhere(services.store)
+        self._elsewhere = None if services.relay is None else TurnsElsewhere(services.store)
         self._resumed = ResumedTurns(self._is_over)
         self.left_open: frozenset[TurnId] = frozenset()
         """Turns that were open when this process began: whoever showed them then is gone."""
         self.approvals = services.approvals
         self.questions = services.questions
         self._opened: dict[TurnId, OpenTurn] = {}
-        """Turns that were opened here and do not run yet, so that their run need not load them."""
+        """Turns that were opened here and do not run yet, so that their run need not load them. None in a fleet, where
+        any process may run them.
+        """
         self._running: dict[TurnId, _RunningTurn] = {}
         self._queued: dict[TurnId, anyio.Event] = {}
         """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
         """Turns among the opened ones that were cancelled before they ran."""
+        self.stops = StopRequests(services.store, self._running.keys, self._end_unwanted)
         self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
@@ -153,6 +157,10 @@ class TurnRunner:
     def running_count(self) -> int:
         """How many turns this process has begun and not ended, those that wait among them."""
         return len(self._running)
+
+    def count_idle(self) -> int:
+        """Returns how many of these wait, for people or for other turns. May be called from any thread."""
+        return len(self._running) - self.approvals.pauses.count_working()
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -190,7 +198,7 @@ class TurnRunner:
             self._services.store, set_up, request, limits=limits, is_hooked=is_hooked, now=now
         )
         turn = opened.turn
-        if is_new and self._elsewhere is None:
+        if is_new and self._services.relay is None:
             self._opened[turn.id] = opened
             if len(self._opened) > MAX_OPENED:  # another process may win a run, which then takes nothing from here
                 oldest = next(iter(self._opened))
@@ -224,8 +232,8 @@ class TurnRunner:
         key = opened.turn.id
         running = self._running[key] = _RunningTurn(anyio.CancelScope())
         with running.scope as scope:
-            if key in self._stopped:
-                self._stopped.remove(key)
+            if key in self._stopped or opened.turn.is_stop_asked:
+                self._stopped.discard(key)
                 scope.cancel()
             try:
                 async with self._next_in_queue(opened.turn) as slot, self._runtime.lease() as generation:
@@ -330,6 +338,7 @@ class TurnRunner:
 
     async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         """Closes the turn, even when what happened in it cannot be written down."""
+        self._running[opened.turn.id].is_closing = True
         try:
             return await self._close(opened, outcome, steps)
         except DenizenError:
@@ -457,12 +466,15 @@ class TurnRunner:
             await waits.wait()
 
     def cancel(self, key: TurnId) -> bool:
-        """Stops a turn that runs in this process, or asks the one that runs it; False when none can be asked."""
-        running, relay = self._running.get(key), self._services.relay
-        if running is not None or key in self._opened:
-            return self.cancel_here(key)
+        """Stops a turn that runs in this process, or in a fleet wherever it runs or will run; False when there is
+        none.
+        """
+        if self.cancel_here(key):
+            return True
+        relay = self._services.relay
         if relay is not None:
             relay.cancel(key)
+            self.stops.ask(key)
         return relay is not None
 
     def cancel_here(self, key: TurnId) -> bool:
@@ -475,6 +487,11 @@ class TurnRunner:
         else:
             return False
         return True
+
+    def _end_unwanted(self, key: TurnId) -> None:
+        running = self._running.get(key)
+        if running is not None and not running.is_closing:
+            running.scope.cancel()
 
     def is_stopped(self, key: TurnId) -> bool:
         """Whether a turn that runs in this process was stopped with `cancel`, and does not only leave it."""

@@ -21,8 +21,8 @@ OnFault = Callable[[str, DenizenError], None]
 
 @record
 class RunLane:
-    """Where a run stands that another process takes up: runs of one `queue` begin in the order in which they were
-    handed in, and go to the process that has one of them. Those that nobody waits for (not `is_urgent`) come last.
+    """Where a run stands in a fleet: runs of one `queue` begin in the order in which they were handed in, and go to the
+    process that has one of them. Queues in which nobody waits (no run `is_urgent`) come last.
     """
 
     queue: str = ""
@@ -72,8 +72,8 @@ class DurableExecution(StepRunner, Protocol):
         ...
 
     async def submit(self, name: str, run_id: str, payload: JsonObject, *, lane: RunLane = ANY_LANE) -> None:
-        """Starts the run in this process and returns at once. A known id is not started again. A process that runs
-        nothing itself leaves it to another, in its `lane`.
+        """Starts the run in this process and returns at once. A known id is not started again. In a fleet a run with a
+        `lane` is left to whichever process is the next to take from it, and so is any run by a process that runs none.
         """
         ...
 

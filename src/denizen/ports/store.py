@@ -217,6 +217,10 @@ class TurnRepository(Protocol):
         """Writes the final state. A turn that is final already keeps its first final state."""
         ...
 
+    async def ask_stop(self, turn_id: TurnId) -> None:
+        """Notes with an open turn that it is to stop, for the process that runs it. Others stay as they are."""
+        ...
+
     async def find(self, turn_id: TurnId) -> Turn | None: ...
 
     async def get(self, turn_id: TurnId) -> Turn:

@@ -90,8 +90,10 @@ class _LiveRun(ActiveRun):
 class MemoryDurable:
     """See `denizen.ports.durable.DurableExecution`."""
 
-    def __init__(self, log: MemoryLog | None = None) -> None:
+    def __init__(self, log: MemoryLog | None = None, *, execute: bool = True) -> None:
+        """With `execute` off it runs nothing itself: others of its log do."""
         self.log = log or MemoryLog()
+        self._execute_here = execute
         self._workflows: dict[str, Workflow] = {}
         self._on_fault: dict[str, OnFault] = {}
         self.live: dict[str, _LiveRun] = {}
@@ -141,11 +143,13 @@ class MemoryDurable:
         for run in self.log.runs.values():
             if run.owner is self:
                 run.owner = None
-        if self.log.members:
-            self.log.members[0].rescue()
+        for member in self.log.members:
+            member.rescue()
 
     def rescue(self) -> None:
         """Resumes the runs that no living instance owns."""
+        if not self._execute_here:
+            return
         for logged in self.log.runs.values():
             if logged.owner is None and not logged.ended.is_set() and logged.name in self._workflows:
                 self._launch(logged)
@@ -167,7 +171,10 @@ class MemoryDurable:
         known = self.log.runs.get(run_id)
         if known is None:
             self.log.runs[run_id] = known = LoggedRun(run_id, name, text, owner=None)
-            self._launch(known)
+            if self._execute_here:
+                self._launch(known)
+            for member in self.log.members:
+                member.rescue()
         elif known.name != name:
             raise Conflict("This id belongs to other work.", code="run_id_taken")
         await checkpoint()

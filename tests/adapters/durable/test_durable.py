@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+import psycopg
 import pytest
 import sqlalchemy as sa
 from anyio import to_thread
@@ -471,3 +473,94 @@ async def test_runs_that_were_handed_in_begin_in_the_order_of_their_lanes_where_
     assert begun.index(1) < begun.index(2)
     assert begun.index(0) < begun.index(3)
     assert begun[0] == 1
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_person_behind_a_schedule_waits_for_it_and_makes_their_lane_urgent(
+    opened: Open, postgres_url: str
+) -> None:
+    begun: list[Json] = []
+
+    async def work(payload: JsonObject) -> Json:
+        begun.append(payload["n"])
+        return payload["n"]
+
+    front = await opened(work, database=postgres_url, execute=False, rescue=False)
+    lanes = [RunLane("a", is_urgent=False), RunLane("b", is_urgent=False), RunLane("b")]
+    for number, lane in enumerate(lanes):
+        await front.submit("work", f"run-{number}", {"n": number}, lane=lane)
+    await front.aclose()
+    back = await opened(work, database=postgres_url, claims=True)
+    assert [await back.wait(f"run-{number}") for number in range(3)] == [0, 1, 2]
+    assert begun == [1, 0, 2]
+
+
+def give_to(url: str, executor: str, run_id: str) -> None:
+    """Makes it look as if another process had claimed the run."""
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute(
+            "UPDATE denizen_durable.workflow_status SET status = 'PENDING', executor_id = %s WHERE workflow_uuid = %s",
+            [executor, run_id],
+        )
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_process_that_claims_leaves_its_own_run_to_the_one_that_has_the_lane(
+    opened: Open, postgres_url: str
+) -> None:
+    begun: list[Json] = []
+
+    async def work(payload: JsonObject) -> Json:
+        begun.append(payload["n"])
+        return payload["n"]
+
+    front = await opened(work, database=postgres_url, execute=False, rescue=False)
+    await front.submit("work", "run-0", {"n": 0}, lane=RunLane("a"))
+    await front.aclose()
+    give_to(postgres_url, "other", "run-0")
+    worker = await opened(work, database=postgres_url, claims=True, rescue=False)
+    await worker.submit("work", "run-1", {"n": 1}, lane=RunLane("a"))
+    await worker.submit("work", "run-2", {"n": 2}, lane=RunLane("b"))
+    await worker.submit("work", "run-3", {"n": 3})
+    assert [await worker.wait(run) for run in ("run-2", "run-3")] == [2, 3]
+    assert sorted(begun, key=str) == [2, 3]
+    assert await worker.pending() == ["run-0", "run-1"]
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_runs_of_a_dead_process_go_back_to_their_places_in_their_lanes(opened: Open, postgres_url: str) -> None:
+    begun: list[Json] = []
+
+    async def work(payload: JsonObject) -> Json:
+        begun.append(payload["n"])
+        return payload["n"]
+
+    front = await opened(work, database=postgres_url, execute=False, rescue=False)
+    for number in range(3):
+        await front.submit("work", f"run-{number}", {"n": number}, lane=RunLane("a"))
+    await front.aclose()
+    give_to(postgres_url, "dead", "run-0")
+    give_to(postgres_url, "dead", "run-1")
+    worker = await opened(work, database=postgres_url, claims=True)
+    assert [await worker.wait(f"run-{number}") for number in range(3)] == [0, 1, 2]
+    assert begun == [0, 1, 2]
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_runs_that_only_wait_leave_room_for_others(opened: Open, postgres_url: str) -> None:
+    begun, approved = anyio.Event(), anyio.Event()
+
+    async def work(payload: JsonObject) -> Json:
+        if payload["n"] == 0:
+            begun.set()
+            await approved.wait()
+        return payload["n"]
+
+    worker = await opened(work, database=postgres_url, claims=True, max_claimed=1)
+    await worker.submit("work", "run-0", {"n": 0}, lane=RunLane("a"))
+    await begun.wait()
+    worker.count_idle = lambda: 1
+    await worker.submit("work", "run-1", {"n": 1}, lane=RunLane("b"))
+    assert await worker.wait("run-1") == 1
+    approved.set()
+    assert await worker.wait("run-0") == 0

@@ -50,6 +50,23 @@ BOB = Principal(PrincipalKind.API_KEY, "1", "Bob")
 
 @pytest.mark.anyio
 class TurnContract:
+    async def test_an_open_turn_remembers_that_somebody_stopped_it(self, store: Store) -> None:
+        _, session = await open_conversation(store)
+        turn, done = make_turn(session, "t1"), make_turn(session, "t2")
+        async with store.work() as work:
+            await work.turns.open(replace(turn, options={"model": "m"}))
+            await work.turns.open(done)
+            await work.turns.close(replace(done, status=TurnStatus.DONE, closed_at=at(1)))
+            for key in (turn.id, done.id, TurnId("unknown")):
+                await work.turns.ask_stop(key)
+        async with store.work(write=False) as work:
+            stopped = await work.turns.get(turn.id)
+            assert stopped.is_stop_asked
+            assert stopped.options["model"] == "m"
+            assert stopped.status is TurnStatus.OPEN
+            assert not (await work.turns.get(done.id)).is_stop_asked
+            assert await work.turns.find(TurnId("unknown")) is None
+
     async def test_a_turn_comes_back_as_it_was_opened(self, store: Store) -> None:
         _, session = await open_conversation(store)
         turn = make_turn(session, "t1")

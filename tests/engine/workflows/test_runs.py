@@ -427,6 +427,69 @@ async def test_an_event_starts_a_run_that_posts_and_its_values_are_no_markup() -
         assert (found.run.trigger, found.status) == ("on", TurnStatus.DONE)
 
 
+async def test_foreign_text_is_no_markup_whichever_nodes_it_went_through() -> None:
+    world = World()
+    room = world.general.id
+
+    async def page(call: ToolCall, scope: CallScope) -> ToolResult:
+        del call, scope
+        return ToolResult('{"rows": ["*x*", "{{event.name}}"]}')
+
+    flow = make(
+        {
+            "on": {"type": "on_event", "on": "site.*", "then": "look"},
+            "look": {"type": "call_tool", "tool": "look", "args": {"q": "**{{event.name}}**"}, "then": "parsed"},
+            "parsed": {"type": "parse_json", "text": "{{look.text}}", "then": "lines"},
+            "lines": {"type": "map", "items": "{{parsed.value.rows}}", "to": "**{{item}}**", "then": "list"},
+            "list": {"type": "join_text", "items": "{{lines.items}}", "separator": " __ ", "then": "ask"},
+            "ask": {"type": "ask_model", "prompt": "Sum up {{list.text}}", "then": "nest"},
+            "nest": {
+                "type": "sub_workflow",
+                "workflow": "inner",
+                "input": {"a": "{{event.user.name}}"},
+                "then": "post",
+            },
+            "post": {
+                "type": "send_message",
+                "channel": room,
+                "text": "_{{list.text}}_ {{ask.text}} {{nest.reply}} {{nest.output.b}}",
+            },
+        }
+    )
+    inner = make(
+        {
+            "start": {"type": "manual", "then": ["say", "end"]},
+            "say": {"type": "reply", "text": "`{{input.a}}`", "then": "end"},
+            "end": {"type": "stop", "output": {"b": "~{{input.a}}~"}},
+        },
+        "inner",
+    )
+    model, tools = ScriptedModel(ScriptedReply("# @everyone")), ToolsetFixture(run=page)
+    async with open_platform(world, model, tools=tools, workflows=flow | inner) as server:
+        await server.bus.publish(site(world, "1"))
+        await server.bus.look()
+        ana = r"\*Ana\*"
+        rows = r"_**\*x\*** __ **{{event.name}}**_"
+        assert await server.said() == [f"{rows} \\# @\u200beveryone `{ana}` ~{ana}~"]
+    assert tools.calls[0].args == {"q": "**club**"}
+    assert type(tools.calls[0].args["q"]) is str
+
+
+async def test_a_models_answer_to_the_author_alone_keeps_its_markup() -> None:
+    world = World()
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "ask"},
+            "ask": {"type": "ask_model", "prompt": "Write a haiku.", "then": "act"},
+            "act": {"type": "send_message", "channel": world.general.id, "text": "{{ask.text}} {{input.x}}"},
+        }
+    )
+    async with open_platform(world, ScriptedModel(ScriptedReply("**Snow**")), workflows=flow) as server:
+        done = await run(server, x="_x_")
+        assert done.status is TurnStatus.DONE, done.failure
+        assert await server.said() == ["**Snow** _x_"]
+
+
 async def test_foreign_text_of_an_event_never_causes_a_risky_call_without_a_human() -> None:
     world = World()
     tools = ToolsetFixture(specs=[LOOK, replace(WRITE, tier=Tier.SENSITIVE)])

@@ -71,6 +71,8 @@ class DbosExecution:
         self._starting: dict[str, asyncio.Task[None]] = {}
         self.on_hand_in: Callable[[], None] = lambda: None
         """Called after a run was handed in, so that others can be told to look."""
+        self.count_idle: Callable[[], int] = lambda: 0
+        """Returns how many runs here only wait, for people or for other runs. Called from another thread."""
 
     def look(self) -> None:
         """Looks at once for runs that were handed in, in a process that takes them up."""
@@ -80,6 +82,10 @@ class DbosExecution:
     def count_runs(self) -> int:
         """Returns how many runs are under way here."""
         return len(self._runs)
+
+    def count_working(self) -> int:
+        """Returns how many of them do not only wait."""
+        return len(self._runs) - self.count_idle()
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
         if self._open is not None or name in self._workflows:
@@ -166,9 +172,11 @@ class DbosExecution:
         if name not in self._workflows:
             raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")
         recorded = RecordedValue(encode(payload))
-        if not self._settings.execute:
+        if not self._settings.execute or (self._settings.claims and lane.queue):
+            # Also a process that runs it perhaps itself: in a lane, another one may be the next.
             await self._ask(lambda: opened.log.hand_in(name, run_id, recorded, lane))
             self.on_hand_in()
+            self.look()
             return
         if run_id in self._runs:
             return

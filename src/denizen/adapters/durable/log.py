@@ -139,8 +139,6 @@ A workflow that can no longer replay its old records says so itself.
 """
 
 _MAX_THREADS = 16
-CLAIM_LOOKS_AT = 200
-"""So many runs are looked at to find some of different lanes."""
 RUNS_AT_ONCE = 500
 """The number of runs that are deleted at a time: a statement has so many parameters at most."""
 _UNUSED_POLL_S = 3600.0
@@ -333,30 +331,47 @@ class DbosLog:
 
     def claim(self, most: int, passed_over: Collection[str]) -> list[PendingRun]:
         """Takes up the first runs that were handed in, and starts them on the event loop: at most one of each lane at a
-        time, and none of a lane that another process has or that is `passed_over`. Their `queue` is that lane's.
+        time, and none of a lane that another process has or that is `passed_over`. Their `queue` is that lane's. A lane
+        is as urgent as the most urgent run in it.
         """
         table = self._log.tables.workflow_status
         run, busy, token = table.c, table.alias("busy"), str(uuid.uuid4())
         now_ms = time.time_ns() // 1_000_000
+        lane = sa.func.coalesce(run.queue_partition_key, run.workflow_uuid)
+        standing = (
+            sa.select(
+                run.workflow_uuid,
+                run.name,
+                run.queue_partition_key,
+                run.created_at,
+                sa.func.row_number()
+                .over(partition_by=lane, order_by=(run.created_at, run.workflow_uuid))
+                .label("place"),
+                sa.func.min(run.priority).over(partition_by=lane).label("urgency"),
+            )
+            .where(run.status == "ENQUEUED", run.queue_name == _QUEUE, run.application_name == APP_NAME)
+            .subquery()
+        )
+        first = standing.c
         elsewhere = sa.exists().where(
-            busy.c.queue_partition_key == run.queue_partition_key,
+            busy.c.queue_partition_key == first.queue_partition_key,
             busy.c.status == "PENDING",
             busy.c.executor_id != self._executor,
         )
-        waiting = (
-            sa.select(run.workflow_uuid, run.name, run.queue_partition_key)
-            .where(run.status == "ENQUEUED", run.queue_name == _QUEUE, run.application_name == APP_NAME)
-            .where(sa.or_(run.queue_partition_key.is_(None), run.queue_partition_key.not_in(list(passed_over))))
+        wanted = (
+            sa.select(first.workflow_uuid, first.name, first.queue_partition_key)
+            .where(first.place == 1)
+            .where(sa.or_(first.queue_partition_key.is_(None), first.queue_partition_key.not_in(list(passed_over))))
             .where(sa.not_(elsewhere))
-            .order_by(run.priority, run.created_at, run.workflow_uuid)
+            .order_by(first.urgency, first.created_at, first.workflow_uuid)
+            .limit(most)
         )
         with self._log.engine.begin() as connection:
             # One at a time, so that no two take runs of the same lane.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"claim:{self._schema}"))))
-            found: dict[str, PendingRun] = {}
-            for row in connection.execute(waiting.limit(CLAIM_LOOKS_AT)):
-                found.setdefault(row[2] or row[0], PendingRun(row[0], row[1] or "", self._executor, row[2] or ""))
-            taken = list(found.values())[:most]
+            taken = [
+                PendingRun(row[0], row[1] or "", self._executor, row[2] or "") for row in connection.execute(wanted)
+            ]
             if taken:
                 connection.execute(
                     sa.update(table)
@@ -373,6 +388,20 @@ class DbosLog:
         for each in taken:
             self._execute(each.id, token)
         return taken
+
+    def hand_back(self, executors: Collection[str]) -> int:
+        """Hands in anew, in their old places, the runs of these dead processes that have a lane. Returns how many."""
+        table = self._log.tables.workflow_status
+        run = table.c
+        back = (
+            sa.update(table)
+            .where(run.status == "PENDING", run.executor_id.in_(list(executors)))
+            .where(run.queue_name == _QUEUE, run.queue_partition_key.is_not(None), run.application_name == APP_NAME)
+            # With another owner, the process that was taken for dead can record nothing more of them.
+            .values(status="ENQUEUED", executor_id=None, owner_xid=str(uuid.uuid4()), started_at_epoch_ms=None)
+        )
+        with self._log.engine.begin() as connection:
+            return connection.execute(back).rowcount
 
     def take_over(self, run: PendingRun) -> bool:
         """Moves the run to this process and starts it on the event loop. False when another process was faster."""

@@ -50,7 +50,7 @@ class ExecutorContext:
     executor: str
     workflows: Collection[str]
     is_running: Callable[[str], bool]
-    count_runs: Callable[[], int]
+    count_working: Callable[[], int]
     on_lost: Callable[[], object]
     """Called when another process took this one for dead."""
 
@@ -125,7 +125,7 @@ class RunRecovery:
         while not self._stop.is_set():
             now_s = time.monotonic()
             self._claimed_s = {lane: at_s for lane, at_s in self._claimed_s.items() if now_s - at_s < _SETTLING_S}
-            room = min(self._settings.max_claimed - self._context.count_runs(), _CLAIM_AT_ONCE)
+            room = min(self._settings.max_claimed - self._context.count_working(), _CLAIM_AT_ONCE)
             if room <= 0:
                 break
             taken = self._log.claim(room, self._claimed_s.keys())
@@ -135,7 +135,9 @@ class RunRecovery:
         return _SETTLING_S if self._claimed_s else _CLAIM_EVERY_S
 
     def _resume_abandoned(self, unfinished: Collection[PendingRun]) -> None:
-        dead = self._lease.find_dead({run.executor for run in unfinished} - {self._context.executor})
+        dead = self._lease.find_dead({run.executor for run in unfinished} - {self._context.executor, ""})
+        if dead and self._settings.claims and self._log.hand_back(dead):
+            unfinished = self._log.list_unfinished()  # what has a lane waits in it now, for whoever has the lane
         self._retries = {run.id: self._retries[run.id] for run in unfinished if run.id in self._retries}
         for run in unfinished:
             if self._stop.is_set():
@@ -183,7 +185,7 @@ class RunOwner(Protocol):
 
     def is_running(self, run_id: str) -> bool: ...
 
-    def count_runs(self) -> int: ...
+    def count_working(self) -> int: ...
 
     def abandon_all(self) -> None: ...
 
@@ -223,7 +225,7 @@ class OpenLog:
             executor=fresh("exec"),
             workflows=frozenset(bodies),
             is_running=owner.is_running,
-            count_runs=owner.count_runs,
+            count_working=owner.count_working,
             on_lost=lambda: loop.call_soon_threadsafe(owner.abandon_all),
         )
         try:

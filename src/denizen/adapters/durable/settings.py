@@ -21,7 +21,8 @@ class DurableSettings:
     until then their ids cannot be started again.
 
     Several processes on one Postgres can share the work: one that does not `execute` hands all its runs in, and one
-    that `claims` takes up what is handed in, `max_claimed` at a time.
+    that `claims` takes up what is handed in, while it works on fewer than `max_claimed`; what runs in a lane is always
+    handed in there.
     """
 
     database: Path | str

@@ -32,7 +32,7 @@ from denizen.domain.prompt import Stability
 from denizen.domain.routing import route_from_json, route_to_json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
-from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.turn import STOP, CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.ports.store import TurnListing, TurnSearch
 
@@ -197,6 +197,12 @@ _CLOSE = (
     .where(turns.c.id == sa.bindparam("which"), turns.c.status == TurnStatus.OPEN)
     .values({name: sa.bindparam(name) for name in _FINAL})
 )
+_OPTIONS = sa.select(turns.c.options).where(turns.c.id == sa.bindparam("id"), turns.c.status == TurnStatus.OPEN)
+_CHANGE_OPTIONS = (
+    sa.update(turns)
+    .where(turns.c.id == sa.bindparam("which"), turns.c.status == TurnStatus.OPEN)
+    .values(options=sa.bindparam("options"))
+)
 
 
 @cache
@@ -255,6 +261,14 @@ class SqlTurns(SqlRepository):
         def job(connection: sa.Connection) -> None:
             if connection.execute(_CLOSE, values).rowcount == 0:
                 _get_turn(connection, turn.id)  # raises NotFound; a final turn stays as it is
+
+        await self._transaction.write(job)
+
+    async def ask_stop(self, turn_id: TurnId) -> None:
+        def job(connection: sa.Connection) -> None:
+            row = connection.execute(_OPTIONS, {"id": turn_id}).first()
+            if row is not None:  # nothing else changes the options of an open turn
+                connection.execute(_CHANGE_OPTIONS, {"which": turn_id, "options": row.options | {STOP: True}})
 
         await self._transaction.write(job)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+import anyio
+
 from denizen.domain.chat import Chat
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
@@ -18,6 +20,9 @@ from denizen.engine.turn import TurnRunner
 
 MAX_TURNS = 100_000
 """So many turns of a chat leave the durable log when it is deleted; older ones have left it long ago."""
+
+PATIENCE_S = 30.0
+"""How long a removal waits for turns that were stopped: no worker may be there to end them."""
 
 
 class ChatRemoval:
@@ -42,7 +47,7 @@ class ChatRemoval:
                 break
             for chat in chats:
                 await self.remove(chat)
-        await self._forget_runs(turn_ids)
+        await self._services.durable.forget(await self._end_runs(turn_ids))
         await self._uploads.remove_owner(owner)
 
     async def remove(self, chat: Chat) -> None:
@@ -62,17 +67,26 @@ class ChatRemoval:
         for agent, at in queues | {(task.agent, task.conversation_id) for task in tasks}:
             async with self._turns.hold(agent, at):
                 pass
+        runs = await self._end_runs([turn.id for turn in turns])
         async with self._services.store.work() as work:  # what a turn wrote before it stopped goes, too
             await work.chats.remove(place, now=now)
         await self._uploads.remove_chat(chat.owner, chat.id)
-        await self._forget_runs([turn.id for turn in turns])
+        await self._services.durable.forget(runs)
         self._live.publish(place, ChatChanged(is_removed=True))
 
-    async def _forget_runs(self, turn_ids: Sequence[TurnId]) -> None:
-        """Removes what the durable log has of turns and titles, where it has what models and tools said."""
+    async def _end_runs(self, turn_ids: Sequence[TurnId]) -> Sequence[str]:
+        """Waits until nothing of these turns runs any more, in any process, and returns their runs, which have what
+        models and tools said. What no process ends in time is ended in the durable log.
+        """
         durable = self._services.durable
         runs = [run for turn_id in turn_ids for run in (turn_id, title_run_id(turn_id), hook_run_id(turn_id))]
-        for run in set(runs) & set(await durable.pending()):
-            with suppress(DenizenError):
-                await durable.wait(run)
-        await durable.forget(runs)
+        left = set(runs) & set(await durable.pending())
+        with anyio.move_on_after(PATIENCE_S) as waiting:
+            for run in left:
+                with suppress(DenizenError):
+                    await durable.wait(run)
+        if waiting.cancelled_caught:
+            for run in left:
+                with suppress(DenizenError):
+                    await durable.cancel(run)
+        return runs

@@ -156,6 +156,11 @@ class TurnPause:
         self._limits: set[anyio.CancelScope] = set()
         self._left_s: dict[anyio.CancelScope, float] = {}
 
+    @property
+    def is_working(self) -> bool:
+        """Whether the turn has its slot, and does not wait for people or another turn."""
+        return self._slot.is_held
+
     @contextmanager
     def limited(self, scope: anyio.CancelScope) -> Generator[None]:
         """The scope's deadline does not come nearer while people are waited for."""
@@ -226,6 +231,10 @@ class TurnPauses:
 
     def __init__(self) -> None:
         self._by_turn: dict[TurnId, TurnPause] = {}
+
+    def count_working(self) -> int:
+        """Returns how many turns do not wait for people or another turn. May be called from any thread."""
+        return sum(pause.is_working for pause in list(self._by_turn.values()))
 
     def find(self, turn_id: TurnId) -> TurnPause | None:
         return self._by_turn.get(turn_id)

@@ -1,4 +1,4 @@
-"""The queue of a session whose turns run in other processes: it is known by the turns that are open in the store."""
+"""The queue of a session in a fleet, where any process may run turns: it is known by the open turns in the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.2
 
 
 class TurnsElsewhere:
-    """One for a process that runs no turns itself."""
+    """One for a process of a fleet."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

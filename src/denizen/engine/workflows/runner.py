@@ -18,10 +18,12 @@ from typing import cast
 
 import anyio
 
+from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.principal import RoleName
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.rate_limit import RateLimit
@@ -50,7 +52,7 @@ from denizen.domain.workflow_run import (
     node_run_id,
     start_from_json,
 )
-from denizen.domain.workflow_values import fill, show
+from denizen.domain.workflow_values import fill, show, show_parts
 from denizen.engine.gate.executor import BoundTool
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.intake.rate_limiter import take_rate
@@ -114,7 +116,7 @@ class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
     def __init__(self, settings: JsonObject) -> None:
         super().__init__()
         self.is_failed = settings["result"] == "failed"
-        self.text = show(settings["text"])
+        self.text = show_parts(settings["text"])
         output = settings["output"]
         self.output: Json = dict(output) if isinstance(output, Mapping) else {}
 
@@ -201,7 +203,7 @@ class _Run:
             workflow=workflow,
             among=workflow.list_level(),
             start=[start.trigger],
-            scope={"event": {}, "input": {}, **start.scope, "run": about, "error": ""},
+            scope={"event": {}, "input": {}, **self._trust_input(start), "run": about, "error": ""},
         )
         said = ""
         try:
@@ -210,9 +212,17 @@ class _Run:
             if stop.is_failed:
                 raise InvalidInput(stop.text or "The workflow ended as failed.", code=_STOPPED) from None
             said = stop.text
-        text = "\n\n".join(filter(None, (*level.replies, said)))
-        owed = find_reply_target(self._context.turn)
-        return text or (SILENCE if owed is not None and owed.may_be_silent else "")
+        text, owed = join_texts("\n\n", filter(None, (*level.replies, said))), find_reply_target(self._context.turn)
+        if not text:
+            return SILENCE if owed is not None and owed.may_be_silent else ""
+        return str(text) if owed is None else write_post(text)
+
+    def _trust_input(self, start: WorkflowStart) -> Mapping[str, Json]:
+        """Returns what the run was given. What an owner or admin wrote for this very run is as good as the author's."""
+        is_trusted = not self._context.turn.principal.roles.isdisjoint((RoleName.OWNER, RoleName.ADMIN))
+        if not is_trusted or start.rerun_of or "input" not in start.scope:
+            return start.scope
+        return {**start.scope, "input": author_all(start.scope["input"])}
 
     async def _walk(self, level: _Level) -> None:
         walk = GraphWalk(level.workflow, level.among, level.start)
@@ -290,7 +300,7 @@ class _Run:
             status, error = NodeStatus.FAILED, outcome.explain()
             level.scope["error"] = outcome.message
             if work.node.list_targets(ON_ERROR):
-                result = NodeResult(port=ON_ERROR, outputs={"error": outcome.message, "code": outcome.code})
+                result = NodeResult(port=ON_ERROR, outputs=_list_error(work.node, outcome))
             else:
                 result = _explain_failure(level.workflow, work.path, outcome)
         await self._write(work, status, result if isinstance(result, NodeResult) else NodeResult(port=""), error)
@@ -457,7 +467,7 @@ class _Run:
             case "cooldown":
                 return await self._cool_down(level, work)
             case "reply":
-                level.replies.append(show(inputs["text"]))
+                level.replies.append(show_parts(inputs["text"]))
                 return NodeResult(outputs={"text": inputs["text"]})
             case "log":
                 number = logging.getLevelNamesMapping()[show(inputs["level"]).upper()]
@@ -510,7 +520,10 @@ class _Run:
             await self._steps.settle()
         text = join_text(reply.parts).strip()
         value = read_json(text) if work.inputs["json"] is True else None
-        return NodeResult(outputs={"text": text, "value": value})
+        outputs: JsonObject = {"text": text, "value": value}
+        # Nobody but the author has told the model anything.
+        is_own = is_authored(show_parts(work.inputs["prompt"])) and not self._context.scope.taint
+        return NodeResult(outputs={name: author_all(each) if is_own else each for name, each in outputs.items()})
 
     # --- levels within -----------------------------------------------------------------------------------------------
 
@@ -571,7 +584,7 @@ class _Run:
                 raise InvalidInput(stop.text or f"'{name}' ended as failed.", code=_STOPPED) from None
             output, text = stop.output, stop.text
             within.replies += [text] if text else []
-        return NodeResult(outputs={"reply": "\n\n".join(within.replies), "output": output})
+        return NodeResult(outputs={"reply": join_texts("\n\n", within.replies), "output": output})
 
     async def _keep_version(self, name: str) -> Json:
         """Keeps the definition of a workflow as it is now, and returns its digest."""
@@ -599,6 +612,12 @@ def _is_wanted(work: _NodeWork, outcome: _Outcome | None, attempt: int) -> bool:
     retries = 0 if work.node.kind.is_trigger else int(show(work.node.settings["retry"]))
     may_pass = isinstance(outcome, DenizenError) and work.fault is None and outcome.code not in _FINAL
     return may_pass and attempt <= retries
+
+
+def _list_error(node: WorkflowNode, error: DenizenError) -> JsonObject:
+    """Returns the outputs of a node that failed and leads on: what else it would put out has no value."""
+    told: JsonObject = {"error": error.message, "code": error.code}
+    return told | {"is_error": True} if "is_error" in node.kind.outputs else told
 
 
 def _raise_error(outcome: _Outcome) -> NodeResult:
