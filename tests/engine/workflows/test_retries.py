@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
+from denizen.domain.agent import Agent, ToolAccess
+from denizen.domain.errors import NotAllowed
+from denizen.domain.ids import AgentName
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.workflow_run import NodeStatus
 from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import LOOK, WRITE, ToolsetFixture
-from tests.engine.platform_fixture import open_platform
+from tests.engine.platform_fixture import ADA, open_platform
 from tests.engine.workflows.workflow_fixture import make, node, run
 
 pytestmark = pytest.mark.anyio
 
+BOB = AgentName("bob")
 KEYED = replace(WRITE, name="post", idempotent=True)
 ACT = {"type": "call_tool", "tool": "post", "args": {"q": "{{item}}"}}
 
@@ -104,6 +109,21 @@ async def test_only_a_call_that_does_no_harm_twice_is_made_again(tool: str, trie
     assert flaky.asked == ["a"] * tries
     assert len(set(flaky.keys)) == 1
     assert ("may have acted" in node(found, "act").error) == (tries == 1)
+
+
+async def test_an_agent_that_failed_is_asked_in_a_further_turn() -> None:
+    agents = {ADA: Agent(ADA, tool_access=ToolAccess(delegates_to=(BOB,))), BOB: Agent(BOB)}
+    flow = make(
+        {
+            "start": {"type": "manual", "then": "act"},
+            "act": {"type": "ask_agent", "agent": BOB, "task": "Count.", "retry": 1, "then": "say"},
+            "say": {"type": "reply", "text": "{{act.text}}"},
+        }
+    )
+    model = ScriptedModel(NotAllowed("The model refuses."), ScriptedReply("Three."))
+    async with open_platform(model=model, agents=agents, workflows=flow, connect=False) as server:
+        found = await run(server)
+    assert (found.status, found.reply) == (TurnStatus.DONE, "Three.")
 
 
 async def test_a_workflow_within_that_says_it_failed_is_not_tried_again() -> None:

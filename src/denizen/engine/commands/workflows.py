@@ -11,7 +11,7 @@ from denizen.domain.workflow import Workflow, get_workflow
 from denizen.domain.workflow_run import WorkflowStart, start_to_json
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import rank_suggestions
-from denizen.engine.workflows.runner import keep_version
+from denizen.engine.workflows.history import keep_version
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 

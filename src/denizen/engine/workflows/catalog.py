@@ -36,7 +36,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.workflows.dry_run import DryRun, DryRunSetting
-from denizen.engine.workflows.runner import keep_version, run_unknown
+from denizen.engine.workflows.history import keep_version, run_unknown
 from denizen.engine.workflows.tools import list_own_specs
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.workflows import RunSearch

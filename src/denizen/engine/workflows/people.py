@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import anyio
 
 from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
-from denizen.domain.errors import NotAllowed
+from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -50,6 +50,20 @@ class WaitingNodes:
     def __init__(self, services: EngineServices, sleep: Sleep) -> None:
         self._services = services
         self._sleep = sleep
+
+    async def wait(self, kind: str, scope: CallScope, settings: JsonObject, until: datetime) -> JsonObject:
+        """Waits for what a node of this type waits for, and returns its outputs; for a fault `fault`, `code`, `fix`."""
+        try:
+            match kind:
+                case "wait":
+                    await self.wait_until(scope, until)
+                    return {}
+                case "approval":
+                    return await self.ask_approval(scope, settings)
+                case _:
+                    return await self.ask_owner(scope, settings, until)
+        except DenizenError as error:
+            return {"fault": error.message, "code": error.code, "fix": error.fix}
 
     async def wait_until(self, scope: CallScope, until: datetime) -> None:
         async with self._away(scope):

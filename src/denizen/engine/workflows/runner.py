@@ -18,8 +18,8 @@ from typing import cast
 import anyio
 
 from denizen.domain.authored_text import author_all, is_authored, join_texts, write_post
-from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
-from denizen.domain.ids import CallId, TurnId, derive
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotFound, Unavailable
+from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, join_text
 from denizen.domain.principal import RoleName
@@ -29,8 +29,7 @@ from denizen.domain.rate_limit import RateLimit
 from denizen.domain.record import record
 from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.tool import Origin
-from denizen.domain.workflow import MAX_DEPTH, MAX_STEPS, GraphWalk, Workflow, WorkflowNode, find_reachable
-from denizen.domain.workflow_checks import read_workflow
+from denizen.domain.workflow import MAX_DEPTH, MAX_STEPS, GraphWalk, Workflow, WorkflowNode
 from denizen.domain.workflow_compute import (
     NodeInput,
     NodeResult,
@@ -51,7 +50,6 @@ from denizen.domain.workflow_run import (
     NodeStatus,
     WorkflowRun,
     WorkflowStart,
-    WorkflowVersion,
     node_run_id,
     start_from_json,
 )
@@ -65,18 +63,24 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.context import TurnContext
 from denizen.engine.tools.toolbox import Toolbox, list_allowed
+from denizen.engine.workflows.history import (
+    FORGOTTEN,
+    describe_run,
+    keep_version,
+    load_reused,
+    load_version,
+    require_kept,
+)
 from denizen.engine.workflows.patterns import find_groups
 from denizen.engine.workflows.people import Sleep, WaitingNodes, deadline, node_key
 from denizen.engine.workflows.tools import WorkflowTools, plan_call
-from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallOptions, CallScope
 
 _DENIED = "workflow_denied"
 """A no is not asked about again."""
 _MAY_HAVE_ACTED = "workflow_not_repeated"
 _STOPPED = "workflow_stopped"
-_FORGOTTEN = "workflow_forgotten"
-_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, _FORGOTTEN})
+_FINAL = frozenset({_DENIED, _MAY_HAVE_ACTED, _STOPPED, FORGOTTEN})
 """The codes of errors after which a node is not tried again."""
 
 _PATIENT = (NodeEffect.PEOPLE, NodeEffect.WAITS)
@@ -96,10 +100,10 @@ class WorkflowRunner:
         """Runs the graph and returns what it replies. Raises the error of the node that failed."""
         start = start_from_json(context.turn.options.get(STARTED))
         assert start is not None  # the caller has looked
-        await self.services.durable.step("begin", partial(self._keep_run, _plan_run(context, start)))
+        await self.services.durable.step("begin", partial(self._keep_run, describe_run(context, start)))
         async with self.services.store.work(write=False) as work:
-            workflow = await _load_version(work, start.digest)
-            reused = await _load_reused(work, workflow, start)
+            workflow = await load_version(work, start.digest)
+            reused = await load_reused(work, workflow, start)
         text = await _Run(self, context, steps, reused).run(workflow, start)
         if text:
             steps.keep(Role.ASSISTANT, (TextPart(text),))
@@ -108,50 +112,6 @@ class WorkflowRunner:
     async def _keep_run(self, run: WorkflowRun) -> Json:
         async with self.services.store.work() as work:
             return await work.workflows.add_run(run)
-
-
-async def _load_version(work: UnitOfWork, digest: str) -> Workflow:
-    version = await work.workflows.find_version(digest)
-    workflow = read_workflow(version.workflow, version.tree).workflow if version else None
-    if workflow is None:
-        raise NotFound(
-            "The definition of this run cannot be read any more.",
-            code="workflow_version_unknown",
-            why="it was removed, or another version of Denizen wrote it, with nodes that this one does not know",
-            fix="Start the workflow anew.",
-        )
-    return workflow
-
-
-def _plan_run(context: TurnContext, start: WorkflowStart) -> WorkflowRun:
-    event = start.scope.get("event")
-    actor = show(event.get("@actor")) if isinstance(event, Mapping) else ""
-    return WorkflowRun(
-        id=context.turn.id,
-        workflow=start.name,
-        digest=start.digest,
-        trigger=start.trigger,
-        scope=start.scope,
-        agent=context.agent.name,
-        started_by=actor or context.turn.principal.key,
-        rerun_of=start.rerun_of,
-        from_node=start.from_node,
-        started_at=context.turn.opened_at,
-    )
-
-
-async def _load_reused(work: UnitOfWork, workflow: Workflow, start: WorkflowStart) -> Mapping[str, NodeRun]:
-    """Returns, by path, the nodes of the run that this one repeats which are not run again: all that `from_node` does
-    not lead to. Raises NotFound: without their outputs all of them would act anew.
-    """
-    if not start.from_node:
-        return {}
-    again = find_reachable(workflow.nodes, [start.from_node])
-    first = await work.workflows.find_run(TurnId(start.rerun_of))
-    if first is None:
-        raise run_unknown(start.rerun_of)
-    ran = await work.workflows.list_nodes(first.id)
-    return {each.path: each for each in ran if each.port and "/" not in each.path and each.path not in again}
 
 
 class _RunStopped(Exception):  # noqa: N818 - a `stop` node is no fault
@@ -282,11 +242,9 @@ class _Run:
                     await self._withdraw([f"{level.prefix}{each}" for each in walk.leave_other_ways(node)])
 
     async def _check_not_forgotten(self) -> None:
-        """Raises NotAllowed when the run was removed from under itself: it holds what is to be forgotten, so it neither
-        acts nor writes any more.
-        """
+        """Raises NotAllowed when the run was removed from under itself."""
         async with self._services.store.work(write=False) as unit:
-            _require_kept(await unit.workflows.find_run(self._context.turn.id))
+            require_kept(await unit.workflows.find_run(self._context.turn.id))
 
     # --- the nodes of a batch ----------------------------------------------------------------------------------------
 
@@ -384,7 +342,7 @@ class _Run:
             ended_at=self._services.clock.now(),
         )
         async with self._services.store.work() as unit:
-            _require_kept(await unit.workflows.find_run(ran.run))
+            require_kept(await unit.workflows.find_run(ran.run))
             await unit.workflows.add_node(ran)
 
     async def _attempt(self, level: _Level, works: Sequence[_NodeWork], attempt: int) -> Sequence[_Outcome]:
@@ -478,17 +436,7 @@ class _Run:
     async def _wait(self, wait: _NodeWait) -> Json:
         if wait.work.fault is not None:
             return {}
-        try:
-            match wait.work.node.type:
-                case "wait":
-                    await self._waiting.wait_until(wait.scope, wait.until)
-                    return {}
-                case "approval":
-                    return await self._waiting.ask_approval(wait.scope, wait.work.inputs)
-                case _:
-                    return await self._waiting.ask_owner(wait.scope, wait.work.inputs, wait.until)
-        except DenizenError as error:
-            return {"fault": error.message, "code": error.code, "fix": error.fix}
+        return await self._waiting.wait(wait.work.node.type, wait.scope, wait.work.inputs, wait.until)
 
     async def _withdraw(self, paths: Sequence[str]) -> None:
         """Takes back what these nodes have asked people, since the run goes on without them."""
@@ -636,7 +584,7 @@ class _Run:
         if work.path not in self._nested:
             digest = str(await self._services.durable.step(f"workflow:{work.path}", partial(self._keep_version, name)))
             async with self._services.store.work(write=False) as unit:
-                self._nested[work.path] = _InnerWorkflow(await _load_version(unit, digest), [])
+                self._nested[work.path] = _InnerWorkflow(await load_version(unit, digest), [])
         workflow, replies = self._nested[work.path].workflow, self._nested[work.path].replies
         trigger = workflow.find_trigger("manual") or workflow.triggers[0]
         given = work.inputs["input"]
@@ -665,31 +613,6 @@ class _Run:
         async with self._services.store.work() as work:
             await keep_version(work, workflow, self._services.clock.now())
         return workflow.digest
-
-
-def _require_kept(run: WorkflowRun | None) -> None:
-    if run is None:
-        raise NotAllowed(
-            "This run ends here.",
-            code=_FORGOTTEN,
-            why="whoever caused it, or the event that started it, was forgotten meanwhile",
-        )
-
-
-def run_unknown(key: str) -> NotFound:
-    return NotFound(
-        f"There is no run '{key[:60]}'.",
-        code="workflow_run_unknown",
-        why="there never was, or it is not kept any more",
-        fix="`denizen workflows runs` lists those that are kept.",
-    )
-
-
-async def keep_version(work: UnitOfWork, workflow: Workflow, now: datetime) -> None:
-    """Keeps the definition, for the runs that begin with it."""
-    await work.workflows.add_version(
-        WorkflowVersion(digest=workflow.digest, workflow=workflow.name, tree=workflow.tree, kept_at=now)
-    )
 
 
 def _choose_batch(ready: Sequence[WorkflowNode]) -> Sequence[WorkflowNode]:
