@@ -227,6 +227,11 @@ def test_a_failure_is_tried_again_after_six_hours_at_the_latest() -> None:
         assert find_due(section, state, CroniterTimes(), NOON) == NOON + pause
 
 
+def test_a_clock_that_was_ahead_puts_nothing_off() -> None:
+    state = BackupState(home="/", good_at=NOON + timedelta(days=400))
+    assert find_due(BackupsSection(schedule="@daily"), state, CroniterTimes(), NOON) == NOON
+
+
 async def test_owners_are_told_where_they_are(home: Home) -> None:
     text = f"{LAB}channels: {{discord: {{owners: ['7'], accounts: {{denizen: {{token: '${{DISCORD_TOKEN}}'}}}}}}}}\n"
     home.add_file("secrets.env", "DISCORD_TOKEN=a-token-of-nobody\n", 0o600)

@@ -27,7 +27,15 @@ from denizen.app.backup_archive import (
     parse_recipient,
     write_archive,
 )
-from denizen.app.backup_files import BACKUP_NAME, BACKUPS_FOLDER, WORK_PREFIX, ZIP_SUFFIX, list_home_files
+from denizen.app.backup_files import (
+    BACKUP_NAME,
+    BACKUPS_FOLDER,
+    OF_THE_DISK,
+    WITHHELD,
+    WORK_PREFIX,
+    ZIP_SUFFIX,
+    list_home_files,
+)
 from denizen.app.home.files import write_whole
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.settings import CONFIG_FILE, Settings
@@ -162,7 +170,7 @@ def restore_backup(file: Path, home: Path, identity: Path | None, report: Report
     home = home.absolute()
     is_there = home.exists()  # such as the folder of a volume, which cannot be replaced
     with _refused_by_disk(home), _work_folder(home if is_there else home.parent) as folder:
-        if is_there and any(each != folder for each in home.iterdir()):
+        if is_there and any(each != folder and each.name != OF_THE_DISK for each in home.iterdir()):
             raise Conflict(
                 f"There is something in {home} already.",
                 code="restore_not_empty",
@@ -349,6 +357,7 @@ def list_restore_steps(manifest: Manifest, home: Path) -> Sequence[str]:
     steps: list[str] = []
     if not manifest.with_secrets:
         steps.append(f"Put the secrets into {home / SECRETS_FILE}: the backup has none.")
+    steps += [f"Not in the backup: {name} ({why})." for name, why in manifest.left_out.items() if why != WITHHELD]
     if manifest.backend == "postgresql":
         steps.append(
             f"The data is in {home / STORE_ENTRY} now; `denizen db move --to postgresql://...` brings it to a server."
