@@ -156,6 +156,15 @@ async def test_a_failure_is_told_once_and_tried_again_later_and_later(home: Home
         assert len(list(elsewhere.glob("*.zip"))) == 1
 
 
+async def test_a_file_in_the_place_of_the_folder_is_a_failure_that_names_it(home: Home) -> None:
+    home.add_file("mine", "a file")
+    async with scheduled(home, f"{LAB}backups: {{schedule: '@daily', folder: mine}}\n") as it:
+        await it.schedule.look()
+        failure = (await it.load()).failure
+        assert failure is not None
+        assert (failure.message, failure.why) == (f"{home.path / 'mine'} cannot be written or read.", "File exists")
+
+
 async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(home: Home) -> None:
     async with scheduled(home) as it:
         with anyio.CancelScope() as scope:

@@ -19,7 +19,7 @@ import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
-from denizen.app.backups import Backup, BackupOptions, BackupProgress, make_backup
+from denizen.app.backups import Backup, BackupOptions, BackupProgress, explain_disk_errors, make_backup
 from denizen.app.settings import Settings
 from denizen.app.settings.backups import BackupsSection
 from denizen.domain.clock import Clock
@@ -210,14 +210,15 @@ class BackupSchedule:
 
 def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupProgress], None]) -> Backup:
     section, folder = settings.config.backups, find_backup_folder(settings)
-    if folder.is_relative_to(settings.home):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif not folder.is_dir():  # a disk that is not mounted must not become a folder of this one
-        raise NeedsAttention(
-            f"The folder {folder} for backups is not there.",
-            code="backup_folder",
-            fix="Mount its disk or make the folder, or change backups.folder.",
-        )
+    with explain_disk_errors(folder):
+        if folder.is_relative_to(settings.home):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not folder.is_dir():  # a disk that is not mounted must not become a folder of this one
+            raise NeedsAttention(
+                f"The folder {folder} for backups is not there.",
+                code="backup_folder",
+                fix="Mount its disk or make the folder, or change backups.folder.",
+            )
     options = BackupOptions(
         target=folder, with_secrets=section.with_secrets, recipient=section.encrypt_to, is_checked=True
     )
