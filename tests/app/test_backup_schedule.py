@@ -156,6 +156,15 @@ async def test_a_failure_is_told_once_and_tried_again_later_and_later(home: Home
         assert len(list(elsewhere.glob("*.zip"))) == 1
 
 
+async def test_a_file_in_the_place_of_the_folder_is_a_failure_that_names_it(home: Home) -> None:
+    home.add_file("mine", "a file")
+    async with scheduled(home, f"{LAB}backups: {{schedule: '@daily', folder: mine}}\n") as it:
+        await it.schedule.look()
+        failure = (await it.load()).failure
+        assert failure is not None
+        assert (failure.message, failure.why) == (f"{home.path / 'mine'} cannot be written or read.", "File exists")
+
+
 async def test_a_process_that_dies_over_its_backup_does_not_begin_again_at_once(home: Home) -> None:
     async with scheduled(home) as it:
         with anyio.CancelScope() as scope:
@@ -225,6 +234,11 @@ def test_a_failure_is_tried_again_after_six_hours_at_the_latest() -> None:
     for tries, pause in ((1, timedelta(minutes=5)), (2, timedelta(minutes=10)), (500, timedelta(hours=6))):
         state = BackupState(home="/", failure=BackupFailure(at=NOON, tries=tries, message="It failed."))
         assert find_due(section, state, CroniterTimes(), NOON) == NOON + pause
+
+
+def test_a_clock_that_was_ahead_puts_nothing_off() -> None:
+    state = BackupState(home="/", good_at=NOON + timedelta(days=400))
+    assert find_due(BackupsSection(schedule="@daily"), state, CroniterTimes(), NOON) == NOON
 
 
 async def test_owners_are_told_where_they_are(home: Home) -> None:

@@ -254,9 +254,12 @@ async def test_another_database_in_use_is_copied_with_what_was_committed_last(ho
         database.commit()
         database.execute("INSERT INTO notes VALUES ('last')")
         database.commit()
+        home.add_file("agents/x/text", "no database")
+        home.add_file("agents/x/text-wal", "no log")
+        (home.path / "lost+found").mkdir(mode=0)
         made = make_backup(home.load(), BackupOptions(), NOW, Told())
-    inside = {each for each in made.manifest.files if each.startswith("home/agents/x")}
-    assert inside == {"home/agents/x/notes.db", "home/agents/x/plain.db-journal"}
+    inside = {each.removeprefix("home/agents/x/") for each in made.manifest.files if each.startswith("home/agents/x")}
+    assert inside == {"notes.db", "plain.db-journal", "text", "text-wal"}
     restore_backup(made.file, tmp_path / "new", None, Told())
     with closing(sqlite3.connect(tmp_path / "new" / "agents/x/notes.db")) as database:
         assert database.execute("SELECT text FROM notes").fetchall() == [("last",)]
@@ -298,10 +301,12 @@ async def test_a_restore_fills_an_empty_folder_that_is_there_and_removes_what_a_
     made = make_backup(home.load(), BackupOptions(), NOW, Told())
     left = tmp_path / "new" / ".denizen-backup-left"
     left.mkdir(parents=True)
+    (tmp_path / "new" / "lost+found").mkdir()
     (left / "lock").touch()
     before = (tmp_path / "new").stat().st_ino
     restore_backup(made.file, tmp_path / "new", None, Told())
-    assert sorted(each.name for each in (tmp_path / "new").iterdir()) == ["agents", "denizen.db", "denizen.yaml"]
+    names = sorted(each.name for each in (tmp_path / "new").iterdir())
+    assert names == ["agents", "denizen.db", "denizen.yaml", "lost+found"]
     assert (tmp_path / "new").stat().st_ino == before
 
 

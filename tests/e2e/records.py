@@ -17,14 +17,14 @@ from denizen.domain.turn import Turn
 Talk = Sequence[tuple[Role, str]]
 
 
-def read_turns(url: str) -> list[tuple[Turn, Talk]]:
-    """Every turn, newest first, with the messages of its session."""
+def read_turns(url: str, limit: int = 100) -> list[tuple[Turn, Talk]]:
+    """The turns, newest first, with the messages of their sessions."""
 
     async def read() -> list[tuple[Turn, Talk]]:
         store = await open_store(url, clock=SystemClock())
         try:
             async with store.work(write=False) as work:
-                turns = await work.turns.list_turns()
+                turns = await work.turns.list_turns(limit=limit)
                 tails = [await work.messages.list_tail(turn.session_id, limit=50) for turn in turns]
         finally:
             await store.aclose()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import stat
 import zipfile
 from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +20,15 @@ BACKUPS_FOLDER = "backups"
 WORK_PREFIX = ".denizen-backup-"
 ZIP_SUFFIX = ".zip"
 BACKUP_NAME = re.compile(r"denizen-\d{8}-\d{6}\.zip(\.age)?")
-_FETCHED = frozenset({BACKUPS_FOLDER, "models", "logs", f"{DURABLE_ENTRY}-workers"})
+OF_THE_DISK = "lost+found"
+"""The folder that file systems have at their root, which only root may read: a home folder may be a whole disk."""
+_FETCHED = frozenset({BACKUPS_FOLDER, "models", "logs", f"{DURABLE_ENTRY}-workers", OF_THE_DISK})
 """Folders of the home folder that are fetched or written anew."""
 _SECRETS = (f"*{SECRETS_FILE}*", "*.pem", "*.key", "*.p12", "*.pfx", ".env", "id_rsa", "id_ecdsa", "id_ed25519")
 """Secrets, and copies of them that editors and an interrupted writing leave."""
+WITHHELD = "a secret"
+"""The reason for which those are left out."""
 _BESIDE = ("-wal", "-shm", "-journal")
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(kw_only=True)
@@ -80,7 +85,7 @@ def _place(
             found.left_out[name] = "a link to nothing"
         return
     if is_secret is not None and (is_secret(path) or is_secret(content)):
-        found.left_out[name] = "a secret"
+        found.left_out[name] = WITHHELD
     elif content is not path and content.is_relative_to(home.resolve()):
         found.links[name] = os.path.relpath(content, path.parent.resolve())
     elif stat.S_ISDIR(state.st_mode):
@@ -122,11 +127,15 @@ def _is_beside_database(path: Path) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-    except FileNotFoundError:
+    """Lets SQLite itself look: closing the file in another way would drop the locks of this process on it."""
+    if not path.is_file():
         return False
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            database.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB
+    return True
 
 
 def _raise(error: OSError) -> None:

@@ -19,7 +19,7 @@ import anyio
 from anyio import to_thread
 from pydantic import TypeAdapter
 
-from denizen.app.backups import Backup, BackupOptions, BackupProgress, make_backup
+from denizen.app.backups import Backup, BackupOptions, BackupProgress, explain_disk_errors, make_backup
 from denizen.app.settings import Settings
 from denizen.app.settings.backups import BackupsSection
 from denizen.domain.clock import Clock
@@ -33,6 +33,7 @@ LOOK_EVERY_S = 60.0
 FIRST_RETRY = timedelta(minutes=5)
 LAST_RETRY = timedelta(hours=6)
 """The pause after a failure doubles from the first to the last."""
+CLOCK_ERROR = timedelta(hours=1)
 MAX_KNOWN = 1000
 """So many of the newest are known, to be removed one day."""
 _KEY = "backups"
@@ -77,11 +78,12 @@ async def load_backup_state(store: Store, home: Path) -> BackupState:
 
 def find_due(section: BackupsSection, state: BackupState, times: CronTimes, now: datetime) -> datetime:
     """Returns when the next backup is to be made."""
-    if state.failure is not None:
-        return state.failure.at + min(FIRST_RETRY * 2 ** min(state.failure.tries - 1, 10), LAST_RETRY)
-    if state.good_at is None:
+    latest = state.failure.at if state.failure is not None else state.good_at
+    if latest is None or latest > now + CLOCK_ERROR:  # a clock that was ahead must not put off backups for years
         return now
-    return next(times.list_after(section.schedule, section.zone, state.good_at))
+    if state.failure is not None:
+        return latest + min(FIRST_RETRY * 2 ** min(state.failure.tries - 1, 10), LAST_RETRY)
+    return next(times.list_after(section.schedule, section.zone, latest))
 
 
 def find_overdue(section: BackupsSection, good_at: datetime, times: CronTimes) -> datetime:
@@ -208,14 +210,15 @@ class BackupSchedule:
 
 def _make_in_folder(settings: Settings, now: datetime, report: Callable[[BackupProgress], None]) -> Backup:
     section, folder = settings.config.backups, find_backup_folder(settings)
-    if folder.is_relative_to(settings.home):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    elif not folder.is_dir():  # a disk that is not mounted must not become a folder of this one
-        raise NeedsAttention(
-            f"The folder {folder} for backups is not there.",
-            code="backup_folder",
-            fix="Mount its disk or make the folder, or change backups.folder.",
-        )
+    with explain_disk_errors(folder):
+        if folder.is_relative_to(settings.home):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not folder.is_dir():  # a disk that is not mounted must not become a folder of this one
+            raise NeedsAttention(
+                f"The folder {folder} for backups is not there.",
+                code="backup_folder",
+                fix="Mount its disk or make the folder, or change backups.folder.",
+            )
     options = BackupOptions(
         target=folder, with_secrets=section.with_secrets, recipient=section.encrypt_to, is_checked=True
     )

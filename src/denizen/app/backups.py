@@ -27,7 +27,15 @@ from denizen.app.backup_archive import (
     parse_recipient,
     write_archive,
 )
-from denizen.app.backup_files import BACKUP_NAME, BACKUPS_FOLDER, WORK_PREFIX, ZIP_SUFFIX, list_home_files
+from denizen.app.backup_files import (
+    BACKUP_NAME,
+    BACKUPS_FOLDER,
+    OF_THE_DISK,
+    WITHHELD,
+    WORK_PREFIX,
+    ZIP_SUFFIX,
+    list_home_files,
+)
 from denizen.app.home.files import write_whole
 from denizen.app.home.secrets import SECRETS_FILE
 from denizen.app.settings import CONFIG_FILE, Settings
@@ -80,14 +88,15 @@ def make_backup(settings: Settings, options: BackupOptions, now: datetime, repor
     """
     name = _name(now, encrypted=bool(options.recipient))
     target = options.target or settings.home / BACKUPS_FOLDER / name
-    if target.is_dir():
-        target /= name
     if options.recipient:
         parse_recipient(options.recipient)  # before anything is copied
-    _check_free(target)
+    with explain_disk_errors(target):
+        if target.is_dir():
+            target /= name
+        _check_free(target)
     # What is to be encrypted lies nowhere in the clear but where it is already.
     beside = settings.home if options.recipient else target.parent
-    with _refused_by_disk(target), _work_folder(beside) as folder, _work_folder(target.parent) as final:
+    with explain_disk_errors(target), _work_folder(beside) as folder, _work_folder(target.parent) as final:
         databases = _copy_stores(settings, folder, report)
         home = list_home_files(settings, with_secrets=options.with_secrets)
         entries = {name: folder / name for name in databases}
@@ -139,11 +148,11 @@ def verify_backup(file: Path, identity: Path | None, report: ReportBackup) -> Ma
     from denizen.adapters.store.migrator import migrate
     from denizen.adapters.store.sqlite import SqliteDialect
 
-    with _refused_by_disk(file):
+    with explain_disk_errors(file):
         # What was encrypted is not laid in the clear beside it, which may be on a foreign machine.
         may_unpack_there = os.access(file.parent, os.W_OK) and not (file.is_file() and is_encrypted(file))
         beside = file.parent if may_unpack_there else Path(tempfile.gettempdir())
-    with _refused_by_disk(beside), _work_folder(beside) as folder:
+    with explain_disk_errors(beside), _work_folder(beside) as folder:
         manifest = _unpack(file, identity, folder, report)
         report(BackupProgress(stage="trying the upgrade of the store"))
         migrate(SqliteDialect(folder / "unpacked" / STORE_ENTRY))
@@ -161,8 +170,8 @@ def restore_backup(file: Path, home: Path, identity: Path | None, report: Report
 
     home = home.absolute()
     is_there = home.exists()  # such as the folder of a volume, which cannot be replaced
-    with _refused_by_disk(home), _work_folder(home if is_there else home.parent) as folder:
-        if is_there and any(each != folder for each in home.iterdir()):
+    with explain_disk_errors(home), _work_folder(home if is_there else home.parent) as folder:
+        if is_there and any(each != folder and each.name != OF_THE_DISK for each in home.iterdir()):
             raise Conflict(
                 f"There is something in {home} already.",
                 code="restore_not_empty",
@@ -319,8 +328,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _refused_by_disk(place: Path) -> Generator[None]:
-    """Names the file that the error is about, or else what is made or read."""
+def explain_disk_errors(place: Path) -> Generator[None]:
+    """Raises NeedsAttention for OSError. Names the file that the error is about, or else what is made or read."""
     try:
         yield
     except OSError as error:
@@ -349,6 +358,7 @@ def list_restore_steps(manifest: Manifest, home: Path) -> Sequence[str]:
     steps: list[str] = []
     if not manifest.with_secrets:
         steps.append(f"Put the secrets into {home / SECRETS_FILE}: the backup has none.")
+    steps += [f"Not in the backup: {name} ({why})." for name, why in manifest.left_out.items() if why != WITHHELD]
     if manifest.backend == "postgresql":
         steps.append(
             f"The data is in {home / STORE_ENTRY} now; `denizen db move --to postgresql://...` brings it to a server."
