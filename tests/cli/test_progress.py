@@ -50,6 +50,7 @@ def test_in_a_log_a_download_is_told_now_and_then(monkeypatch: pytest.MonkeyPatc
         for done in range(0, 110, 10):
             line(LoadProgress("fetching", done, 100))
             now_s[0] += 1.0
+        line(LoadProgress("fetching", 100, 100))
         line(LoadProgress("assembling", 0, 100))
     shares = [text.split(": ")[1].split(" %")[0] for text in lines.getvalue().splitlines()]
     assert shares == ["0", "30", "60", "90", "100", "0"]

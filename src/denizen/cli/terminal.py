@@ -89,7 +89,8 @@ class WeightsProgressLine:
     """On a terminal the line is rewritten; elsewhere it is told now and then, and each new activity at once."""
 
     def __init__(self) -> None:
-        self._doing = ""
+        self._doing: str = ""
+        self._line = ""
         self._told_s = 0.0
 
     def __call__(self, progress: LoadProgress) -> None:
@@ -103,9 +104,11 @@ class WeightsProgressLine:
             ending = "\n" if is_done else ""
             sys.stderr.write(f"\r{line}{ending}")
             sys.stderr.flush()
-        elif is_done or progress.doing != self._doing or time.monotonic() - self._told_s >= TOLD_EVERY_S:
+        elif line != self._line and (
+            is_done or progress.doing != self._doing or time.monotonic() - self._told_s >= TOLD_EVERY_S
+        ):
             sys.stderr.write(f"{line}\n")
-            self._doing, self._told_s = progress.doing, time.monotonic()
+            self._doing, self._line, self._told_s = progress.doing, line, time.monotonic()
 
 
 show_weights_progress = WeightsProgressLine()

@@ -170,6 +170,17 @@ async def test_without_the_runtime_the_error_names_the_command(small_home: Path,
     assert build_install_command("local") in caught.value.fix
 
 
+async def test_a_missing_library_of_the_system_is_named(small_home: Path, tmp_path: Path) -> None:
+    missing = "libgomp.so.1: cannot open shared object file: No such file or directory"
+    (tmp_path / "xllamacpp.py").write_text(f"raise ImportError({missing!r})")
+    async with _running(_settings(small_home, {**os.environ, "PYTHONPATH": str(tmp_path)})) as runtime:
+        with pytest.raises(NeedsAttention) as caught:
+            await runtime.endpoint()
+
+    assert (caught.value.code, caught.value.why) == ("embedded_library_missing", missing)
+    assert "apt-get install libgomp1" in caught.value.fix
+
+
 async def test_a_model_that_does_not_load_is_unavailable_with_the_end_of_the_log_and_then_left_alone(
     small_weights: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from typing import IO, TypeAlias, cast
 import anyio
 from anyio.abc import Process
 
-from denizen.adapters.models.embedded.server import NO_RUNTIME, ServerSettings
+from denizen.adapters.models.embedded.server import NO_LIBRARY, NO_RUNTIME, ServerSettings
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.installation import build_install_command
 from denizen.domain.record import record
@@ -195,6 +195,13 @@ def _not_started(answer: _Answer | None, code: int | None, log: Path, start_of_r
             code="embedded_runtime_missing",
             why=str(answer.get("detail")),
             fix=f"Run: {build_install_command('local')}, or connect a provider with `denizen setup`.",
+        )
+    if answer and answer.get("error") == NO_LIBRARY:
+        return NeedsAttention(
+            "The runtime of the built-in model lacks a library of the system.",
+            code="embedded_library_missing",
+            why=str(answer.get("detail")),
+            fix="Install it (libgomp.so.1: `apt-get install libgomp1`), or connect a provider with `denizen setup`.",
         )
     return Unavailable(
         "The built-in model did not start.",

@@ -31,6 +31,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.record import record
 
 NO_RUNTIME = "no_runtime"
+NO_LIBRARY = "no_library"
 NOT_LOADED = "not_loaded"
 
 _POLL_S = 0.02
@@ -93,8 +94,10 @@ def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object
     os.putenv("OMP_WAIT_POLICY", "passive")  # read when the library loads; spinning threads starve everything else
     try:
         llama: Any = importlib.import_module("xllamacpp")
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         return None, {"error": NO_RUNTIME, "detail": str(error)}
+    except ImportError as error:  # it is there, and needs a library of the system that is not
+        return None, {"error": NO_LIBRARY, "detail": str(error)}
     try:
         params: Any = llama.CommonParams()
         for name, value in plan_params(settings, load_template(Path(settings.weights))).items():
