@@ -165,6 +165,7 @@ async def serve(
                 group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(run_forever, "checking readiness", readiness.run)
+            group.start_soon(run_forever, "moving the store", denizen.process.store_move.serve)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:
