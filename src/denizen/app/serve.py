@@ -39,6 +39,7 @@ from denizen.app.users import build_users
 from denizen.app.workflow_configuration import HomeWorkflows
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
+from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -60,6 +61,7 @@ from denizen.web.http.dependencies import (
     InstanceServices,
     KnowledgeServices,
     ScheduleServices,
+    StoreServices,
     UserServices,
     WebDependencies,
     WorkflowServices,
@@ -115,6 +117,7 @@ async def serve(
         list_accounts=accounts.list_states,
         list_idle_tools=lambda: list_idle_tools(denizen.settings),
         logs=LogFiles(denizen.settings.logs_folder),
+        store=StoreServices(denizen.process.store_move, AuditLog(denizen.services.store, denizen.services.clock)),
     )
     external = ExternalServices(
         calls=calls,
