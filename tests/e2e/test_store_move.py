@@ -57,3 +57,18 @@ def test_an_interrupt_stops_a_move_which_goes_on_when_it_is_started_again(
         assert "has begun" in home.do("db", "status").out
         assert "Moved to" in home.do(*move).out
     assert home.do("db", "status").out.startswith("postgresql: ")
+
+
+@pytest.mark.proves("V25")
+def test_an_owner_moves_the_store_of_a_running_server_from_the_terminal(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=f'store: {{move_to: "sqlite:///{home.folder / "new.db"}"}}\n')
+    with home.serve() as server:
+        told = home.do("chat", stdin="/migrate\n/migrate to-postgres\n/migrate cancel\n").out
+        assert "The store is in SQLite" in told
+        assert "Write /migrate to-postgres yes." in told
+        assert "No move is under way." in told
+        assert "The store has moved to" in home.do("chat", stdin="/migrate to-postgres yes\n").out
+        server.running.err.await_text(r"Restarting\.\n(?:.*\n)*?Denizen is ready")
+    assert "new.db" in home.do("db", "status").out
+    alone = home.do("chat", stdin="/migrate to-postgres yes\n").out
+    assert "Move it with `denizen db move`." in alone

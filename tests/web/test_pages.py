@@ -25,6 +25,7 @@ from denizen.domain.log import LogEntry, sum_up_log
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.question import QuestionStatus
 from denizen.domain.statistics import DayRange, UsageRanking, UsageSummary, UsageTotals
+from denizen.domain.store_move import MoveProgress, MoveStage, StoreStatus, TableRows
 from denizen.domain.tool import IdleTools, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
@@ -52,6 +53,7 @@ from denizen.web.pages.questions import QuestionsPage
 from denizen.web.pages.settings import SettingsPage
 from denizen.web.pages.sign_in import LoginPage, ProviderLink
 from denizen.web.pages.sign_up import SignUpPage
+from denizen.web.pages.store import StorePage
 from denizen.web.pages.tools import ToolField, ToolPage, ToolRow, ToolsPage
 from denizen.web.pages.turns import TimelineStep, TurnPage, TurnsPage
 from denizen.web.pages.usage import AgentUse, UsagePage
@@ -150,6 +152,18 @@ PAGES: dict[str, object] = {
         ],
         new_key="dz_x",
         notice="Done.",
+        problem=ProblemDetails("bad", "It is bad.", 400),
+    ),
+    "admin/store.html": StorePage(
+        frame=FRAME,
+        status=StoreStatus(
+            backend="sqlite", place="sqlite:////d.db", tables=[TableRows("posts", 3)], move=MoveProgress(), begun="a"
+        ),
+        move=MoveProgress(stage=MoveStage.COPYING, target="postgresql://db", table="posts", done=1, total=3),
+        total=3,
+        target="postgresql://db",
+        is_owner=True,
+        notice="The move has begun.",
         problem=ProblemDetails("bad", "It is bad.", 400),
     ),
     "admin/approvals.html": ApprovalsPage(

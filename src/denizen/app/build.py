@@ -45,7 +45,7 @@ from denizen.app.platform_services import PlatformServices, build_platform_servi
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.skill_loading.registry import SkillRegistry
-from denizen.app.store_move import choose_durable_database
+from denizen.app.store_move import HomeStoreMove, choose_durable_database
 from denizen.app.telemetry import OpenTelemetry, measure_store, open_telemetry
 from denizen.app.toolsets import SkillDeps, build_feed_fetcher
 from denizen.builtin_skills import BUILTIN
@@ -150,9 +150,10 @@ class RestartSignal:
 
 @record
 class ProcessControl:
-    """The process itself: the wish to restart it, and the fleet that it is in."""
+    """The process itself: the wish to restart it, a move of its store, and the fleet that it is in."""
 
     restart: RestartSignal
+    store_move: HomeStoreMove
     fleet: Fleet | None = None
 
 
@@ -382,6 +383,7 @@ def _build_denizen(
         adapters.fleet.bind(adapters.durable)
         services = replace(services, relay=adapters.fleet.relay)
         services.live.relay = services.outbox.relay = adapters.fleet.relay
+    store_move = HomeStoreMove(settings, read_environment())
     projects = ProjectBoards(runtime, store, clock, ReaderDirectory(store, channels, services.members, memories))
     services = replace(
         services,
@@ -390,6 +392,7 @@ def _build_denizen(
         prover=AnswerProver(open_library(home, clock)),
         assistant=assistant,
         load_upload=uploads.load_picture,
+        store_move=store_move,
         free_turn=adapters.browser.close,
     )
     mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock, services.guilds)
@@ -477,7 +480,7 @@ def _build_denizen(
         knowledge=knowledge,
         schedules=ScheduleRunner(resources, turns, channels, partial(read_next_task, home / AGENTS_FOLDER)),
         events=events,
-        process=ProcessControl(restart, adapters.fleet),
+        process=ProcessControl(restart, store_move, adapters.fleet),
     )
 
 

@@ -38,7 +38,8 @@ from denizen.domain.store_move import STORE_MOVED
 from denizen.engine.listener.background import run_once
 
 _AT_START = (
-    "store",
+    "store.url",
+    "store.max_connections",
     "server",
     "channels.terminal",
     "channels.web",

@@ -43,6 +43,7 @@ from denizen.app.users import build_users
 from denizen.app.workflow_configuration import HomeWorkflows
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.record import record
+from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.budget.side_completion import BilledCompletion, TaskCompletion
 from denizen.engine.commands.chat_commands import ChatCommands
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -64,6 +65,7 @@ from denizen.web.http.dependencies import (
     InstanceServices,
     KnowledgeServices,
     ScheduleServices,
+    StoreServices,
     UserServices,
     WebDependencies,
     WorkflowServices,
@@ -119,6 +121,7 @@ async def serve(
         list_accounts=accounts.list_states,
         list_idle_tools=lambda: list_idle_tools(denizen.settings),
         logs=LogFiles(denizen.settings.logs_folder),
+        store=StoreServices(denizen.process.store_move, AuditLog(denizen.services.store, denizen.services.clock)),
     )
     external = ExternalServices(
         calls=calls,
@@ -161,12 +164,15 @@ async def serve(
                 _start_membership(group, denizen, denizen.fleet)
             else:
                 _start_upkeep(group, denizen)
-            if denizen.role.has_accounts:
-                group.start_soon(run_forever, "keeping accounts connected", accounts.run)
-            group.start_soon(run_forever, "serving MCP", mcp.run)
-            group.start_soon(run_forever, "checking readiness", readiness.run)
-            if metrics is not None:
-                group.start_soon(run_forever, "counting what waits for the metrics", metrics.run)
+            loops = {
+                "serving MCP": mcp.run,
+                "checking readiness": readiness.run,
+                "moving the store": denizen.process.store_move.serve,
+                **({"keeping accounts connected": accounts.run} if denizen.role.has_accounts else {}),
+                **({"counting what waits for the metrics": metrics.run} if metrics is not None else {}),
+            }
+            for what, run in loops.items():
+                group.start_soon(run_forever, what, run)
             group.start_soon(_stop_to_restart, denizen, list(listeners), grace)
             group.start_soon(tell_ready)
             async with anyio.create_task_group() as serving:

@@ -8,9 +8,10 @@ store moves only while nothing is under way.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -29,12 +30,16 @@ from denizen.app.settings.edit import parse_config, splice_value
 from denizen.app.settings.load import examine, read_config
 from denizen.app.settings.problem import config_error
 from denizen.builtin_skills import BUILTIN
-from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.store_move import MoveProgress, MoveStage, StoreStatus, TableRows
 
 if TYPE_CHECKING:
     from denizen.adapters.store.mover import StoreMover
 
+_log = logging.getLogger("denizen.store")
+
+LOOK_EVERY_S = 1.0
+"""How often whoever follows a move is told how far it is."""
 PASSWORD_VARIABLE = "DENIZEN_STORE_PASSWORD"  # noqa: S105 - the name of a variable
 DURABLE_FILE = "durable.db"
 UNFINISHED = "durable.db.unfinished"
@@ -45,7 +50,8 @@ LOCK_FILE = "denizen.db.move"
 
 
 class HomeStoreMove:
-    """Moves the store of a running Denizen, and tells how far it is: for the command line, commands and pages.
+    """Moves the store of a running Denizen, and tells how far it is: for the command line, commands and pages
+    (`ports/store_move.py`). What `start` asks for is done by `serve`.
 
     When the move is done, every process that has the old store open restarts itself at its next write.
     """
@@ -56,6 +62,10 @@ class HomeStoreMove:
         self._progress = MoveProgress()
         self._is_cancelled = False
         self._mover: StoreMover | None = None
+        self._wanted: anyio.Event | None = None
+        """Set when a move is asked for; None until somebody serves."""
+        self._url = ""
+        self._ended = anyio.Event()
 
     @property
     def progress(self) -> MoveProgress:
@@ -92,6 +102,63 @@ class HomeStoreMove:
                 self._progress = MoveProgress(stage=MoveStage.CANCELLED, problem=_NOT_BEGUN)
             raise
         return self._progress
+
+    async def find_target(self) -> str:
+        return hide_password(await to_thread.run_sync(self._read_target))
+
+    async def start(self) -> None:
+        """Begins to move to `store.move_to` (see the port)."""
+        if self._wanted is None:
+            raise NotAllowed(
+                "The store is not moved from here.",
+                code="move_nothing_runs",
+                why="Only `denizen run` runs for long enough.",
+                fix="Move it with `denizen db move`.",
+            )
+        if self._progress.is_running:
+            raise _running()
+        url = await to_thread.run_sync(self._read_target)
+        if not url:
+            raise InvalidInput(
+                "The configuration does not say where to move.",
+                code="move_target_missing",
+                why="An address with a password does not belong into a chat.",
+                fix="Write `store.move_to: postgresql://USER:${NAME}@HOST/DATABASE` into denizen.yaml, and the "
+                f"password as NAME=... into {SECRETS_FILE}.",
+            )
+        full = await to_thread.run_sync(self._resolve, url)
+        if full == self._settings.store_url:
+            raise _there_already()
+        self._url, self._progress, self._ended = url, MoveProgress(stage=MoveStage.COPYING), anyio.Event()
+        self._wanted.set()
+
+    async def serve(self) -> None:
+        """Makes the moves that `start` asks for. Runs until it is cancelled, which stops a move, too."""
+        try:
+            while True:
+                self._wanted = anyio.Event()
+                await self._wanted.wait()
+                self._progress = MoveProgress()
+                try:
+                    await self.run(self._url)
+                except DenizenError as error:
+                    _log.warning("the store was not moved: %s", error.message, extra=error.fields)
+                finally:
+                    self._ended.set()
+        finally:
+            self._wanted = None
+
+    async def follow(self) -> AsyncGenerator[MoveProgress]:
+        told: MoveProgress | None = None
+        while True:
+            progress, is_over = self._progress, self._ended.is_set() or not self._progress.is_running
+            if progress != told:
+                told = progress
+                yield progress
+            if is_over:
+                return
+            with anyio.move_on_after(LOOK_EVERY_S):
+                await self._ended.wait()
 
     def cancel(self) -> None:
         """Stops a move before its pause ends. What was copied stays, and the next move there goes on from it. Raises
@@ -151,12 +218,10 @@ class HomeStoreMove:
         from denizen.adapters.store.mover import StoreMover
 
         home, old = self._settings.home, self._settings.store_url
-        full = _resolve(url, load_secrets(home, self._environment).variables)
+        full = self._resolve(url)
         target = open_dialect(full)
         if full == old:
-            raise Conflict(
-                "The store is there already.", code="move_done", fix="To move on, give the address of another database."
-            )
+            raise _there_already()
         _check_there(old)
         url = keep_password(home, url, self._environment)
         check_config(home, url, self._environment)
@@ -179,6 +244,29 @@ class HomeStoreMove:
         if self._is_cancelled:
             self._mover.cancel()
         self._mover.run(lambda: self._switch(url))
+
+    def _read_target(self) -> str:
+        """Returns `store.move_to` as it is written now."""
+        home = self._settings.home
+        tree = parse_config(read_config(home), home).tree
+        section = tree.get("store")
+        return str(section.get("move_to") or "") if isinstance(section, dict) else ""
+
+    def _resolve(self, url: str) -> str:
+        """Returns the URL with the values of its secrets."""
+        variables = load_secrets(self._settings.home, self._environment).variables
+
+        def find(match: re.Match[str]) -> str:
+            value = variables.get(match.group(1), "")
+            if not value:
+                raise InvalidInput(
+                    f"The secret {match.group(1)} is not set.",
+                    code="secret_missing",
+                    fix=f"Add a line {match.group(1)}=... to {SECRETS_FILE}.",
+                )
+            return value
+
+        return re.sub(r"\$\{(\w+)\}", find, url)
 
     def _switch(self, url: str) -> None:
         home = self._settings.home
@@ -277,23 +365,14 @@ def _plan_config(home: Path, url: str, environment: Mapping[str, str]) -> str:
     return planned
 
 
-def _resolve(url: str, variables: Mapping[str, str]) -> str:
-    def find(match: re.Match[str]) -> str:
-        value = variables.get(match.group(1), "")
-        if not value:
-            raise InvalidInput(
-                f"The secret {match.group(1)} is not set.",
-                code="secret_missing",
-                fix=f"Add a line {match.group(1)}=... to {SECRETS_FILE}.",
-            )
-        return value
-
-    return re.sub(r"\$\{(\w+)\}", find, url)
-
-
 def hide_password(url: str) -> str:
     password = urlsplit(url).password or ""
     return url.replace(f":{password}@", ":***@", 1) if unquote(password) else url
+
+
+def _there_already() -> Conflict:
+    fix = "To move on, give the address of another database."
+    return Conflict("The store is there already.", code="move_done", fix=fix)
 
 
 def _running() -> Conflict:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
 from denizen.app.build import Denizen
-from denizen.app.terminal_messages import TerminalMessage
+from denizen.app.terminal_messages import MoveReport, TerminalMessage
 from denizen.domain.agent import Agent
 from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.conversation import Place
@@ -16,6 +16,7 @@ from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.admin import run_observer_command
+from denizen.engine.commands.store import describe_progress, run_migrate_command
 from denizen.web.api.records import agent_to_wire, event_to_wire, find_model, model_to_wire, tool_to_wire
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.turns import ChatEvent
@@ -102,6 +103,19 @@ class TerminalService:
         """Returns the tokens of each part of the next prompt in a session of `denizen chat`. Raises NotFound."""
         use = await self._denizen.queries.load_context(Place(PLATFORM, "chat", session), agent, model)
         return {share.name: share.tokens for share in use.shares}
+
+    async def run_migrate(self, action: str) -> MoveReport:
+        """Does what `/migrate` is told. Raises InvalidInput, and what moving raises."""
+        services = self._denizen.services
+        if action != "status":
+            await AuditLog(services.store, services.clock).switch(self._denizen.operator, "store", action)
+        said = await run_migrate_command(action, services.store_move)
+        return MoveReport(text=said, is_running=self._denizen.process.store_move.progress.is_running)
+
+    async def report_move(self) -> MoveReport:
+        """Tells how far a move of the store is."""
+        progress = self._denizen.process.store_move.progress
+        return MoveReport(text=describe_progress(progress), is_running=progress.is_running)
 
     async def run_observer(self, action: str) -> str:
         """Does what `/observer` is told, and returns the state afterwards in words. Raises InvalidInput."""

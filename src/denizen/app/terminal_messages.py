@@ -42,3 +42,11 @@ class TerminalMessage:
     is_new: bool = False
     can_prompt: bool = False
     waits: bool = False
+
+
+@record(kw_only=True)
+class MoveReport:
+    """The reply of `/migrate`, and whether the store is being moved."""
+
+    text: str
+    is_running: bool

@@ -139,6 +139,8 @@ def create_terminal_app(service: TerminalService) -> Starlette:
         "list_models": service.list_models,
         "list_tools": service.list_tools,
         "list_context": service.list_context,
+        "run_migrate": service.run_migrate,
+        "report_move": service.report_move,
         "run_observer": service.run_observer,
     }
 

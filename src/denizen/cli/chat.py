@@ -46,11 +46,15 @@ HELP = """\
 /agent [NAME]    show the agents, or talk to another one
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
+/migrate WAY     status, to-postgres or cancel: the database in use, and moving it to Postgres
 /observer WAY    enable, disable, reset or status of the model that looks at risky calls
 /context         how the next prompt's tokens divide
 /help            this list
 /quit            leave (also Ctrl-D, or Ctrl-C twice)
 Ctrl-C stops an answer that is under way; at a question about a call it denies the call as well."""
+
+MOVE_LOOK_S = 0.3
+"""How often a move of the store is looked at."""
 
 _ELSEWHERE = {
     "compact": "/new begins afresh; with agents.{agent}.summaries old messages are summed up by themselves.",
@@ -181,6 +185,7 @@ class TerminalChat:
             "agent": self._agent,
             "model": self._choose_model,
             "tools": self._tools,
+            "migrate": self._migrate,
             "observer": self._observer,
             "context": self._context,
             "help": self._help,
@@ -252,6 +257,26 @@ class TerminalChat:
         for tool in await self._terminal.list_tools(self.agent):
             line = f"  {tool.name}  (tier {tool.tier})  {tool.description.splitlines()[0]}"
             self._console.print(printable(line), markup=False)
+
+    async def _migrate(self, typed: str) -> None:
+        from rich.markup import escape
+
+        action, _, confirmed = typed.partition(" ")
+        if action == "to-postgres" and confirmed.replace(" ", "") not in {"yes", "confirm:yes"}:
+            self._console.print(
+                "This moves everything to the database of store.move_to; then Denizen restarts itself. "
+                "Write /migrate to-postgres yes.",
+                markup=False,
+            )
+            return
+        report = await self._terminal.run_migrate(action or "status")
+        if action == "to-postgres" and report.is_running:
+            with self._console.status("") as line:
+                while report.is_running:
+                    line.update(escape(report.text.partition("\nUntil")[0].replace("\n", "  ")))
+                    await anyio.sleep(MOVE_LOOK_S)
+                    report = await self._terminal.report_move()
+        self._console.print(printable(report.text), markup=False, soft_wrap=True)
 
     async def _observer(self, action: str) -> None:
         self._console.print(await self._terminal.run_observer(action or "status"), markup=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from denizen.app.terminal_messages import TerminalMessage
+from denizen.app.terminal_messages import MoveReport, TerminalMessage
 from denizen.cli.terminal_client import TerminalClient
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.records import from_json
@@ -45,6 +45,12 @@ class ServerTerminal:
 
     async def list_context(self, agent: str, session: str, model: str) -> Mapping[str, int]:
         return await self._request("list_context", agent=agent, session=session, model=model)
+
+    async def run_migrate(self, action: str) -> MoveReport:
+        return from_json(MoveReport, await self._request("run_migrate", action=action))
+
+    async def report_move(self) -> MoveReport:
+        return from_json(MoveReport, await self._request("report_move"))
 
     async def run_observer(self, action: str) -> str:
         return await self._request("run_observer", action=action)

@@ -9,7 +9,7 @@ NotAllowed when the account may not, and InvalidInput when the platform rejects 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from datetime import datetime
@@ -148,7 +148,7 @@ class CommandReply:
 
     `is_pending` means that a turn was started, whose answer is delivered with the call's ticket. `is_failure` means
     that the request was not done; the text says why. `output` is what the command's program printed, which the text
-    shows, too.
+    shows, too. `updates` are texts that replace the first one as time goes by, where a message can be edited.
     """
 
     text: str = ""
@@ -156,6 +156,7 @@ class CommandReply:
     is_pending: bool = False
     is_failure: bool = False
     output: ProgramOutput | None = None
+    updates: AsyncGenerator[str] | None = None
 
 
 @record

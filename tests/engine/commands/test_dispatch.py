@@ -44,6 +44,7 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
         "run",
         "allow",
         "observer",
+        "migrate",
         "help",
     ]
     async with open_commands() as engine:

@@ -7,7 +7,8 @@ acknowledgement has to say whether the answer will be private; a reply that turn
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any, cast
 
 import anyio
@@ -92,6 +93,9 @@ class DiscordInteractions:
         if not reply.is_pending:
             said = reply
             await call_listener("answering a command", lambda: _reply(command, said))
+            updates = said.updates
+            if updates is not None:  # not in the room's queue, where others wait
+                self._tasks.start_soon(call_listener, "updating an answer", lambda: _update(command, updates))
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         """Answers an autocompletion; nothing at all when the answer would be late."""
@@ -245,6 +249,13 @@ async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
         await _forget_original(command)
     for piece in pieces:
         await command.webhook.follow_up(to_message(MessageContent(piece), private=reply.private))
+
+
+async def _update(command: _AcknowledgedCommand, texts: AsyncGenerator[str]) -> None:
+    """Edits the reply in place. Discord allows that for fifteen minutes; what comes later is not shown."""
+    async with aclosing(texts) as each:
+        async for text in each:
+            await command.webhook.edit_original(to_edit(MessageContent(text)))
 
 
 async def _forget_original(command: _AcknowledgedCommand) -> None:

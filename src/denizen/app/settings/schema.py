@@ -69,6 +69,11 @@ class StoreSection(Section):
     url: StoreUrl = Field(
         default="", description="Empty for `denizen.db` in the home folder, or `sqlite:///...`, or `postgresql://...`."
     )
+    move_to: StoreUrl = Field(
+        default="",
+        description="The database to which `/migrate to-postgres` and the page of the store move everything: "
+        "`postgresql://...` with `${NAME}` for its password.",
+    )
     max_connections: Whole = Field(
         default=MAX_CONNECTIONS,
         ge=2,

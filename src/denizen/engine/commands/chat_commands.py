@@ -20,7 +20,7 @@ from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.chat import Chat, ChatId, ChatMode, check_chat_id
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.domain.events import TurnEvent
+from denizen.domain.events import Notice, TurnEvent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
@@ -113,6 +113,12 @@ class ChatCommands:
         reply = await running.run()
         if reply.output is not None:
             yield reply.output
+        if reply.updates is not None:
+            yield Notice(reply.text)
+            async with aclosing(reply.updates) as texts:
+                async for text in texts:
+                    reply = replace(reply, text=text)
+                    yield Notice(text)
         if not reply.is_pending:
             self.chats.tell_changed(running.place.conversation_id)
             yield CommandDone(reply, running.agent)

@@ -24,6 +24,7 @@ from denizen.engine.commands.insight import USAGE, WHY
 from denizen.engine.commands.models import AGENT, HANDOVER, MODE_COMMAND, MODEL_COMMAND
 from denizen.engine.commands.personal_data import MEMORY, REMINDERS
 from denizen.engine.commands.session import ASK, COMPACT, CONTEXT, NEW, RESET
+from denizen.engine.commands.store import MIGRATE
 from denizen.engine.commands.tasks import TASKS
 from denizen.engine.commands.text import (
     MAX_SUGGESTIONS,
@@ -74,6 +75,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "why": PermissionLevel.TALKER,
         "allow": PermissionLevel.ADMIN,
         "observer": PermissionLevel.OWNER,
+        "migrate": PermissionLevel.OWNER,
         "usage": PermissionLevel.ANYBODY,  # their own spending; `insight.py` shows the rest to admins
         "memory": PermissionLevel.ANYBODY,
         "reminders": PermissionLevel.ANYBODY,
@@ -224,6 +226,7 @@ _IN_ORDER = (
     RUN,
     ALLOW,
     OBSERVER,
+    MIGRATE,
     HELP,
 )
 COMMANDS: Mapping[str, CommandDefinition] = MappingProxyType({command.spec.name: command for command in _IN_ORDER})

@@ -31,6 +31,7 @@ from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
 from denizen.ports.fleet import TurnRelay
 from denizen.ports.store import Store
+from denizen.ports.store_move import StoreMove
 
 
 async def _free_nothing(turn: TurnId) -> None:
@@ -62,6 +63,8 @@ class EngineServices:
     """Projects and tasks; None where there are none."""
     load_upload: LoadPicture | None = None
     """Loads pictures that were uploaded; None where there are none."""
+    store_move: StoreMove | None = None
+    """Moves the store to another database; None where that cannot be."""
     relay: TurnRelay | None = None
     """Reaches the other processes of a fleet; None where there is one process."""
     free_turn: Callable[[TurnId], Awaitable[None]] = _free_nothing

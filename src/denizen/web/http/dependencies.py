@@ -18,6 +18,7 @@ from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.tool import IdleTools
 from denizen.engine.accounts.connected_accounts import AccountState
 from denizen.engine.archive.browser import ArchiveBrowser
+from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.budget.side_completion import TaskCompletion
 from denizen.engine.chats.chats import Chats
 from denizen.engine.commands.chat_commands import ChatCommands
@@ -54,6 +55,7 @@ from denizen.ports.model_configuration import ModelConfiguration
 from denizen.ports.schedule_configuration import ScheduleConfiguration
 from denizen.ports.setup import ServerSetup
 from denizen.ports.skill_configuration import SkillConfiguration
+from denizen.ports.store_move import StoreMove
 from denizen.ports.users import IdentityProvider
 from denizen.ports.workflow_configuration import WorkflowConfiguration
 from denizen.web.http.auth import AccessRules
@@ -244,10 +246,18 @@ def list_no_tools() -> Sequence[IdleTools]:
     return []
 
 
+@record
+class StoreServices:
+    """The move of the store, and the log that notes who began or stopped it."""
+
+    move: StoreMove
+    audit: AuditLog
+
+
 @record(kw_only=True)
 class InstanceServices:
     """Services with which the running process tells of itself. `find_problems` returns the parts that are not
-    ready for work, each with the reason. Without `logs` there are no routes for the log.
+    ready for work, each with the reason. Without `logs` there are no routes for the log, without `store` no page of it.
     """
 
     find_problems: FindProblems = find_no_problems
@@ -255,6 +265,7 @@ class InstanceServices:
     list_accounts: Callable[[], Sequence[AccountState]] = list_no_accounts
     list_idle_tools: Callable[[], Sequence[IdleTools]] = list_no_tools
     logs: LogArchive | None = None
+    store: StoreServices | None = None
 
 
 @record(kw_only=True)

@@ -79,6 +79,7 @@ _FOR_ADMINS: Sequence[NavigationGroup] = (
             NavigationLink("Usage", "/admin/usage"),
             NavigationLink("Users", "/admin/users"),
             NavigationLink("Keys", "/admin/keys"),
+            NavigationLink("Store", "/admin/store"),
             NavigationLink("Configuration", "/admin/config"),
         ),
     ),

@@ -40,6 +40,7 @@ from denizen.web.pages.skills import SkillPages
 from denizen.web.pages.snapshots import SnapshotPages
 from denizen.web.pages.source_import import SourceImportPages
 from denizen.web.pages.sources import SourcePages
+from denizen.web.pages.store import StorePages
 from denizen.web.pages.tools import ToolPages
 from denizen.web.pages.turns import TurnPages
 from denizen.web.pages.usage import UsagePages
@@ -95,6 +96,7 @@ def list_pages(deps: WebDependencies) -> Sequence[BaseRoute]:
         *GatePages(deps).routes,
         *UsagePages(deps).routes,
         *(LogPages(deps, deps.instance.logs).routes if deps.instance.logs is not None else ()),
+        *(StorePages(deps, deps.instance.store).routes if deps.instance.store is not None else ()),
         *SignUpPages(deps).routes,
         *OAuthPages(deps).routes,
         *SettingsPages(deps).routes,

@@ -514,6 +514,7 @@ async function give(text) {
         list.rename(chat, event.title);
       } else {
         view?.show(event);
+        if (!view && event.type === "notice") following(() => fillNote(note, event));
         if (!view && event.type === "error") following(() => note.append(problemBlock(event.error)));
       }
     }

@@ -116,9 +116,14 @@ export function commandNote(text) {
   return note;
 }
 
-// Shows the end of a command, or the output of its program.
+// Shows how far a command is, in place of what was said before; its end, or the output of its program.
 export function fillNote(note, event) {
-  if (event.type === "shell_output") {
+  note.querySelector(".so-far")?.remove();
+  if (event.type === "notice") {
+    const body = textBody(event.text);
+    body.classList.add("so-far");
+    note.append(body);
+  } else if (event.type === "shell_output") {
     const output = element("pre", event.is_error ? "output failed" : "output", event.text || "(no output)");
     output.tabIndex = 0; // it scrolls
     note.append(output);

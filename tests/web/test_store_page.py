@@ -1,0 +1,58 @@
+"""The page of the store: what it holds, and a move that owners begin and stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.store_move import MoveProgress, MoveStage
+from denizen.engine.audit.audit_log import AuditLog
+from denizen.testing.temporary_store import TemporaryStore
+from denizen.web.http.dependencies import InstanceServices, StoreServices
+from tests.clock import ManualClock
+from tests.engine.commands.test_store import COPYING, DONE, PLACE, ScriptedMove
+from tests.web.admin_pages_fixture import ask, read
+from tests.web.knowledge_web_fixture import OWNER
+from tests.web_fixture import ADA, ANN, open_web
+
+pytestmark = pytest.mark.anyio
+
+
+def give_store(move: ScriptedMove) -> InstanceServices:
+    return InstanceServices(store=StoreServices(move, AuditLog(TemporaryStore(), ManualClock())))
+
+
+@pytest.mark.proves("V25")
+async def test_an_owner_sees_the_rows_moves_everything_and_stops_that() -> None:
+    move = ScriptedMove()
+    async with open_web(keys=[OWNER], instance=give_store(move)) as web:
+        before = await read(web, "olga", "/admin/store")
+        assert "Database SQLite Place sqlite:////home/denizen.db Rows 12,345 in 2 tables" in before.text
+        assert before.rows == [["posts", "12,345"], ["turns", "0"]]
+        assert f"Everything moves to {PLACE}" in before.text
+        assert "Until that pause it can be stopped" in before.text
+        begun = await ask(web, "olga", "POST", "/admin/store/move", action="start")
+        assert begun.headers["location"] == "/admin/store?done=start"
+        assert move.started == 1
+        move.progress = COPYING
+        running = await read(web, "olga", "/admin/store")
+        assert "250 of 1,000 rows" in running.text
+        assert "Stop the move" in running.text
+        await ask(web, "olga", "POST", "/admin/store/move", action="cancel")
+        assert move.progress.stage is MoveStage.CANCELLED
+        assert "The move was cancelled." in (await read(web, "olga", "/admin/store")).text
+        refused = await ask(web, "olga", "POST", "/admin/store/move", action="cancel")
+        assert refused.status_code == 409
+        assert "No move is under way." in refused.text
+        move.progress = DONE
+        assert f"Everything is in {PLACE} now." in (await read(web, "olga", "/admin/store")).text
+
+
+async def test_admins_look_and_do_not_move_and_members_do_neither() -> None:
+    move = ScriptedMove(progress=MoveProgress())
+    async with open_web(keys=[OWNER, ADA, ANN], instance=give_store(move)) as web:
+        page = await read(web, "ada", "/admin/store")
+        assert "Owners can begin it." in page.text
+        assert "Move the store" not in page.text
+        for who, path, method in (("ada", "/admin/store/move", "POST"), ("ann", "/admin/store", "GET")):
+            assert (await ask(web, who, method, path)).status_code == 403
+        assert move.started == 0
