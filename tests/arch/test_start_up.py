@@ -109,3 +109,9 @@ main()
 def test_a_command_that_opens_nothing_and_runs_for_long_frees_what_it_does_not_need() -> None:
     done = subprocess.run([sys.executable, "-c", GARBAGE], capture_output=True, text=True, check=True)
     assert done.stdout == "freed\n"
+
+
+def test_an_account_without_a_voice_brings_in_nothing_that_speaks_or_hears() -> None:
+    modules = modules_after("import denizen.adapters.discord.account, denizen.app.accounts, denizen.testing.discord")
+    assert list_packages(modules) & {"av", "espeakng_loader", "pocketsphinx"} == set()
+    assert "denizen.adapters.discord.voice.desk" not in modules

@@ -109,6 +109,11 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.SENSITIVE: "set_nickname remove_role send_direct_message",
         Tier.DANGEROUS: "add_role",
     },
+    "voice": {
+        Tier.HARMLESS: "voice_channels voice_members voice_status",
+        Tier.LIMITED: ("voice_join voice_leave voice_hush voice_transcribe_stop voice_transcript voice_assistant_stop"),
+        Tier.SENSITIVE: "voice_speak voice_transcribe_start voice_write_up voice_assistant_start",
+    },
     "components": {Tier.SENSITIVE: "post_choices", Tier.DANGEROUS: "post_role_menu"},
     "admin": {
         Tier.LIMITED: (
@@ -191,6 +196,7 @@ TOKENS: Mapping[str, int] = {
     "moderation": 820,
     "server": 1600,
     "members": 450,
+    "voice": 700,
     "components": 300,
     "feeds": 250,
     "apis": 480,

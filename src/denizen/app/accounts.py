@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 
 from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.github import GitHubLogin
+from denizen.app.speech import SpeechEngines, build_voice_services, has_voice
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.accounts.connected_accounts import AccountState
@@ -57,6 +58,8 @@ class _RunningAccount:
     login: AccountLogin
     scope: anyio.CancelScope
     account: DiscordAccount | GitHubAccount
+    has_voice: bool = False
+    """Whether it was started with a voice: another choice takes another login."""
     tried: anyio.Event = field(default_factory=anyio.Event)
     """Set once it hears what is said, or has failed to connect."""
 
@@ -72,6 +75,7 @@ class AccountSupervisor:
     _running: dict[AccountKey, _RunningAccount] = field(default_factory=dict[AccountKey, _RunningAccount])
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _begun: anyio.Event = field(default_factory=anyio.Event)
+    _speech: SpeechEngines = field(default_factory=SpeechEngines)
 
     async def run(self) -> None:
         """Keeps the configured accounts connected until it is cancelled. May be called again after a fault."""
@@ -158,7 +162,8 @@ class AccountSupervisor:
         logins = self._list_logins()
         for key, running in list(self._running.items()):
             login = logins.get(key)
-            if login is None or _differs(login, running.login):
+            has_other_voice = key[0] == "discord" and running.has_voice != has_voice(self.denizen.settings)
+            if login is None or has_other_voice or _differs(login, running.login):
                 running.scope.cancel()
                 del self._running[key]
                 self.states.pop(key, None)
@@ -178,7 +183,7 @@ class AccountSupervisor:
             guilds=denizen.services.guilds,
             events=denizen.events.community,
         )
-        running = _RunningAccount(login, anyio.CancelScope(), account)
+        running = _RunningAccount(login, anyio.CancelScope(), account, has_voice(denizen.settings))
         self._running[key] = running
         group.start_soon(self._keep, key, running, context)
 
@@ -196,7 +201,9 @@ class AccountSupervisor:
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
         )
-        return DiscordAccount(settings, denizen.services.clock, read_pdf)
+        clock = denizen.services.clock
+        voice = build_voice_services(lambda: denizen.settings, self._speech, denizen.platforms.mirror, clock)
+        return DiscordAccount(settings, clock, read_pdf, voice)
 
     def _open_github(self, login: GitHubLogin) -> GitHubAccount:
         from denizen.adapters.github.account import GitHubAccount

@@ -34,6 +34,8 @@ from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.editor import SkillFolderEditor
 from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillRegistry, SkillStatus, survey_skills
+from denizen.app.speech import SKILL as VOICE
+from denizen.app.speech import build_speech
 from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
 from denizen.domain.delegation import TOOL_NAMES as DELEGATION_TOOLS
@@ -122,13 +124,17 @@ class SkillDeps:
 
 
 async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
-    """Loads the built-in skills that are switched on and of use with this configuration."""
+    """Loads the built-in skills that are switched on and of use with this configuration. Raises InvalidInput for
+    settings that are wrong.
+    """
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
         if section.enabled is None and section.options and name in OPT_IN:
             _log.warning("skill has settings and is off", extra={"skill": name, "fix": f"tools.{name}.enabled: true"})
         if not explain_idle(name, settings) and await _can_work(name, settings, deps.sandbox):
+            if name == VOICE:
+                build_speech(settings)
             skill = load_builtin(name)
             services = build_skill_services(settings, deps, section.options, skill.read_settings(section.options))
             toolsets.append(SkillToolset(skill, services, section.options))

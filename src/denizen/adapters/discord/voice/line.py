@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import struct
 import threading
 from collections import deque
@@ -38,6 +39,7 @@ _MAX_EARLY_SOURCES, _MAX_EARLY_PACKETS = 20, 250
 """Packets that are kept while it is unknown whose they are."""
 _SPEAKING = 5
 """The opcode that tells whose packets have which source."""
+_BUFFER_BYTES = 4 * 1024 * 1024
 _HEADER_BYTES = 12
 _NONCE_BYTES = 4
 _KEPT_NONCE_BYTES = 24
@@ -166,6 +168,14 @@ class TalkReceiver:
         return [each for each in talks if each.sound.duration_s >= MIN_TALK_S]
 
 
+class _RoomyConnectionState(VoiceConnectionState):
+    """discord.py's, with room for the packets of some seconds: a busy machine reads them late."""
+
+    def _create_socket(self) -> None:
+        super()._create_socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+
+
 class VoiceConnection(discord.VoiceClient):
     """discord.py's connection, which also hears. `on_end` is called once when it has ended for good."""
 
@@ -177,7 +187,7 @@ class VoiceConnection(discord.VoiceClient):
         super().__init__(client, channel)
 
     def create_connection_state(self) -> VoiceConnectionState:
-        state = VoiceConnectionState(self, hook=self._read_frame)
+        state = _RoomyConnectionState(self, hook=self._read_frame)
         state.add_socket_listener(self.receiver.take)
         return state
 
@@ -199,8 +209,8 @@ class VoiceConnection(discord.VoiceClient):
         self.play(_OpusSource(packets), after=end)
         await done.wait()
 
-    async def _read_frame(self, socket: object, frame: Mapping[str, Any]) -> None:
-        del socket
+    async def _read_frame(self, websocket: object, frame: Mapping[str, Any]) -> None:
+        del websocket
         if frame["op"] == _SPEAKING:
             told = frame["d"]
             self.receiver.note_speaker(int(told["ssrc"]), int(told["user_id"]))

@@ -178,6 +178,7 @@ class VoiceSession:
         if self.transcript is not None:
             now = self._services.clock.now()
             self.transcript.lines.append(SpokenLine(now, str(member.id), member.display_name, text))
+            _log.info("a talk was written down", extra={"room": str(self.channel.id)})
         if self.assists and (asked := cut_wake_word(text, self.wake_word)):
             await self._ask(member, asked)
 

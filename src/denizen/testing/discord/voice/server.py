@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import socket
 import struct
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from denizen.testing.discord.state.permissions import DiscordPermission
 MODE = "aead_xchacha20_poly1305_rtpsize"
 _PATH = "/voice/"
 _BAD_SESSION = 4006
+_BUFFER_BYTES = 4 * 1024 * 1024
 _HEADER_BYTES = 12
 _NONCE_BYTES = 4
 _DISCOVERY_BYTES = 74
@@ -88,6 +90,7 @@ class VoiceServer(asyncio.DatagramProtocol):
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
         self._transport = transport
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
         try:
             yield
         finally:
@@ -135,11 +138,11 @@ class VoiceServer(asyncio.DatagramProtocol):
     # --- the websocket ---
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        socket = web.WebSocketResponse(compress=False)
-        await socket.prepare(request)
-        await _send(socket, 8, {"v": 8, "heartbeat_interval": 13750})
+        websocket = web.WebSocketResponse(compress=False)
+        await websocket.prepare(request)
+        await _send(websocket, 8, {"v": 8, "heartbeat_interval": 13750})
         line: VoiceLine | None = None
-        async for message in socket:
+        async for message in websocket:
             if message.type is not WSMsgType.TEXT:
                 break
             frame: dict[str, Any] = json.loads(message.data)
@@ -147,21 +150,23 @@ class VoiceServer(asyncio.DatagramProtocol):
             if frame["op"] == 0:
                 line = self._identify(data)
                 if line is None:
-                    await socket.close(code=_BAD_SESSION)
+                    await websocket.close(code=_BAD_SESSION)
                     break
-                line.socket = socket
+                line.socket = websocket
                 await self._greet(line)
             elif frame["op"] == 3:
-                await _send(socket, 6, {"t": data["t"]})
+                await _send(websocket, 6, {"t": data["t"]})
             elif frame["op"] == 1 and line is not None:
                 await _send(
-                    socket, 4, {"mode": data["data"]["mode"], "secret_key": list(line.key), "dave_protocol_version": 0}
+                    websocket,
+                    4,
+                    {"mode": data["data"]["mode"], "secret_key": list(line.key), "dave_protocol_version": 0},
                 )
                 line.ready = True
                 self._noticed()
         if line is not None:
             line.ready = False
-        return socket
+        return websocket
 
     def _identify(self, data: Mapping[str, Any]) -> VoiceLine | None:
         line = self._lines.get((int(data["server_id"]), int(data["user_id"])))
