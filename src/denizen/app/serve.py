@@ -142,7 +142,8 @@ async def serve(
         silent = sum(not each.is_listening for each in accounts.list_states())
         _log.info("Denizen is ready", extra={"url": url, "version": __version__, "silent_accounts": silent})
         on_ready(url)
-        if invitation := await _invite_founder(denizen, users, host):
+        is_open = denizen.settings.channels.web.enabled and is_reachable(denizen.settings.server, host)
+        if is_open and not api_keys(denizen) and (invitation := await users.registration.make_founder_link()):
             on_link(f"{users.public_url or url}/sign-up?invite={invitation}")
 
     with (
@@ -181,12 +182,6 @@ async def serve(
             if grace.is_given:
                 await grace.over.wait()  # accounts and the fleet serve the turns that still end
             group.cancel_scope.cancel()
-
-
-async def _invite_founder(denizen: Denizen, users: UserServices, host: str) -> str:
-    """Returns an invitation for the first account where nobody could come in otherwise; else an empty text."""
-    is_open = denizen.settings.channels.web.enabled and is_reachable(denizen.settings.server, host)
-    return await users.registration.make_founder_link() if is_open and not api_keys(denizen) else ""
 
 
 def _listen_for_metrics(denizen: Denizen) -> socket.socket:
