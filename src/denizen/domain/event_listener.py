@@ -102,8 +102,8 @@ class EventAction:
     """The action of a listener. `agent` answers, or its account posts. `message` is the template of what the agent is
     told, or of the post; empty: the event itself. `channel` is where the post or the answer goes, by the id of
     `platform`; without one, an answer stays in the session. `session` is its name, which begins anew where
-    `new_session` says so. A run of `workflow` begins at its node `trigger`. The call of a tool is the workflow `call`,
-    which stands in no file.
+    `new_session` says so. A run of `workflow` begins at its node `trigger`. The call of a tool is a workflow,
+    whose `definition` stands in no file.
     """
 
     kind: ActionKind
@@ -115,7 +115,7 @@ class EventAction:
     new_session: bool = False
     workflow: str = ""
     trigger: str = ""
-    call: Workflow | None = None
+    definition: Workflow | None = None
 
 
 @record(kw_only=True)

@@ -100,7 +100,7 @@ listeners:
 """
     )
     [listener] = settings.events.listeners.values()
-    call = listener.action.call
+    call = listener.action.definition
     assert call is not None and listener.action.trigger == "start" and call.name == "listener-sky"
     assert call.nodes["start"].list_targets("then") == ["call"]
     assert call.nodes["call"].settings["tool"] == "weather"

@@ -440,8 +440,8 @@ async def test_a_turn_of_an_event_has_no_tool_above_the_first_tier_before_an_own
 
 def calling(tool: str) -> EventListener:
     """A listener that calls a tool about what an event says."""
-    call = read_tool_call("act", tool, {"q": "{{name}}: {{state}}"}).workflow
-    action = EventAction(kind=ActionKind.TOOL, agent=ADA, call=call, trigger=CALL_TRIGGER)
+    definition = read_tool_call("act", tool, {"q": "{{name}}: {{state}}"}).workflow
+    action = EventAction(kind=ActionKind.TOOL, agent=ADA, definition=definition, trigger=CALL_TRIGGER)
     return EventListener(name="act", on=("site.*",), action=action)
 
 

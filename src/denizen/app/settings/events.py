@@ -315,8 +315,8 @@ def build_events(
 def _build_listener(name: str, section: ListenerSection, default_agent: AgentName) -> EventListener:
     action = _build_action(section, section.action, default_agent)
     if section.action is ActionKind.TOOL:
-        call = read_tool_call(name, section.tool, section.args).workflow
-        action = replace(action, call=call, trigger=CALL_TRIGGER)
+        definition = read_tool_call(name, section.tool, section.args).workflow
+        action = replace(action, definition=definition, trigger=CALL_TRIGGER)
     return EventListener(
         name=name,
         on=section.on,

@@ -277,7 +277,7 @@ class EventBus:
     async def _start_workflow(self, delivery: EventDelivery, event: CloudEvent, listener: EventListener) -> None:
         """The turn of a run is one of an event: what may not be done for an event, it may not do."""
         action = listener.action
-        workflow = action.call or self._runtime.current.get_workflow(action.workflow)
+        workflow = action.definition or self._runtime.current.get_workflow(action.workflow)
         start = WorkflowStart(
             name=workflow.name, digest=workflow.digest, trigger=action.trigger, scope={"event": event_scope(event)}
         )
