@@ -6,11 +6,13 @@ import pytest
 
 from denizen.domain.store_move import MoveProgress, MoveStage
 from denizen.engine.audit.audit_log import AuditLog
+from denizen.engine.commands.store import describe_progress
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.http.dependencies import InstanceServices, StoreServices
 from tests.clock import ManualClock
 from tests.engine.commands.test_store import COPYING, DONE, PLACE, ScriptedMove
-from tests.web.admin_pages_fixture import ask, read
+from tests.web.admin_pages_fixture import KEYS, ask, read
+from tests.web.api.test_chats import events
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web_fixture import ADA, ANN, open_web
 
@@ -45,6 +47,20 @@ async def test_an_owner_sees_the_rows_moves_everything_and_stops_that() -> None:
         assert "No move is under way." in refused.text
         move.progress = DONE
         assert f"Everything is in {PLACE} now." in (await read(web, "olga", "/admin/store")).text
+
+
+@pytest.mark.proves("V25")
+async def test_an_owner_moves_from_a_chat_and_is_told_how_far_it_is_until_it_is_done() -> None:
+    move = ScriptedMove()
+    async with (
+        open_web(keys=[OWNER], instance=give_store(move)) as web,
+        web.client(**{"x-api-key": KEYS["olga"]}) as olga,
+    ):
+        typed = {"input": "/migrate to-postgres confirm: yes"}
+        *notices, done = events(await olga.post("/api/command", json=typed))
+    assert [each["type"] for each in notices] == ["notice"] * 3
+    assert "250 of 1,000 rows" in notices[0]["text"]
+    assert (done["type"], done["text"]) == ("command", describe_progress(DONE))
 
 
 async def test_admins_look_and_do_not_move_and_members_do_neither() -> None:

@@ -26,6 +26,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.store_move import MoveProgress, MoveStage
 from tests.adapters.store.store_fixture import open_store_on
+from tests.e2e.limited_disk import open_limited_disk
 from tests.timing import HANG_LIMIT_S
 
 pytest_plugins = ["tests.postgres"]
@@ -332,6 +333,20 @@ def test_a_target_that_goes_away_leaves_the_old_store_in_use_and_the_move_goes_o
     assert is_writable(file)
     StoreMover(one, open_postgres(postgres_url), "it", told).run(told.switch)
     assert digest(one) == digest(open_postgres(postgres_url))
+
+
+def test_a_full_disk_leaves_the_old_store_in_use_and_is_named(tmp_path: Path) -> None:
+    file, told = tmp_path / "one.db", Told()
+    fill(file, 5_000)
+    with open_limited_disk(tmp_path / "small", "1m") as disk:
+        if not disk.is_mounted:
+            pytest.skip("only root may mount a small disk")
+        target = SqliteDialect(disk.folder / "other.db")
+        problem = refuse(StoreMover(SqliteDialect(file), target, "other", told), told.switch)
+        assert problem.code == "store_full"
+        assert str(disk.folder) in problem.message
+    assert told.switched == 0
+    assert is_writable(file)
 
 
 def test_nothing_is_counted_in_the_pause(tmp_path: Path) -> None:

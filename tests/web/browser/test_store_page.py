@@ -8,10 +8,11 @@ import pytest
 from playwright.async_api import expect
 
 from denizen.domain.store_move import MoveProgress
-from tests.engine.commands.test_store import COPYING, ScriptedMove
+from tests.engine.commands.test_store import COPYING, DONE, ScriptedMove
 from tests.timing import HANG_LIMIT_S
 from tests.web.browser.accessibility import find_violations
 from tests.web.browser.browser import DESKTOP, PHONE, open_browser
+from tests.web.browser.test_chat import ask
 from tests.web.knowledge_web_fixture import OWNER
 from tests.web.test_store_page import give_store
 from tests.web_fixture import open_web
@@ -41,3 +42,11 @@ async def test_a_move_is_begun_and_its_progress_goes_on_without_a_reload() -> No
                 assert await find_violations(page) == []
         await page.get_by_role("button", name="Stop the move").click()
         await expect(page.get_by_text("The move was cancelled.")).to_be_visible()
+
+        move.steps = [COPYING, DONE]
+        await page.goto(url)
+        await ask(page, "/migrate to-postgres confirm: yes")
+        note = page.get_by_role("article", name="Command /migrate to-postgres confirm: yes")
+        await expect(note).to_contain_text("The store has moved to")
+        await expect(note).not_to_contain_text("copying")  # it was replaced in place
+        assert await find_violations(page) == []

@@ -120,16 +120,13 @@ class StoreMover:
         databases differ, and what the databases raise.
         """
         try:
-            pause_s = self._run(switch)
+            return self._run(switch)
         except DBAPIError as error:
             if self._cancelled.is_set():
                 raise _cancelled() from error
             raise self._explain(error) from error
-        done = MoveProgress(stage=MoveStage.DONE, target=self._name, pause_s=pause_s)
-        self._report(done)
-        return done
 
-    def _run(self, switch: Callable[[], None]) -> float:
+    def _run(self, switch: Callable[[], None]) -> MoveProgress:
         with self._open_source() as source:
             moved_to, place = read_state(source, "moved_to"), read_state(source, "target")
         if moved_to:
@@ -138,8 +135,7 @@ class StoreMover:
                     raise _done(place)
                 target.rollback()
                 switch()
-                self._finish(target)
-            return 0.0
+                return self._finish(target, 0.0)
         migrate(self._source)
         migrate(self._target)
         self._target.prepare()
@@ -154,8 +150,7 @@ class StoreMover:
             except DenizenError:
                 self._reopen(source)
                 raise
-            self._finish(target)
-        return pause_s
+            return self._finish(target, pause_s)
 
     def _note_failure(self, context: sa.ExceptionContext) -> None:
         self._failed = context.engine
@@ -388,10 +383,12 @@ class StoreMover:
             start_noting(source, self._tables)
             write_state(source, "moved_to", "")
 
-    def _finish(self, target: sa.Connection) -> None:
-        """Checks what takes long and can wait, and forgets what the move needed. The store has moved by now, so that a
-        fault is no reason to say otherwise.
+    def _finish(self, target: sa.Connection, pause_s: float) -> MoveProgress:
+        """Reports the end, checks what takes long and can wait, and forgets what the move needed. The store has moved
+        by now: a fault is no reason to say otherwise, and whoever follows the move is about to be restarted.
         """
+        done = MoveProgress(stage=MoveStage.DONE, target=self._name, pause_s=pause_s)
+        self._report(done)
         try:
             if target.dialect.name == "postgresql":
                 for name, constraint, _ in json.loads(read_state(target, "references") or "[]"):
@@ -401,6 +398,7 @@ class StoreMover:
                 target.exec_driver_sql("DROP TABLE move_state")
         except DBAPIError as error:
             _log.warning("the store has moved, but was not tidied up", extra={"why": type(error.orig).__name__})
+        return done
 
     def _insert(self, target: sa.Connection, table: sa.Table, rows: Sequence[Row], *, replaced: bool = False) -> None:
         insert_rows(target, table, rows, replaced=replaced)

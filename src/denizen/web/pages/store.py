@@ -61,7 +61,7 @@ class StorePages:
 
     async def change(self, request: Request) -> Response:
         """Begins a move, or stops it."""
-        action = (await read_form(request)).get("action", "")
+        action = "cancel" if (await read_form(request)).get("action") == "cancel" else "start"
         try:
             await self._audit.switch(get_principal(request), "store", action)
             if action == "cancel":
