@@ -6,7 +6,7 @@ BIN := .venv/bin
 DENIZEN_HOME ?= $(HOME)/.denizen
 export DENIZEN_HOME
 
-.PHONY: run chat test check fix shape bench chaos docs docs-site release lock clean
+.PHONY: run chat test check fix shape bench tables chaos docs docs-site release lock clean
 
 run: .venv/.run  ## an agent on the built-in model, on the chat page and in a Discord server to try
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
@@ -39,6 +39,9 @@ shape: .venv/.dev  ## long modules, long functions, many parameters
 
 bench: .venv/.dev  ## figures beside the aims; nothing is asserted
 	$(BIN)/python -m benchmarks size start turns growth retrieval retrieval_large
+
+tables: .venv/.dev  ## docs/explanation/measured.md from runs: security, performance and quality; half an hour
+	$(BIN)/python -m scripts.tables
 
 chaos: .venv/.dev  ## faults of Discord, model, database and disk, and kills; half an hour
 	$(BIN)/python -m tests.chaos
