@@ -83,6 +83,10 @@ class VoiceFixture:
         return [each.content for each in self.bridge.messages]
 
 
+async def nobody_opted_out(user_id: str, roles: frozenset[str], channel: str) -> bool:
+    return False
+
+
 @asynccontextmanager
 async def open_voice(sim: AccountFixture) -> AsyncGenerator[VoiceFixture]:
     bridge = sim.guild.add_channel("Bridge", kind="voice")
@@ -155,6 +159,7 @@ async def test_a_transcript_is_told_only_where_everybody_sees_the_channel(sim: A
         await voice.until_transcribed(1)
         council = sim.guild.add_channel("council", private_to=[sim.ana, sim.ada.user])
         closed = sim.guild.add_channel("Closed", kind="voice", private_to=[sim.ana, sim.ada.user])
+        await voice.until(lambda: voice.desk._client.get_channel(closed.id))
         assert (await voice.act("voice_transcript", where=council))["name"] == "Bridge"
         sim.world.join_voice(sim.ana, closed)
         await voice.act("voice_join", channel=str(closed.id), where=council)
@@ -244,7 +249,8 @@ async def test_it_goes_only_where_both_may_connect(sim: AccountFixture) -> None:
     async with open_voice(sim) as voice:
         silent = sim.guild.add_channel("Silent", kind="voice")
         deny = SimOverwrite(sim.guild.id, 0, deny=DiscordPermission.CONNECT)
-        sim.guild.steward.add_channel(sim.guild, "Locked", kind="voice", overwrites=[deny])
+        locked = sim.guild.add_channel("Locked", kind="voice", overwrites=[deny])
+        await voice.until(lambda: voice.desk._client.get_channel(locked.id))
         with pytest.raises(NotAllowed, match="Connect"):
             await voice.act("voice_join", by=sim.ben, channel="Locked", where=sim.general)
         with pytest.raises(InvalidInput, match="no voice channel"):
@@ -261,6 +267,44 @@ async def test_it_goes_only_where_both_may_connect(sim: AccountFixture) -> None:
         assert [(each["name"], each["is_bot"]) for each in members] == [("Ana", False), ("Ben", False)]
         await voice.act("voice_leave")
         assert (await voice.act("voice_status"))["channel"] == ""
+
+
+async def test_asking_whether_it_might_changes_nothing(sim: AccountFixture) -> None:
+    async with open_voice(sim) as voice:
+
+        async def check(name: str, **details: Any) -> None:
+            asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{sim.ben.id}", "Ben")
+            warrant = OnBehalfOf(asker, sim.place(voice.bridge), "check")
+            await voice.account.check_action(PlatformAction(name, details), warrant)
+
+        await check("voice_join")
+        assert sim.ada.user.id not in sim.guild.voice
+        await voice.join()
+        for name, details in (
+            ("voice_speak", {"text": MEETING}),
+            ("voice_transcribe", {}),
+            ("voice_assist", {}),
+            ("voice_hush", {}),
+            ("voice_leave", {}),
+        ):
+            await check(name, **details)
+        session = voice.session
+        assert (session.is_speaking, session.transcript, session.assists, voice.texts()) == (False, None, False, [])
+        with pytest.raises(NotFound, match="no transcript"):
+            await check("voice_post_minutes", text="We met.")
+
+
+async def test_without_the_members_intent_it_knows_who_is_in_the_channel(sim: AccountFixture) -> None:
+    bridge = sim.guild.add_channel("Bridge", kind="voice")
+    sim.world.join_voice(sim.ben, bridge)
+    sim.world.join_voice(sim.ana, bridge)
+    services = VoiceServices(clock=SystemClock(), open_speech=lambda: SPEECH, is_opted_out=nobody_opted_out)
+    async with running(sim, voice=services, members_intent=False) as (account, heard):
+        voice = VoiceFixture(sim, account, heard, bridge)
+        await voice.join()
+        await voice.act("voice_transcribe")
+        await voice.say(sim.ben, ECONOMY)
+        assert sound_like(await voice.until_transcribed(1), [f"Ben: {ECONOMY}"])
 
 
 async def test_being_quiet_drops_what_waits(sim: AccountFixture) -> None:

@@ -147,11 +147,15 @@ def guild_create_payload(
     store: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
 ) -> Payload:
     """Returns a guild that becomes available: every channel (of hidden ones little more than the id) and the visible
-    active threads. Without the intents it has no presences, and only the bot itself among the members.
+    active threads. Without the intents it has no presences, and among the members only the bot itself and those in
+    voice channels.
     """
     bot = application.user
     everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)
-    members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
+    present = {bot.id, *guild.voice}
+    members = [
+        each for key, each in guild.members.items() if (everybody and len(guild.members) < 250) or key in present
+    ]
     shows_presences = bool(intents & GatewayIntent.GUILD_PRESENCES)
     return guild_payload(guild) | {
         "joined_at": format_timestamp(guild.members[bot.id].joined_at),
